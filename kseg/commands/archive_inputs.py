@@ -12,6 +12,7 @@ import click
 from kseg.archive.paths import MAX_UNPACKED, leads_inside
 from kseg.commands.options import Command
 from kseg.commands.parameters import Size, size_text
+from kseg.commands.tier_inputs import reads_tiers, remote_option, status_of
 from kseg.formats.names import KINDS_WITH_OFFSET
 
 if TYPE_CHECKING:
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
 
 
 def reads_archives(*parameters: str) -> Callable[[Command], Command]:
-    """Lets paths lead into archives or be `-`; adds `--max-unpacked` and `--as`. Must be the last decorator.
+    """Lets paths lead into archives and remote tiers, or be `-`; adds the options for these. The last decorator.
 
     The command gets paths that it can read. The exit status is 2 if something couldn't be unpacked.
     """
 
     def decorate(command: Command) -> Command:
+        command = remote_option(reads_tiers(*parameters)(command))
+
         @click.option(
             "--max-unpacked",
             type=Size(1, _LARGEST_UNPACKED),
@@ -68,8 +71,7 @@ def _with_inputs(
     input_name: str,
 ) -> Any:
     from kseg.archive.inputs import Inputs
-    from kseg.archive.shown_paths import shown
-    from kseg.errors import KsegError, UsageError
+    from kseg.errors import UsageError
     from kseg.output.talk import talk
 
     unpacking = Inputs(
@@ -83,16 +85,7 @@ def _with_inputs(
         local = {name: _local(options[name], inputs) for name in parameters}
         if inputs.is_used and options.get("is_followed"):
             raise UsageError("--follow is for directories of a broker: an archive or a pipe doesn't grow")
-        status = 0
-        try:
-            command(**{**options, **local})
-        except click.exceptions.Exit as ended:
-            status = ended.exit_code
-        except KsegError as error:
-            # It is printed after the names of unpacked files are forgotten.
-            error.message = shown(error.message)
-            error.path = None if error.path is None else shown(error.path)
-            raise
+        status = status_of(partial(command, **{**options, **local}))
         raise click.exceptions.Exit(max(status, 2) if inputs.problems else status)
 
 

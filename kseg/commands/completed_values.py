@@ -63,9 +63,9 @@ def _findings(context: click.Context) -> list[str]:
         from kseg.views.doctor.kinds import KINDS
 
         return ["all", *KINDS]
-    from kseg.log.verify.finding_kinds import VERIFY_FINDINGS
+    from kseg.log.verify.all_findings import ALL_FINDINGS
 
-    return ["all", *VERIFY_FINDINGS]
+    return ["all", *ALL_FINDINGS]
 
 
 def _topics(context: click.Context) -> list[str]:

@@ -36,6 +36,7 @@ from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless, talk
 from kseg.system.page_cache import tells_cache
+from kseg.tiered.placed_tiers import has_placed
 from kseg.times import parse_zone
 from kseg.views.listings import Lister
 
@@ -119,7 +120,9 @@ def ls(
     if options["cache"] and not tells_cache():
         talk("kseg: --cache: this system doesn't say what is in the page cache; only Linux does")
     selection = selection_of(options)
-    columns = ListingColumns(by, settings.deep, not selection.is_everything, settings.cache, has_exact_sizes, zone)
+    columns = ListingColumns(
+        by, settings.deep, not selection.is_everything, settings.cache, has_exact_sizes, has_placed(), zone
+    )
     lister = Lister(settings, given, selection, note_unless(quiet=quiet))
     refuse, rows = Refusals(), Rows(by, sort, top)
     places = find_partitions(paths, lister.in_turn(refuse), choice)

@@ -1,6 +1,7 @@
 """Types of options: numbers within bounds, sizes, pairs of names."""
 
 import re
+from pathlib import Path
 
 import click
 from click.core import ParameterSource
@@ -132,6 +133,21 @@ class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gene
         if not equals:
             self.fail(f"{value!r} has no =.", param, ctx)
         return name, text
+
+
+class KeyFile(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """ID=FILE: a key's id, and the file that holds it."""
+
+    name = "ID=FILE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
+        """The id and the file's path."""
+        if isinstance(value, tuple):
+            return value
+        key_id, equals, path = str(value).partition("=")
+        if not equals or not key_id or not path:
+            self.fail(f"{value!r} isn't ID=FILE, such as key1=private.pem", param, ctx)
+        return key_id, Path(path)
 
 
 def is_given(command: click.Context, name: str) -> bool:

@@ -12,6 +12,7 @@ from kseg.commands.export_options import export_options
 from kseg.commands.options import verbose_option
 from kseg.commands.parameters import Setting, int_number
 from kseg.commands.requested_export import export_of, own_arguments, sources_and_destination
+from kseg.commands.tier_inputs import reads_tiers
 from kseg.errors import UsageError, missing_library
 from kseg.output.stdout import write_line, write_lines
 from kseg.output.talk import note_unless
@@ -43,6 +44,7 @@ REPORT = "_kseg/report.json"
 @click.option("--warm", is_flag=True, help="Make what lets later exports on this machine start faster, and end.")
 @verbose_option("Let Spark talk on stderr")
 @click.option("--submitted", is_flag=True, hidden=True, help="Run within spark-submit.")
+@reads_tiers("paths")
 @click.pass_context
 def spark_export(
     command: click.Context,

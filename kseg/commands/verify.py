@@ -20,7 +20,7 @@ from kseg.commands.options import (
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.verify.finding_kinds import VERIFY_FINDINGS
+from kseg.log.verify.all_findings import ALL_FINDINGS
 from kseg.log.verify.verification_plan import plan_verification
 from kseg.output.findings import FindingsReport, passed_over_line, write_explanation
 from kseg.output.progress import ProgressBar
@@ -92,7 +92,7 @@ def verify(
     directories.
     """
     if explain is not None:
-        write_explanation(explain, VERIFY_FINDINGS)
+        write_explanation(explain, ALL_FINDINGS)
         return
     processes = processes_beside_others(processes, gentle=gentle)
     selection = selection_of(options)

@@ -96,7 +96,7 @@ def _objects(url: str) -> list[RemoteFile] | None:
     try:
         from botocore.exceptions import BotoCoreError, ClientError
 
-        from kseg.export.s3_listing import S3Folder
+        from kseg.tiered.s3_folder import S3Folder
     except ImportError:
         return None
     start, _, path = url.partition("://")

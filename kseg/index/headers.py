@@ -82,7 +82,7 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
     walk = log_file.kernel.walk
     rows = new_rows(min(_WINDOW_ROWS, max(log_file.size - start, 0) // HEADER_WINDOW + 1))
     while position < log_file.size:
-        window = log_file.read(position, wanted)
+        window = log_file.read(position, log_file.cheap_size(position, wanted, BATCH_HEADER_SIZE))
         if not window:
             return  # the file was cut while it was read
         count, end, _ = walk(window, 0, rows, log_file.size - position)

@@ -10,6 +10,7 @@ from kseg.formats.codes import codec_name
 from kseg.log.partition.cleaning import Cleaning
 from kseg.log.partition.listing_rows import ListingSum, PartitionSummary, SegmentRow, SelectedRow
 from kseg.log.partition.segment_listing import OK, SegmentListing
+from kseg.log.partition.tier_listing import TierSums
 from kseg.output.cleaning import cleaning_text, keys_text
 from kseg.output.counted import counted
 from kseg.output.row_writer import NOT_SHOWN, Section
@@ -114,6 +115,12 @@ _SEGMENT_SELECTED: tuple[Column, ...] = tuple(
         ("selectedLargestTimestamp", "SEL LARGEST TIME", -1, "largest_timestamp"),
     )
 )
+_SEGMENT_TIER: tuple[Column, ...] = (
+    TableColumn("storedBytes", "STORED", 1, lambda row: row.segment.tier and row.segment.tier.stored_size),
+    TableColumn("standing", "STANDING", -1, lambda row: row.segment.tier and row.segment.tier.standing),
+    TableColumn("keyId", "KEY", -1, lambda row: row.segment.tier and row.segment.tier.key_id),
+    TableColumn("segmentId", NOT_SHOWN, -1, lambda row: row.segment.tier and row.segment.tier.segment_id),
+)
 _SEGMENT_CACHE: tuple[Column, ...] = (
     TableColumn("cachedBytes", "CACHED", 1, _of("segment.cached_size"), lambda row: _share(row.segment)),
     TableColumn(
@@ -209,6 +216,13 @@ _PARTITION_FILES: tuple[Column, ...] = (
     TableColumn("orphans", NOT_SHOWN, -1, lambda row: list(row.orphans)),
     TableColumn("problems", NOT_SHOWN, -1, lambda row: list(row.problems)),
 )
+_TIER: tuple[Column, ...] = (
+    TableColumn("storedBytes", "STORED", 1, lambda row: row.tier_sums and row.tier_sums.stored_size),
+    TableColumn("layout", NOT_SHOWN, -1, lambda row: row.tier_sums and row.tier_sums.layout),
+    TableColumn("keyIds", NOT_SHOWN, -1, lambda row: row.tier_sums and list(row.tier_sums.key_ids)),
+    TableColumn("joinedFromOffset", NOT_SHOWN, 1, lambda row: row.tier_sums and row.tier_sums.local_start),
+    TableColumn("standings", NOT_SHOWN, -1, lambda row: row.tier_sums and dict(row.tier_sums.standings)),
+)
 _NOTES: Column = TableColumn("", "NOTES", -1, lambda _: None, lambda row: "; ".join(notes_on(row)))
 _SELECTED: tuple[Column, ...] = tuple(
     column._replace(value=_of_selected(attribute))
@@ -230,11 +244,21 @@ def notes_on(row: PartitionSummary) -> list[str]:
         notes.append(f"{counted(row.unhealthy_segments, 'segment')} with unhealthy indexes")
     if row.tier is not None and row.tier.has_remote_part:
         notes.append(row.tier.text())
+    if row.tier_sums is not None:
+        notes += _tier_notes(row.tier_sums)
     if row.leftovers:
         notes.append(counted(len(row.leftovers), "leftover"))
     if row.orphans:
         notes.append(f"{counted(len(row.orphans), 'index file')} without a log")
     return notes + cleaning_notes(row.cleaning)
+
+
+def _tier_notes(sums: TierSums) -> list[str]:
+    """What there is in a remote tier, in words."""
+    keys = [f"encrypted with {', '.join(sums.key_ids)}"] if sums.key_ids else []
+    local = [] if sums.local_start is None else [f"local from {sums.local_start}"]
+    counts = [f"{count} {standing}" for standing, count in sums.standings]
+    return [f"tier of {sums.layout}", *keys, *local, *counts]
 
 
 def cleaning_notes(cleaning: Cleaning | None) -> list[str]:
@@ -295,7 +319,7 @@ class ListingColumns:
 
     by: what there is a row for. deep: those that only reading every header fills. selected: those of what is selected;
     for people in place of times and state. cache: how much lies in the page cache. has_exact_sizes: bytes, for people
-    too. zone: of times.
+    too. has_tiers: what is known of segments in a remote tier. zone: of times.
     """
 
     by: str = "partition"
@@ -303,6 +327,7 @@ class ListingColumns:
     selected: bool = False
     cache: bool = False
     has_exact_sizes: bool = False
+    has_tiers: bool = False
     zone: tzinfo = UTC
 
     @property
@@ -327,11 +352,13 @@ class ListingColumns:
 
     def _segment_columns(self) -> list[Column]:
         columns = [*_SEGMENT_NAMES, *_SEGMENT_SIZES, *_SEGMENT_TIMES, *_SEGMENT_HEADERS, *_SEGMENT_STATE]
+        columns += _SEGMENT_TIER if self.has_tiers else ()
         return [*columns, *(_SEGMENT_SELECTED if self.selected else ()), *(_SEGMENT_CACHE[:1] if self.cache else ())]
 
     def _shown_of_segments(self, *, names: bool) -> list[Column]:
         columns = [_SEGMENT_NAMES[-1]] if names else []
         columns += [*_SEGMENT_SIZES, _BAR, *(_SEGMENT_CACHE if self.cache else ())]
+        columns += _SEGMENT_TIER if self.has_tiers else ()
         headers = _SEGMENT_HEADERS if self.deep else ()
         if self.selected:
             return [*columns, *headers, *_SEGMENT_SELECTED]
@@ -339,11 +366,12 @@ class ListingColumns:
 
     def _partition_columns(self) -> list[Column]:
         columns = [*_PARTITION_NAMES, *_SUMS, *_PARTITION_OFFSETS, *_SUMS_OF_STATE, *_CLEANING, *_PARTITION_FILES]
+        columns += _TIER if self.has_tiers else ()
         return [*columns, *(_SELECTED if self.selected else ()), *((_CACHE,) if self.cache else ())]
 
     def _shown_of_partitions(self) -> list[Column]:
         ends = [*_SELECTED] if self.selected else [*_SUMS_OF_STATE, *_CLEANING]
-        cache = (_CACHE,) if self.cache else ()
+        cache = ((_CACHE,) if self.cache else ()) + (_TIER if self.has_tiers else ())
         return [*_PARTITION_NAMES, *self._shown_sums(), *cache, *_PARTITION_OFFSETS, *ends, _NOTES]
 
     def _sum_columns(self, kind: str) -> list[Column]:

@@ -7,6 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseg.system.ranged_files import RangedBytes
+
 SMALLEST_BLOCK = 512
 """Bytes of a disk's smallest block: a read that fails is tried again by pieces down to this size."""
 PATIENCE = 30.0
@@ -33,8 +35,10 @@ class BlockReader:
     differ.
     """
 
-    def __init__(self, descriptor: int, size: int) -> None:
+    def __init__(self, descriptor: int, size: int, source: RangedBytes | None = None) -> None:
+        """Takes an open file, and what it stands for if its bytes lie elsewhere."""
         self._descriptor = descriptor
+        self._source = source
         self._size = size
         self._waited = 0.0
         self._skip = _PIECES[0]
@@ -51,7 +55,7 @@ class BlockReader:
         """Bytes of the file, fewer where it ends."""
         if not self.unreadable:
             try:
-                return os.pread(self._descriptor, size, position)
+                return self._bytes_at(position, size)
             except OSError as error:
                 if error.errno in _OWN_FAULTS:
                     raise
@@ -88,12 +92,14 @@ class BlockReader:
         """One read; where it fails the same by smaller pieces, as long as patience lasts."""
         began = time.monotonic()
         try:
-            return os.preadv(self._descriptor, [buffer], position)
+            return self._fill(position, buffer)
         except OSError as error:
             if error.errno in _OWN_FAULTS:
                 raise
             reason = f"can't be read: {error.strerror}"
         self._waited += time.monotonic() - began
+        if self._source is not None:
+            return self._read_by_stretches(position, buffer, self._source, reason)
         piece = next((size for size in _PIECES if size < len(buffer)), None)
         if piece is None or self._waited > PATIENCE:
             return self._give_up(position, buffer, reason)
@@ -105,6 +111,27 @@ class BlockReader:
                 break
             filled += count
         return filled
+
+    def _read_by_stretches(self, position: int, buffer: memoryview, source: RangedBytes, reason: str) -> int:
+        """The same chunk by chunk: one that can't be had is given up as a whole."""
+        end = min(source.stretch_end(position), self._size)
+        if end - position < len(buffer):
+            return self._read(position, buffer[: end - position])
+        self._remember(position, end, reason)
+        buffer[:] = _FILL * len(buffer)
+        return len(buffer)
+
+    def _bytes_at(self, position: int, size: int) -> bytes:
+        if self._source is None:
+            return os.pread(self._descriptor, size, position)
+        return self._source.read(position, size)
+
+    def _fill(self, position: int, buffer: memoryview) -> int:
+        if self._source is None:
+            return os.preadv(self._descriptor, [buffer], position)
+        found = self._source.read(position, len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
 
     def _give_up(self, position: int, buffer: memoryview, reason: str) -> int:
         """Remembers the blocks that some bytes lie in; without patience ever larger stretches that follow, too."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg import kernel
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.formats.codes import (
     CODEC_MASK,
     LOG_OVERHEAD,
@@ -31,7 +31,8 @@ from kseg.reading.block_reader import BlockReader, UnreadableRange
 from kseg.reading.damage import Damage
 from kseg.reading.resync import HEADER_WINDOW, SMALL_PIECE, TRUSTED_SIZE, Resync, unreadable_detail
 from kseg.system.file_holes import data_end, next_data, stored_size, stored_stretches
-from kseg.system.regular_file import open_regular
+from kseg.system.ranged_files import RangedBytes
+from kseg.system.regular_file import open_ranged
 
 if TYPE_CHECKING:
     from kseg.kernel.fold_contract import FoldingKernel
@@ -91,7 +92,7 @@ class LogFile:
             OpenError: if the file can't be opened.
         """
         self._buffer_size = buffer_size
-        self._take(path, *open_regular(path), limit, keep_cache=keep_cache)
+        self._take(path, *open_ranged(path), limit, keep_cache=keep_cache)
 
     @classmethod
     def of_directory(
@@ -109,7 +110,7 @@ class LogFile:
                 raise
             unreadable = cls.__new__(cls)
             unreadable._buffer_size = BUFFER_SIZE
-            unreadable._take(path, -1, size, limit, keep_cache=True, failure=error.message)
+            unreadable._take(path, -1, size, None, limit, keep_cache=True, failure=error.message)
             return unreadable
 
     def _take(
@@ -117,6 +118,7 @@ class LogFile:
         path: str | os.PathLike[str],
         descriptor: int,
         size: int,
+        source: RangedBytes | None,
         limit: int | None,
         *,
         keep_cache: bool,
@@ -125,11 +127,15 @@ class LogFile:
         self._name = os.fspath(path)
         self._descriptor, self.file_size = descriptor, size
         self._is_closed = False
-        self._blocks = BlockReader(descriptor, size) if failure is None else BlockReader.without_file(size, failure)
+        self._source = source
+        is_there = failure is None
+        self._blocks = (
+            BlockReader(descriptor, size, source) if is_there else BlockReader.without_file(size, failure or "")
+        )
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
         self._held = (0, memoryview(b""))
-        self._cache = None if keep_cache else self._page_cache()
+        self._cache = None if keep_cache or source is not None else self._page_cache()
 
     @cached_property
     def path(self) -> Path:
@@ -139,6 +145,8 @@ class LogFile:
     @cached_property
     def stored_size(self) -> int:
         """Those of its bytes that are on disk: holes aren't."""
+        if self._source is not None:
+            return self.size
         return 0 if self._descriptor < 0 else min(stored_size(self._descriptor), self.size)
 
     @cached_property
@@ -184,6 +192,8 @@ class LogFile:
 
     def next_stretch(self, position: int) -> tuple[int, int]:
         """Where the next bytes stand that aren't in a hole, and where the next hole begins: all before is zeros."""
+        if self._source is not None:
+            return position, self.size
         start = next_data(self._descriptor, position, self.size)
         return start, data_end(self._descriptor, start, self.size)
 
@@ -199,13 +209,32 @@ class LogFile:
 
         Raises UnreadableError if the disk can't give them, WriteError if the file was cut, OSError from writing.
         """
-        from kseg.system.new_directory import copy_range
+        from kseg.system.new_directory import copy_range, write_whole
 
         try:
-            copy_range(self._descriptor, target, position, size)
+            if self._source is None:
+                copy_range(self._descriptor, target, position, size)
+            else:
+                for piece in self._readable_pieces(position, size):
+                    write_whole(target, piece)
         except KsegError as error:
             error.path = str(self.path)
             raise
+
+    def _readable_pieces(self, position: int, size: int) -> Iterator[bytes]:
+        """Bytes of the file in pieces. Raises UnreadableError if they can't all be had."""
+        end = position + size
+        for start in range(position, end, BUFFER_SIZE):
+            piece = self.read(start, min(BUFFER_SIZE, end - start))
+            if len(piece) < min(BUFFER_SIZE, end - start) or not self.is_readable(start, len(piece)):
+                raise UnreadableError("can't be read; `kseg salvage` saves what is intact", position=start)
+            yield piece
+
+    def cheap_size(self, position: int, wanted: int, least: int) -> int:
+        """Bytes to read where fewer would do: those wanted, but of bytes elsewhere only up to a chunk's end."""
+        if self._source is None:
+            return wanted
+        return min(wanted, max(self._source.stretch_end(position) - position, least))
 
     def is_readable(self, position: int, size: int) -> bool:
         """Whether the disk gave all of some bytes that were read."""
@@ -238,7 +267,7 @@ class LogFile:
         position, at, buffer = start, 0, memoryview(b"")
         if start:
             rows = new_rows(FIRST_SIZE // HEADER_WINDOW + 1)
-            size = max(min(FIRST_SIZE, self.size - start), 0)
+            size = max(min(self.cheap_size(start, FIRST_SIZE, HEADER_WINDOW), self.size - start), 0)
             buffer = self._fill(start, size, iter((bytearray(size),)))
         else:
             rows = next(tables)
@@ -379,13 +408,18 @@ class LogFile:
 
     def first_content(self, position: int) -> int:
         """Where the first byte that isn't zero stands, or the end."""
-        for start, end in stored_stretches(self._descriptor, position, self.size):
+        for start, end in self._stored_stretches(position):
             at = start
             for piece in self.pieces(start, end - start):
                 if content := _CONTENT.search(piece):
                     return at + content.start()
                 at += len(piece)
         return self.size
+
+    def _stored_stretches(self, position: int) -> Iterator[tuple[int, int]]:
+        if self._source is not None:
+            return iter(((position, self.size),))
+        return stored_stretches(self._descriptor, position, self.size)
 
     def window(self, position: int, end: int) -> memoryview:
         """Bytes from a position on: what was read last, if it lies there, else new ones."""

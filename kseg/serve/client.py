@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import os
 import ssl
 from io import FileIO
 from pathlib import Path
@@ -11,7 +10,7 @@ from time import monotonic
 from kseg.errors import OpenError, quoted
 from kseg.serve.address import Address, address_text
 from kseg.serve.groups.group_limits import GROUP_SECONDS
-from kseg.serve.limits import LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
+from kseg.serve.limits import ENCRYPTED_PIECE, LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
 from kseg.serve.login.login import Login
 from kseg.serve.login.mechanisms import Logins
 from kseg.serve.request_answer import Answered, AnsweredLater, Piece, RefusedError, answer_request
@@ -20,6 +19,7 @@ from kseg.serve.shared import Shared
 from kseg.serve.stored_log import open_same
 from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
 from kseg.serve.tls import tls_reason
+from kseg.system.ranged_files import RangedBytes
 
 _SIZE_BYTES = 4
 _DISK_ERRORS = (errno.EIO, errno.ESTALE)
@@ -181,7 +181,7 @@ class Client:
         """
         figures = self._shared.figures
         figures.reading = Path(records.log.path).parent.name
-        with os.fdopen(open_same(records.log), "rb", buffering=0) as file:
+        with open_same(records.log) as file:
             for stored in records.pieces():
                 if isinstance(stored, bytes):
                     await self._send(stored)
@@ -194,11 +194,24 @@ class Client:
                     if sent != size:
                         raise OpenError("has become shorter while it was sent", records.log.path)
 
-    async def _send_piece(self, records: StoredRecords, file: FileIO, position: int, size: int) -> int:
+    async def _send_piece(self, records: StoredRecords, file: FileIO | RangedBytes, position: int, size: int) -> int:
         """Sends a piece of a log; gives how much there was. Raises OpenError if the disk can't read it."""
         try:
-            return await self._stream.send_stored(file, position, size)
+            if isinstance(file, FileIO):
+                return await self._stream.send_stored(file, position, size)
+            return await self._send_fetched(file, position, size)
         except OSError as error:
             if error.errno not in _DISK_ERRORS:
                 raise
             raise OpenError(f"can't be read: {error.strerror}", records.log.path) from error
+
+    async def _send_fetched(self, source: RangedBytes, position: int, size: int) -> int:
+        """Sends bytes that lie elsewhere: the system can't do it."""
+        sent = 0
+        while sent < size:
+            part = await asyncio.to_thread(source.read, position + sent, min(ENCRYPTED_PIECE, size - sent))
+            if not part:
+                break
+            await self._stream.write(part)
+            sent += len(part)
+        return sent

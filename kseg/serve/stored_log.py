@@ -1,11 +1,15 @@
 """A log that is opened again when it is sent: it must be the one that was read before."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import OpenError
-from kseg.system.regular_file import open_regular
+from kseg.system.ranged_files import RangedBytes
+from kseg.system.regular_file import open_ranged
 
 
 class StoredLog(NamedTuple):
@@ -28,11 +32,12 @@ def stored_log(path: Path) -> StoredLog:
     return StoredLog(str(path), (found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns))
 
 
-def open_same(log: StoredLog) -> int:
-    """A descriptor to read from. Raises OpenError if the path leads to nothing, or to another file."""
-    descriptor, _ = open_regular(log.path)
-    found = os.fstat(descriptor)
-    if (found.st_dev, found.st_ino) != log.file:
-        os.close(descriptor)
-        raise OpenError("has been replaced since it was read", log.path)
-    return descriptor
+@contextmanager
+def open_same(log: StoredLog) -> Iterator[FileIO | RangedBytes]:
+    """The log's file, or what it stands for. Raises OpenError if the path leads to nothing, or to another file."""
+    descriptor, _, source = open_ranged(log.path)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        found = os.fstat(descriptor)
+        if (found.st_dev, found.st_ino) != log.file:
+            raise OpenError("has been replaced since it was read", log.path)
+        yield file if source is None else source

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kseg.errors import KsegError, UnreadableError, UsageError
 from kseg.system.interrupts import Uninterrupted
+from kseg.system.regular_file import open_regular
 from kseg.system.scratch import scratch_directory
 
 COPIED_AT_ONCE = 32 << 20
@@ -97,7 +98,7 @@ def copy_file(path: Path, target_path: Path) -> None:
     Raises UnreadableError if the disk can't read all of it, WriteError if it was cut meanwhile, OSError if the system
     can't read or write.
     """
-    source = os.open(path, os.O_RDONLY)
+    source, _ = open_regular(path)
     target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
         status = os.fstat(source)
@@ -176,8 +177,13 @@ def _piece_at(source: int, position: int, size: int) -> bytes:
 
 
 def _copy_by_hand(source: int, target: int, position: int, size: int) -> int:
-    piece = memoryview(_piece_at(source, position, min(size, _PIECE)))
-    written = 0
-    while written < len(piece):
-        written += os.write(target, piece[written:])
-    return written
+    piece = _piece_at(source, position, min(size, _PIECE))
+    write_whole(target, piece)
+    return len(piece)
+
+
+def write_whole(target: int, piece: bytes) -> None:
+    """Appends bytes to an open file: a single write may take only some of them."""
+    left = memoryview(piece)
+    while left:
+        left = left[os.write(target, left) :]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kseg.errors import OpenError
 from kseg.system.gentle import resident_pages
-from kseg.system.regular_file import open_regular
+from kseg.system.regular_file import open_ranged
 
 _CACHESTAT = 451
 """Number of the system call on all machines that Python runs on but alpha. Source: the kernel's tables."""
@@ -25,10 +25,12 @@ def cached_size(path: Path) -> int | None:
     Reads nothing. The system doesn't say it for files that the user neither owns nor may write.
     """
     try:
-        descriptor, size = open_regular(path)
+        descriptor, size, source = open_ranged(path)
     except OpenError:
         return None
     try:
+        if source is not None:
+            return None
         pages = pages_by_cachestat(descriptor)
         if pages is None:
             pages = pages_by_mincore(descriptor, size)

@@ -4,6 +4,7 @@ import os
 import stat
 
 from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.system.ranged_files import RangedBytes, fill, source_of
 
 LARGEST_TEXT = 1 << 26
 """The largest size of a text file, in bytes; a checkpoint of a million partitions has fewer."""
@@ -11,9 +12,24 @@ _PIECE = 1 << 20
 
 
 def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """A descriptor to read from, and the file's size in bytes.
+    """A descriptor to read from, and the file's size in bytes. A file that stands for bytes elsewhere gets all of them.
 
     Raises OpenError if it can't be opened, or is a directory, a pipe or a device.
+    """
+    descriptor, size, source = open_ranged(path)
+    if source is not None:
+        try:
+            fill(path, source)
+        except OSError as error:
+            os.close(descriptor)
+            raise OpenError(f"can't be read: {error.strerror}", path) from error
+    return descriptor, size
+
+
+def open_ranged(path: str | os.PathLike[str]) -> tuple[int, int, RangedBytes | None]:
+    """As `open_regular`, but a file that stands for bytes elsewhere stays empty: the third value has these.
+
+    Raises OpenError also if none of them can be had.
     """
     try:
         # A pipe must not make the opening wait.
@@ -24,7 +40,14 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
         raise OpenError("isn't a regular file", path)
-    return descriptor, found.st_size
+    source = source_of(found)
+    if source is not None:
+        try:
+            source.check()
+        except OpenError as error:
+            os.close(descriptor)
+            raise OpenError(error.message, path) from error
+    return descriptor, found.st_size, source
 
 
 def read_small(path: str | os.PathLike[str], most: int) -> bytes:

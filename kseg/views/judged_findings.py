@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 from kseg.errors import OpenError
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.verify.findings import Finding, shown_findings
+from kseg.log.verify.findings import Finding, Findings, shown_findings
 from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.log.verify.verify import Verified, verify_paths
 from kseg.selection import Selection
 from kseg.system.shared_work import OnRead
+from kseg.tiered.placed_tiers import placed_at
 from kseg.views.coordinators import Coordinators, Judge, Verdict
+from kseg.views.remote_segments import Owner, RecordedSegment, check_recorded, recorded_segments
 from kseg.views.transactions import PartitionTransactions
 
 OPEN, LONG, HANGING = "open-transaction", "long-transaction", "hanging-transaction"
@@ -25,12 +28,14 @@ class FindingsJudge:
         """Takes what is verified: the coordinators are those in the log directories that it touches."""
         log_dirs = [each.path for each in plan.log_dirs] + [each.path.absolute().parent for each in plan.orders]
         self._judge = Judge(Coordinators(log_dirs), None)
+        self._log_dirs = dict.fromkeys(log_dirs)
 
     def judged(self, verified: Verified) -> Verified:
         """The same, with the verdicts, and of many alike those that are shown.
 
-        What can't be read again stays as it was found.
+        What can't be read again stays as it was found. A remote tier's segments are compared with what was recorded.
         """
+        verified = self._with_recorded(verified)
         if not any(finding.id in TO_BE_JUDGED for finding in verified.findings):
             return verified
         try:
@@ -39,6 +44,18 @@ class FindingsJudge:
             verdicts = {}
         judged = tuple(_judged(verified.findings, verdicts))
         return replace(verified, findings=tuple(shown_findings(judged)))
+
+    @cached_property
+    def _recorded(self) -> dict[tuple[Owner, str], RecordedSegment]:
+        return recorded_segments(self._log_dirs)
+
+    def _with_recorded(self, verified: Verified) -> Verified:
+        placed = placed_at(verified.path)
+        if placed is None:
+            return verified
+        findings = Findings()
+        check_recorded(placed, self._recorded, findings)
+        return replace(verified, findings=(*verified.findings, *findings.all(is_compacted=False)))
 
     def _verdicts(self, path: Path) -> dict[int | None, Verdict]:
         found = PartitionTransactions(PartitionLog(path))

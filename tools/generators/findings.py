@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 
-from kseg.log.verify.finding_kinds import CLUSTER_FINDINGS, FINDINGS, FindingKind, Severity
+from kseg.log.verify.cluster_finding_kinds import CLUSTER_FINDINGS
+from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
+from kseg.log.verify.tier_finding_kinds import TIER_FINDINGS
 from kseg.views.doctor.kinds import OWN
 
 INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
@@ -17,8 +19,13 @@ Each next step of `verify` was tried on damaged disks of a 4.3.1 broker, after a
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
 fills.
 
-`python tools/generate.py` writes this page from the tables in `kseg/log/verify/finding_kinds.py` and
-`kseg/views/doctor/kinds.py`: edit these.
+`python tools/generate.py` writes this page from the tables in `kseg/log/verify/finding_kinds.py`,
+`tier_finding_kinds.py` and `cluster_finding_kinds.py` beside it, and `kseg/views/doctor/kinds.py`: edit these.
+"""
+_TIERS = """## In remote tiers
+
+Of tiers, `verify` finds the same, and what is wrong with their objects ([tiered.md](tiered.md)). Nothing of this stops
+a broker from starting.
 """
 _OF_CLUSTERS = """## Of `kseg verify --cluster`
 
@@ -35,16 +42,9 @@ for seconds, microseconds or nanoseconds if it lies between 2001 and now in that
 def page() -> str:
     """All findings, by severity; then those of clusters, and those that only the doctor has."""
     sections = [f"## {severity.capitalize()}s\n\n{_table(_of(severity))}" for severity in Severity]
-    return "\n".join(
-        [
-            INTRODUCTION,
-            *sections,
-            _OF_CLUSTERS,
-            _table(CLUSTER_FINDINGS, with_severity=True),
-            _OWN,
-            _table(OWN, with_severity=True),
-        ]
-    )
+    tiers = [_TIERS, _table(TIER_FINDINGS, with_severity=True)]
+    clusters = [_OF_CLUSTERS, _table(CLUSTER_FINDINGS, with_severity=True)]
+    return "\n".join([INTRODUCTION, *sections, *tiers, *clusters, _OWN, _table(OWN, with_severity=True)])
 
 
 def _of(severity: Severity) -> dict[str, FindingKind]:

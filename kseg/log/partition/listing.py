@@ -51,6 +51,13 @@ from kseg.log.partition.roll import (
     why_rolled,
 )
 from kseg.log.partition.segment_listing import OK, SegmentListing, retained_segments
+from kseg.log.partition.tier_listing import (
+    TierSums,
+    listing_by_manifest,
+    tier_facts,
+    tier_sums,
+    unused_listings,
+)
 from kseg.log.select.record_picker import selected_sums
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
@@ -69,7 +76,8 @@ class PartitionListing:
     problems: files that can't be read, in words. Values that neither the log directory nor the partition's small files
     have are None. tier: the remote tier, if it has one; then the log may start below the first segment. cleaning: what
     the log cleaner would do, None if it has nothing to do with the topic. cleaned_by_ms: when the checkpoint that tells
-    what is clean was written: later the cleaner has cleaned no partition of this log directory.
+    what is clean was written: later the cleaner has cleaned no partition of this log directory. tier_sums: of segments
+    that were read out of a remote tier; unused: those that are there, and that the log doesn't have.
     """
 
     partition: PartitionLog
@@ -82,6 +90,8 @@ class PartitionListing:
     tier: RemoteTier | None = None
     cleaning: Cleaning | None = None
     cleaned_by_ms: int | None = None
+    tier_sums: TierSums | None = None
+    unused: tuple[SegmentListing, ...] = ()
 
     @property
     def name(self) -> str:
@@ -181,6 +191,8 @@ def list_partition(
         problems=tuple(problems),
         cleaning=cleaning,
         cleaned_by_ms=None if cleaning is None else cleaned_by_ms(partition),
+        tier_sums=tier_sums(partition),
+        unused=unused_listings(partition),
     )
 
 
@@ -213,12 +225,17 @@ def _segments(
     states: ProducerStates | None = None
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
+        by_manifest = listing_by_manifest(partition, segment, is_deep=settings.deep)
+        if by_manifest is not None:
+            yield by_manifest, None
+            continue
         try:
             index = read_index_end(segment)
             with segment.open_log(keep_cache=settings.keep_cache) as log_file:
                 tail = tail_of(log_file, index)
                 first = first_header(log_file) if tail.first_position else tail.first
             row = _glance(segment, index, tail, first, has_time_indexes=partition.has_time_indexes)
+            row = row._replace(tier=tier_facts(partition, segment.base_offset))
             if tail.damage is not None and tail.damage.kind is DamageKind.UNREADABLE:
                 problems.append(f"{segment.path}: at position {tail.damage.position}: {tail.damage.detail}")
             if settings.deep:

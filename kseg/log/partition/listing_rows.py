@@ -10,7 +10,8 @@ from kseg.log.partition.cleaning import Cleaning
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.log.partition.roll import Rolled
-from kseg.log.partition.segment_listing import OK, SegmentListing
+from kseg.log.partition.segment_listing import SegmentListing
+from kseg.log.partition.tier_listing import TierSums
 
 if TYPE_CHECKING:
     from kseg.log.select.record_picker import SelectedSums
@@ -57,6 +58,7 @@ class PartitionSummary(NamedTuple):
     cleaning: Cleaning | None
     cleaned_by_ms: int | None
     tier: RemoteTier | None
+    tier_sums: TierSums | None
     leftovers: tuple[str, ...]
     orphans: tuple[str, ...]
     problems: tuple[str, ...]
@@ -192,7 +194,7 @@ def summary_of(listing: PartitionListing) -> PartitionSummary:
         state=None if partition.state is None else str(partition.state),
         topic_id=listing.topic_id,
         segments=len(listing.segments),
-        unhealthy_segments=sum(each.index_health != OK for each in listing.segments),
+        unhealthy_segments=sum(each.is_unhealthy for each in listing.segments),
         size=listing.size,
         records=listing.records,
         log_start_offset=listing.log_start_offset,
@@ -207,6 +209,7 @@ def summary_of(listing: PartitionListing) -> PartitionSummary:
         cleaning=listing.cleaning,
         cleaned_by_ms=listing.cleaned_by_ms,
         tier=listing.tier,
+        tier_sums=listing.tier_sums,
         leftovers=tuple(file.name for file in partition.leftovers),
         orphans=tuple(file.name for segment in partition.orphans for file in segment.files),
         problems=listing.problems,
@@ -217,7 +220,8 @@ def summary_of(listing: PartitionListing) -> PartitionSummary:
 
 def _segment_rows(partition: PartitionSummary, listing: PartitionListing) -> list[SegmentRow]:
     largest = max((segment.size for segment in listing.segments), default=0)
-    return [SegmentRow(partition, segment, largest) for segment in listing.segments]
+    segments = sorted((*listing.segments, *listing.unused), key=lambda segment: segment.base_offset)
+    return [SegmentRow(partition, segment, largest) for segment in segments]
 
 
 def _sum_of_selected(parts: "Sequence[SelectedRow | SelectedSums]") -> SelectedRow:

@@ -20,6 +20,7 @@ from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
 from kseg.system.regular_file import read_text_file
+from kseg.tiered.placed_tiers import placed_at
 
 if TYPE_CHECKING:
     from kseg.index.producer_state import ProducerStates
@@ -247,8 +248,9 @@ class PartitionLog:
 
     @property
     def has_content(self) -> bool:
-        """Whether there is any file of a log: a segment, an index, a snapshot, even an empty one."""
-        return bool(self.segments or self.orphans or self.snapshots or self.metadata_snapshots or self.leftovers)
+        """Whether there is any file of a log: a segment, an index, a snapshot, even an empty one; or a remote tier."""
+        files = (self.segments, self.orphans, self.snapshots, self.metadata_snapshots, self.leftovers)
+        return any(files) or placed_at(self.path) is not None
 
     @property
     def active_segment(self) -> SegmentFiles | None:
@@ -357,8 +359,7 @@ class Tail(NamedTuple):
 
     first_position: where reading started: at the last index entry, or 0. first, last: the headers of the first batch
     from there on and of the last one, None if none was found. max_timestamp: the largest of the batches read, -1 if
-    there is none. damage: the last one met. index_problem: why the offset index wasn't used; None if it was, or if
-    there is none.
+    there is none. damage: the last one met. index_problem: why an offset index that is there wasn't used.
     """
 
     first_position: int

@@ -12,6 +12,20 @@ OK = "ok"
 """The health of indexes that have nothing wrong."""
 
 
+class TierFacts(NamedTuple):
+    """What is known of a segment in a remote tier, beside what its records tell.
+
+    standing: what it counts for. stored_size: bytes of its objects. key_id: of the key pair that it is encrypted with,
+    None if it isn't. segment_id: its uuid, None where names don't have one. is_by_manifest: nothing of it was read.
+    """
+
+    standing: str
+    stored_size: int
+    key_id: str | None
+    segment_id: str | None
+    is_by_manifest: bool = False
+
+
 class SegmentListing(NamedTuple):
     """A segment's line.
 
@@ -22,7 +36,7 @@ class SegmentListing(NamedTuple):
     aborted_transactions: entries of the transaction index. damage: the first that was met, except for how an active
     segment may end while it is written. selected: what is selected in the segment, None without a selection.
     cached_size: bytes of the log in the page cache before it was read, None if not asked for or if the system doesn't
-    say.
+    say. tier: None if it isn't in a remote tier.
     """
 
     base_offset: int
@@ -48,6 +62,12 @@ class SegmentListing(NamedTuple):
     retention: Retention | None = None
     selected: SelectedSums | None = None
     cached_size: int | None = None
+    tier: TierFacts | None = None
+
+    @property
+    def is_unhealthy(self) -> bool:
+        """Whether something is wrong with its indexes."""
+        return self.index_health != OK and not (self.tier is not None and self.tier.is_by_manifest)
 
     @property
     def age_timestamp(self) -> int:

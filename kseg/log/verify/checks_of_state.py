@@ -16,11 +16,15 @@ from kseg.log.partition.partition_log import (
 from kseg.log.partition.side_files import stored_epoch, unsorted_epochs
 from kseg.log.verify.checks_of_log import LogChecks, SeenEpoch
 from kseg.log.verify.findings import Findings
+from kseg.tiered.placed_tiers import placed_at
 
 
 def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findings) -> None:
     """`leader-epoch-checkpoint` by itself, and against the epochs of the batches."""
     path = partition.path / LEADER_EPOCH_CHECKPOINT
+    placed = placed_at(partition.path)
+    if placed is not None and not placed.lineage:
+        return  # the tier has none
     try:
         entries = partition.read_leader_epochs()
     except KsegError as error:

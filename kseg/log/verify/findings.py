@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kseg.log.verify.finding_kinds import VERIFY_FINDINGS, FindingKind, Severity
+from kseg.log.verify.all_findings import ALL_FINDINGS
+from kseg.log.verify.finding_kinds import FindingKind, Severity
 
 SHOWN_ALIKE = 20
 """The number of findings of one id in one file that are kept; the last one says how many more there are."""
@@ -29,12 +30,12 @@ class Finding:
     @property
     def kind(self) -> FindingKind:
         """The meaning of its id."""
-        return VERIFY_FINDINGS[self.id]
+        return ALL_FINDINGS[self.id]
 
     @property
     def severity(self) -> Severity:
         """How bad it is."""
-        return VERIFY_FINDINGS[self.id].severity
+        return ALL_FINDINGS[self.id].severity
 
     @property
     def counts(self) -> bool:

@@ -35,6 +35,7 @@ from kseg.log.verify.checks_of_state import (
     check_leader_epochs,
     check_log_dir,
 )
+from kseg.log.verify.checks_of_tiers import check_end, check_tier, without_misnamed_snapshot
 from kseg.log.verify.findings import Finding, Findings
 from kseg.log.verify.selected_batches import SelectedScope
 from kseg.log.verify.verification_plan import Order, VerificationPlan
@@ -88,12 +89,14 @@ def verify_partition(
     problems: list[KsegError] = []
     log, producers = _checks(partition, findings, findings)
     check_directory(partition, findings)
+    check_tier(partition, findings)
     for number, segment in enumerate(partition.segments):
         log.begin(number)
         producers.begin(segment)
         try:
             see = None if on_slice is None else partial(on_slice, segment)
             _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache, on_slice=see)
+            check_end(partition, segment.base_offset, log.next_offset, findings)
         except OpenError as error:
             log.pass_over()
             producers.pass_over()
@@ -112,8 +115,8 @@ def verify_partition(
     check_leader_epochs(partition, log, findings)
     if partition.segments and not problems:
         check_checkpoints(partition, log.next_offset, findings)
-    found = tuple(findings.all(is_compacted=log.is_compacted))
-    return Verified(partition.path, found, tuple(problems), partition.size)
+    found = without_misnamed_snapshot(partition, findings.all(is_compacted=log.is_compacted))
+    return Verified(partition.path, tuple(found), tuple(problems), partition.size)
 
 
 def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache: bool = False) -> Verified:

@@ -1,6 +1,7 @@
 """What `kseg doctor` can find: `verify`'s findings and its own, in the order of urgency, each with its next command."""
 
 from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
+from kseg.log.verify.tier_finding_kinds import TIER_FINDINGS
 from kseg.views.doctor import next_steps
 from kseg.views.doctor.next_steps import NextStep
 from kseg.views.doctor.suspect_times import FUTURE, MICROSECONDS, NANOSECONDS, SECONDS
@@ -76,7 +77,7 @@ OWN: dict[str, FindingKind] = {
 }
 """By id: those that `verify` doesn't have."""
 
-KINDS: dict[str, FindingKind] = FINDINGS | OWN
+KINDS: dict[str, FindingKind] = FINDINGS | TIER_FINDINGS | OWN
 """By id."""
 
 CARE: dict[str, NextStep] = {
@@ -96,6 +97,11 @@ CARE: dict[str, NextStep] = {
     "offsets-fall": next_steps.salvage,
     "duplicate-batch": next_steps.salvage,
     "segment-overlap": next_steps.salvage,
+    "remote-lost": next_steps.explain,
+    "remote-manifest": next_steps.explain,
+    "remote-missing": next_steps.explain,
+    "remote-size": next_steps.explain,
+    "remote-gap": next_steps.explain,
     # consumers get stuck, or miss records
     "bad-codec": next_steps.salvage_readable,
     "bad-body": next_steps.salvage_readable,
@@ -136,6 +142,10 @@ CARE: dict[str, NextStep] = {
     "index-missing": next_steps.reindex,
     "snapshot-content": next_steps.reindex,
     "snapshot-unreadable": next_steps.reindex,
+    "remote-started": next_steps.explain,
+    "remote-unfinished": next_steps.explain,
+    "remote-deleted": next_steps.explain,
+    "remote-unknown": next_steps.explain,
     # notes: what takes space, then what needs nothing
     "retention-due": next_steps.show_retention,
     "leftover-directory": next_steps.list_ends,
@@ -151,6 +161,8 @@ CARE: dict[str, NextStep] = {
     "index-preallocated": next_steps.nothing,
     "checkpoint-stale": next_steps.nothing,
     "offsets-compacted": next_steps.nothing,
+    "remote-overlap": next_steps.nothing,
+    "remote-end": next_steps.nothing,
 }
 """Of each kind what to run next; those of one severity with the most urgent first."""
 

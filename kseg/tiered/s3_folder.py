@@ -35,7 +35,7 @@ class S3Folder:
 
     def __init__(self, bucket: str, prefix: str) -> None:
         self._bucket, self._prefix = bucket, prefix
-        self._client = _client()
+        self._client = s3_client()
 
     def objects(self) -> Iterator[S3Object]:
         """All of them, by key."""
@@ -94,7 +94,7 @@ def _object(found: dict[str, Any]) -> S3Object:
     return S3Object(found["Key"], found["Size"], int(found["LastModified"].timestamp() * 1000))
 
 
-def _client() -> Any:
+def s3_client() -> Any:
     """Botocore's client, which finds credentials where pyarrow does. Raises ImportError without botocore."""
     from botocore.config import Config
     from botocore.session import get_session

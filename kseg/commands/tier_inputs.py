@@ -1,0 +1,189 @@
+"""Lets a command's paths lead to remote tiers: buckets, and directories of their objects."""
+
+from collections.abc import Callable, Iterable
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from kseg.commands.options import Command
+from kseg.commands.parameters import KeyFile
+from kseg.errors import OpenError
+from kseg.log.partition.partition_choice import EVERY_PARTITION
+
+if TYPE_CHECKING:
+    from kseg.log.partition.remote_logs import RemoteLogs
+
+NAMES_PROBLEMS = ("verify",)
+"""Commands whose own output says what is wrong with a tier's objects."""
+
+
+IN_OTHER_PROCESSES = ("spark-export",)
+"""Commands that let processes read which know nothing of what is placed here: they find all bytes in files."""
+
+
+def reads_tiers(*parameters: str) -> Callable[[Command], Command]:
+    """Lets paths be buckets or directories of a remote tier; adds `--private-key`.
+
+    The command gets directories whose files are read where the objects lie. The exit status is 1 if a segment can't be
+    used.
+    """
+
+    def decorate(command: Command) -> Command:
+        @click.option(
+            "--private-key",
+            "private_keys",
+            metavar="ID=FILE",
+            type=KeyFile(),
+            multiple=True,
+            help="A private key (PEM) that decrypts segments of tiered storage, by its id; may be repeated.",
+        )
+        @wraps(command)
+        def reading(*arguments: Any, private_keys: tuple[tuple[str, Path], ...], **options: Any) -> Any:
+            remotes = options.pop("remotes", ())
+            paths = [path for name in parameters for path in _sources(name, options)]
+            if not remotes and not any(_is_tier(path, options) for path in paths):
+                return command(*arguments, **options)
+            return _with_tiers(partial(command, *arguments), parameters, options, dict(private_keys), remotes)
+
+        return cast(Command, reading)
+
+    return decorate
+
+
+def remote_option(command: Command) -> Command:
+    """`--remote`, which `reads_tiers` takes."""
+    return click.option(
+        "--remote",
+        "remotes",
+        metavar="BUCKET",
+        multiple=True,
+        help="Read what PATHS have in this remote tier too: a directory, or s3://BUCKET/PREFIX; may be repeated.",
+    )(command)
+
+
+def status_of(command: Callable[[], Any]) -> int:
+    """The exit status of a command whose input is shown under other names: so are the errors that it raises."""
+    from kseg.archive.shown_paths import shown
+    from kseg.errors import KsegError
+
+    try:
+        command()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except KsegError as error:
+        # It is printed after the names are forgotten.
+        error.message = shown(error.message)
+        error.path = None if error.path is None else shown(error.path)
+        raise
+    return 0
+
+
+def _sources(name: str, options: dict[str, Any]) -> list[str]:
+    """The paths that an option or argument has; those of an export without its destination."""
+    value = options[name]
+    values = value if isinstance(value, tuple) else () if value is None else (value,)
+    if "destination" in options and options["destination"] is None:
+        values = values[:-1]
+    return [path for each in values for path in _paths_in(each)]
+
+
+def _paths_in(value: "str | Path") -> list[str]:
+    """The paths that a value has: several names may be together, as in --files."""
+    return value.split(",") if isinstance(value, str) else [str(value)]
+
+
+def _is_tier(path: str, options: dict[str, Any]) -> bool:
+    """Whether a path leads to a tier. An export reads a broker's own files in S3 by itself, where they lie."""
+    from kseg.tiered.places import tier_at, url_of
+    from kseg.tiered.s3_store import begins_as_tier, is_s3
+
+    if "destination" in options and is_s3(url_of(path)):
+        return begins_as_tier(url_of(path))
+    return tier_at(path) is not None
+
+
+def _with_tiers(
+    command: Callable[..., Any],
+    parameters: tuple[str, ...],
+    options: dict[str, Any],
+    keys: dict[str, Path],
+    remotes: tuple[str, ...],
+) -> Any:
+    from kseg.errors import UsageError
+    from kseg.log.partition.remote_logs import RemoteLogs
+    from kseg.output.talk import talk
+
+    if options.get("is_followed"):
+        raise UsageError("--follow is for directories of a broker: a remote tier gets whole segments")
+    name = click.get_current_context().info_name
+    if name in IN_OTHER_PROCESSES:
+        _require_this_machine(options)
+    sources = {path for each in parameters for path in _sources(each, options)}
+    _check_target(options, (*remotes, *sources))
+    choice = options.get("choice", EVERY_PARTITION)
+    with RemoteLogs(keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
+        placing = _Placing(logs, remotes, {path for path in sources if remotes or _is_tier(path, options)})
+        placed = {each: placing.of(options[each]) for each in parameters}
+        if name in IN_OTHER_PROCESSES:
+            logs.fetch_all()
+        for refused in placing.refused:
+            talk(f"kseg: {refused}")
+        status = status_of(partial(command, **{**options, **placed}))
+        status = max(status, 1) if logs.problems else status
+        raise click.exceptions.Exit(max(status, 2) if placing.refused else status)
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+def _check_target(options: dict[str, Any], inputs: Iterable[str]) -> None:
+    """Raises UsageError if what is written would lie in a tier that is read."""
+    from kseg.archive.untouched import check_outside
+    from kseg.tiered.places import url_of
+    from kseg.tiered.s3_store import is_s3
+
+    target = options.get("directory") or options.get("destination")
+    if target is None and "destination" in options:
+        target = options["paths"][-1]
+    if target is not None and "://" not in str(target):
+        check_outside(target, [path for path in inputs if not is_s3(url_of(path))])
+
+
+def _require_this_machine(options: dict[str, Any]) -> None:
+    from kseg.errors import UsageError
+
+    if options["remote"] is not None or not options["master"].startswith("local"):
+        raise UsageError(
+            "a cluster's executors don't read remote tiers: `kseg salvage BUCKET --to DIR` makes a directory that they"
+            " read, or export with --master local[N]"
+        )
+
+
+class _Placing:
+    """Puts directories that stand for tiers in the place of their paths. refused: errors of paths beside others."""
+
+    def __init__(self, logs: "RemoteLogs", remotes: tuple[str, ...], meant: set[str]) -> None:
+        self._logs, self._remotes, self._meant = logs, remotes, meant
+        self.refused: list[OpenError] = []
+
+    def of(self, value: Any) -> Any:
+        """The value of an option or argument. Raises OpenError if none of its paths can be placed."""
+        if value is None:
+            return None
+        if not isinstance(value, tuple):
+            paths = [
+                self._logs.local(path, self._remotes) if path in self._meant else path for path in _paths_in(value)
+            ]
+            return ",".join(paths) if isinstance(value, str) else Path(paths[0])
+        placed = []
+        for each in value:
+            try:
+                placed.append(self.of(each))
+            except OpenError as error:
+                self.refused.append(error)
+        if self.refused and not placed:
+            raise self.refused[0]
+        return tuple(placed)

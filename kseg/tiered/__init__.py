@@ -1,0 +1,1 @@
+"""Tiered storage: remote objects as a segment's files, read by ranges."""

@@ -1,0 +1,187 @@
+"""The bytes of Kafka's files that lie in objects, as they are or in chunks that are compressed and encrypted."""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+
+from kseg.codecs.zstd import CODEC
+from kseg.tiered.chunk_table import LARGEST_CHUNK, ChunkTable
+from kseg.tiered.object_store import ObjectStore, broken, place_of
+from kseg.tiered.private_keys import PrivateKeys, Seal, opened
+
+READ_AHEAD = 8 << 20
+"""Bytes that are fetched at once at most where one read follows another."""
+LEAST_FETCHED = 64 << 10
+"""Bytes that are fetched at least, if that costs no further chunk: a request for few takes as long."""
+KEPT = 32 << 20
+"""Bytes of chunks that are kept: a search comes back to them."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A file, or a piece of one, in an object: where it begins there, and its bytes before they were stored.
+
+    chunks: None if it is stored as it is. seal: None if it isn't encrypted.
+    """
+
+    key: str
+    start: int
+    size: int
+    chunks: ChunkTable | None = None
+    is_compressed: bool = False
+    seal: Seal | None = None
+
+    @property
+    def is_as_it_was(self) -> bool:
+        """Whether the stored bytes are the file's."""
+        return not self.is_compressed and self.seal is None
+
+
+class FetchedObject:
+    """An object's bytes, fetched by ranges: where reads follow each other, ever larger ones."""
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        self._store, self._key = store, key
+        self._start, self._held = 0, b""
+        self._ahead = 0
+
+    def read(self, start: int, end: int, most: int = 0) -> bytes:
+        """Bytes of the object, fewer where it ends. Raises OSError if they can't be had.
+
+        most: up to where bytes are fetched with them, if they aren't here yet.
+        """
+        held_end = self._start + len(self._held)
+        if not (self._start <= start and end <= held_end):
+            follows = bool(self._held) and self._start <= start <= held_end
+            self._ahead = min(2 * self._ahead or len(self._held), READ_AHEAD) if follows else 0
+            kept = self._held[start - self._start :] if follows else b""
+            fetched = self._store.read(self._key, start + len(kept), max(end, most, start + self._ahead))
+            self._start, self._held = start, kept + fetched
+        return self._held[start - self._start : end - self._start]
+
+
+class StoredBytes:
+    """The bytes of a part that is stored as it was. size: theirs, fewer than the part's where it is cut."""
+
+    def __init__(self, store: ObjectStore, part: StoredPart, size: int | None = None) -> None:
+        self.size = part.size if size is None else size
+        self._part, self._place = part, place_of(store, part.key)
+        self._object = FetchedObject(store, part.key)
+        self._lock = Lock()  # a server's threads share it
+
+    def check(self) -> None:
+        """Nothing is needed to read them."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """See RangedBytes."""
+        start, end = self._part.start + position, self._part.start + min(position + size, self.size)
+        if start >= end:
+            return b""
+        most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
+        with self._lock:
+            found = self._object.read(start, end, most)
+        if not found:
+            raise broken(f"{self._place} ends before {start}: it was cut")
+        return found
+
+    def stretch_end(self, position: int) -> int:
+        """See RangedBytes."""
+        if self._part.chunks is None:
+            return self.size
+        return (position // self._part.chunks.chunk_size + 1) * self._part.chunks.chunk_size
+
+
+class ChunkedBytes:
+    """The bytes of a part in chunks that have to be decrypted or decompressed, each by itself."""
+
+    def __init__(self, store: ObjectStore, part: StoredPart, keys: PrivateKeys, size: int | None = None) -> None:
+        assert part.chunks is not None
+        self.size = part.size if size is None else size
+        self._part, self._chunks, self._keys = part, part.chunks, keys
+        self._place = place_of(store, part.key)
+        self._object = FetchedObject(store, part.key)
+        self._lock = Lock()  # a server's threads share it
+        self._key: bytes | None = None
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._broken: dict[int, str] = {}
+
+    def check(self) -> None:
+        """See RangedBytes."""
+        if self._part.seal is not None and self._key is None:
+            self._key = self._keys.segment_key(self._part.seal)
+
+    def read(self, position: int, size: int) -> bytes:
+        """See RangedBytes."""
+        end = min(position + size, self.size)
+        if position >= end:
+            return b""
+        step = self._chunks.chunk_size
+        slots = range(position // step, -(-end // step))
+        with self._lock:
+            pieces = self._contents(slots)
+        first = slots.start * step
+        return b"".join(pieces)[position - first : end - first]
+
+    def stretch_end(self, position: int) -> int:
+        """See RangedBytes."""
+        return (position // self._chunks.chunk_size + 1) * self._chunks.chunk_size
+
+    def _contents(self, slots: range) -> list[bytes]:
+        missing = [slot for slot in slots if slot not in self._kept]
+        for slot in missing:
+            if slot in self._broken:
+                raise broken(self._broken[slot])
+        if missing and self._chunks.size_of(missing[0]) <= LARGEST_CHUNK:  # one request for all of them
+            self._fetched(missing[0], missing[-1])
+        return [self._content(slot) for slot in slots]
+
+    def _fetched(self, first: int, last: int) -> bytes:
+        """The stored bytes of neighbouring chunks."""
+        start, end = self._chunks.stored_start(first), self._chunks.stored_end(last)
+        return self._object.read(self._part.start + start, self._part.start + end)
+
+    def _content(self, slot: int) -> bytes:
+        """A chunk's content, kept for later. Raises OSError if it isn't what was stored."""
+        if slot in self._kept:
+            self._kept.move_to_end(slot)
+            return self._kept[slot]
+        try:
+            content = self._decoded(slot)
+        except OSError as error:
+            self._broken[slot] = f"{self._place}: chunk {slot + 1} of {self._chunks.count}: {error.strerror}"
+            raise broken(self._broken[slot]) from error
+        self._kept[slot] = content
+        while len(self._kept) > max(KEPT // self._chunks.chunk_size, 2):
+            self._kept.popitem(last=False)
+        return content
+
+    def _decoded(self, slot: int) -> bytes:
+        expected, size = self._chunks.size_of(slot), self._chunks.stored_end(slot) - self._chunks.stored_start(slot)
+        if max(expected, size) > LARGEST_CHUNK:
+            raise broken(f"it has {max(expected, size)} bytes; kseg decodes chunks of up to {LARGEST_CHUNK}")
+        content = self._fetched(slot, slot)
+        if len(content) < size:
+            raise broken(f"{size - len(content)} of its {size} bytes are missing: the object was cut")
+        self.check()
+        if self._part.seal is not None and self._key is not None:
+            content = opened(content, self._key, self._part.seal.aad)
+        if self._part.is_compressed:
+            content = decompressed(content, expected)
+        if len(content) != expected:
+            raise broken(f"it has {len(content)} bytes, not {expected}")
+        return content
+
+
+def decompressed(content: bytes, most: int) -> bytes:
+    """What a zstd frame holds. Raises OSError if it isn't one, or holds more than that."""
+    try:
+        return CODEC.decompress(memoryview(content), most)
+    except CODEC.errors() as error:
+        raise broken(f"isn't a zstd frame of up to {most} bytes") from error
+
+
+def bytes_of(
+    store: ObjectStore, part: StoredPart, keys: PrivateKeys, size: int | None = None
+) -> StoredBytes | ChunkedBytes:
+    """The bytes of a part of an object; the first `size` of them, if that is given."""
+    return StoredBytes(store, part, size) if part.is_as_it_was else ChunkedBytes(store, part, keys, size)

@@ -1,0 +1,77 @@
+"""Segments that Aiven's plugin stored are read where they lie, whatever it did to them."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests import golden
+from tests.run import Run, kseg
+from tests.tiered import aiven_objects
+from tests.tiered.aiven_objects import Plugin
+
+SAMPLES = golden.ROOT / "tiered" / "bucket"
+KEY = ["--private-key", f"key1={golden.ROOT / 'tiered' / 'private.pem'}"]
+ORIGINALS = {
+    0: "logs/2.4.1/plain-big-0/00000000000000000000.log",
+    164: "logs/3.9.1-tiered-remote/kafka-tiered-storage/tier-txn-0-2FKqzgGrRKKf_aq0IeFMBQ/"
+    "00000000000000000164-9sCuaTRcSwmBVp6n1AjR0g.log",
+}
+PLUGINS = {
+    "plain": Plugin(),
+    "zstd": Plugin(is_compressing=True),
+    "aes": Plugin(key=1),
+    "zstd-aes": Plugin(is_compressing=True, key=1),
+    "heuristic": Plugin(is_compressing=True, has_heuristic=True),
+    "one-chunk": Plugin(chunk_size=4 << 20),
+    "one-chunk-zstd-aes": Plugin(chunk_size=4 << 20, is_compressing=True, key=1),
+    "second-key": Plugin(key=2, is_compressing=True),
+    "prefix-without-slash": Plugin(prefix="a/b/backup-"),
+    "no-prefix": Plugin(prefix=""),
+}
+
+
+def records(run: Run) -> list[dict[str, object]]:
+    """The records that `dump -o json` printed, without where they lie."""
+    found = [json.loads(line) for line in run.stdout.splitlines()]
+    return [
+        {name: value for name, value in each.items() if name not in ("file", "topic", "partition")} for each in found
+    ]
+
+
+@pytest.mark.parametrize("topic", ["plain", "zstd", "aes"])
+def test_samples_of_the_plugin_itself_are_their_segments_byte_for_byte(topic: str, tmp_path: Path) -> None:
+    ran = kseg(["salvage", str(SAMPLES), "--topic", topic, *KEY, "--to", "saved"], tmp_path)
+    assert b"lost: 3 to 163" in ran.stdout, "they are two segments of different topics"
+    for base, original in ORIGINALS.items():
+        saved = tmp_path / "saved" / f"{topic}-0" / f"{base:020}.log"
+        assert saved.read_bytes() == (golden.ROOT / original).read_bytes()
+    content = (tmp_path / "saved" / f"{topic}-0" / "partition.metadata").read_text()
+    assert content.split("topic_id: ")[1].strip() == topic_id(topic)
+
+
+def topic_id(topic: str) -> str:
+    folder = next(each.name for each in (SAMPLES / "prod").iterdir() if each.name.startswith(f"{topic}-AAAA"))
+    return folder.removeprefix(f"{topic}-")
+
+
+@pytest.mark.parametrize("plugin", PLUGINS.values(), ids=list(PLUGINS))
+@pytest.mark.parametrize("source", ["docs/test-1-0", "logs/4.3.1/compacted-txn-0", "logs/2.0.1/compacted-0"])
+def test_objects_are_read_as_the_partition_that_was_stored(
+    plugin: Plugin, source: str, restored: Path, tmp_path: Path
+) -> None:
+    bucket = tmp_path / "bucket"
+    topic = Path(source).name.removesuffix("-0")
+    aiven_objects.store(bucket, plugin, topic, aiven_objects.segments_of(restored / source))
+    keys = [f"--private-key=key{n}={aiven_objects.private_key_file(tmp_path, n)}" for n in (1, 2)]
+    dumped = kseg(["dump", "bucket", "-o", "json", *keys], tmp_path)
+    assert dumped.stderr == b""
+    there = kseg(["dump", source, "-o", "json"], restored)
+    assert [each for each in records(dumped) if each["type"] == "record"] == [
+        each for each in records(there) if each["type"] == "record"
+    ]
+    saved = kseg(["salvage", "bucket", *keys, "--to", "saved"], tmp_path)
+    assert saved.stderr == b""
+    for log in sorted((restored / source).glob("*.log")):
+        content = (tmp_path / "saved" / f"{topic}-0" / log.name).read_bytes()
+        assert content == log.read_bytes()

@@ -1,0 +1,262 @@
+"""Damaged objects: each is named in a line, all else is read, and nothing is left behind."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import golden
+from tests.run import Run, bounded, kseg
+from tests.tiered import aiven_objects
+from tests.tiered.aiven_objects import Plugin
+
+SAMPLES = golden.ROOT / "tiered" / "bucket" / "prod"
+KEY = ["--private-key", f"key1={golden.ROOT / 'tiered' / 'private.pem'}"]
+Change = Callable[[Path], None]
+"""Damages the objects in a partition's folder."""
+
+
+def objects(folder: Path, suffix: str) -> list[Path]:
+    return sorted(folder.glob(f"*.{suffix}"))
+
+
+def changed(suffix: str, change: Callable[[bytes], bytes]) -> Change:
+    """Changes the second segment's object with a suffix."""
+
+    def damage(folder: Path) -> None:
+        path = objects(folder, suffix)[1]
+        path.write_bytes(change(path.read_bytes()))
+
+    return damage
+
+
+def removed(suffix: str) -> Change:
+    return lambda folder: objects(folder, suffix)[1].unlink()
+
+
+def swapped(suffix: str) -> Change:
+    def damage(folder: Path) -> None:
+        first, second = objects(folder, suffix)
+        contents = first.read_bytes(), second.read_bytes()
+        first.write_bytes(contents[1])
+        second.write_bytes(contents[0])
+
+    return damage
+
+
+def edited(*names: str, value: object) -> Change:
+    """Sets a field of the second segment's manifest."""
+
+    def edit(content: bytes) -> bytes:
+        manifest = json.loads(content)
+        fields = manifest
+        for name in names[:-1]:
+            fields = fields[name]
+        fields[names[-1]] = value
+        return json.dumps(manifest).encode()
+
+    return changed("rsm-manifest", edit)
+
+
+def flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 0x40]) + content[middle + 1 :]
+
+
+DAMAGES: dict[str, tuple[str, Change, str, str]] = {
+    "log-cut": (
+        "zstd",
+        changed("log", lambda content: content[:-100]),
+        "remote-size",
+        "has 5189 bytes; by the manifest it is 5289",
+    ),
+    "log-longer": ("plain", changed("log", lambda content: content + b"x"), "remote-size", "has 5999 bytes"),
+    "log-missing": ("plain", removed("log"), "remote-missing", "isn't there, though the manifest says 5998 bytes"),
+    "indexes-missing": ("aes", removed("indexes"), "remote-missing", "isn't there, though the manifest says 466 bytes"),
+    "indexes-cut": ("zstd", changed("indexes", lambda content: content[:9]), "remote-size", "has 9 bytes"),
+    "manifest-missing": ("aes", removed("rsm-manifest"), "remote-unfinished", "no manifest beside .indexes and .log"),
+    "manifest-cut": ("zstd", changed("rsm-manifest", lambda content: content[:99]), "remote-manifest", "isn't JSON"),
+    "manifest-of-another": ("aes", swapped("rsm-manifest"), "remote-manifest", "is another segment's manifest"),
+    "log-of-another": ("aes", swapped("log"), "remote-size", "by the manifest it is 6166"),
+    "chunk-flipped-aes": ("aes", changed("log", flipped), "unreadable", "the GCM tag doesn't match"),
+    "chunk-broken-zstd": (
+        "zstd",
+        changed("log", lambda content: bytes(4) + content[4:]),
+        "unreadable",
+        "chunk 1 of 6: isn't a zstd frame of up to 1024 bytes",
+    ),
+    "bytes-zeroed-zstd": (
+        "zstd",
+        changed("log", lambda content: content[:2700] + bytes(60) + content[2760:]),
+        "bad-crc",
+        "crc is",
+    ),
+    "bit-flipped-plain": ("plain", changed("log", flipped), "bad-crc", "crc"),
+    "newer-manifest": ("plain", edited("version", value="7"), "remote-manifest", "has the version '7'"),
+    "iceberg": ("plain", edited("version", value=None), "remote-manifest", "kseg knows manifests of version 1"),
+    "no-sizes": ("zstd", edited("chunkIndex", "transformedChunks", value="!"), "remote-manifest", "isn't Base64"),
+    "bomb": (
+        "zstd",
+        edited("chunkIndex", "originalFileSize", value=1 << 40),
+        "remote-manifest",
+        "a segment of 1099511627776 bytes",
+    ),
+    "chunk-size-0": (
+        "plain",
+        edited("chunkIndex", "originalChunkSize", value=0),
+        "remote-manifest",
+        "chunks of 0 bytes",
+    ),
+    "other-topic": (
+        "plain",
+        edited("remoteLogSegmentMetadata", "startOffset", value=5),
+        "remote-manifest",
+        "base offset is 5, not 164",
+    ),
+    "other-key": ("aes", edited("encryption", "aad", value="AAAA"), "unreadable", "the GCM tag doesn't match"),
+}
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Path:
+    shutil.copytree(SAMPLES, tmp_path / "bucket" / "prod")
+    return tmp_path / "bucket"
+
+
+def folder_of(bucket: Path, topic: str) -> Path:
+    return next((bucket / "prod").glob(f"{topic}-A*")) / "0"
+
+
+def findings(ran: Run) -> list[dict[str, object]]:
+    return [each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "finding"]
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_is_found_and_named(name: str, bucket: Path, unpacked_into: Path, tmp_path: Path) -> None:
+    topic, change, finding, words = DAMAGES[name]
+    change(folder_of(bucket, topic))
+    ran = kseg(["verify", "bucket", *KEY, "-o", "json"], tmp_path)
+    assert ran.status == 1
+    named = [str(each["sentence"]) for each in findings(ran) if each["id"] == finding]
+    assert any(words in sentence for sentence in named), findings(ran)
+    others = {str(each["file"]).split("bucket/")[1].split("/")[0] for each in findings(ran) if each["id"] == finding}
+    assert others <= {f"{topic}-0", "prod"}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_rest_of_a_damaged_tier_is_printed(name: str, bucket: Path, unpacked_into: Path, tmp_path: Path) -> None:
+    """The first segment of each partition, and all of the others."""
+    topic, change, _, _ = DAMAGES[name]
+    whole = kseg(["dump", "bucket", *KEY, "-o", "json", "--only", "records"], tmp_path).stdout.splitlines()
+    change(folder_of(bucket, topic))
+    ran = kseg(["dump", "bucket", *KEY, "-o", "json", "--only", "records"], tmp_path)
+    assert ran.status in (0, 1)
+    assert b"Traceback" not in ran.stderr
+    left = ran.stdout.splitlines()
+    must = [line for line in whole if json.loads(line)["topic"] != topic]
+    assert set(must) <= set(left)
+    assert len(must) < len(left) or name.endswith("-of-another")
+
+
+def test_without_its_key_a_segment_is_listed_and_the_option_named(
+    bucket: Path, unpacked_into: Path, tmp_path: Path
+) -> None:
+    ran = kseg(["ls", "bucket", "--topic", "aes", "--by", "segment", "-o", "json"], tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    found = [json.loads(line) for line in ran.stdout.splitlines()][:2]
+    assert [(each["baseOffset"], each["lastOffset"], each["bytes"], each["keyId"]) for each in found] == [
+        (0, 163, 22287, "key1"),
+        (164, 229, 5998, "key1"),
+    ]
+    ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0"], tmp_path)
+    assert ran.status == 2
+    assert ran.stderr == (
+        b"kseg: bucket/aes-0/00000000000000000000.log: is encrypted with the key key1:"
+        b" --private-key key1=FILE decrypts it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", b"isn't an RSA key in PEM without a password"),
+        (b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", b"isn't an RSA key in PEM"),
+        (
+            (golden.ROOT / "tiered" / "public.pem").read_bytes(),
+            b"is a public key: the private one of the pair decrypts",
+        ),
+        (bytes(1 << 17), b"has more than 65536 bytes"),
+    ],
+)
+def test_file_that_is_no_private_key_is_wrong_usage(
+    content: bytes, words: bytes, bucket: Path, unpacked_into: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "key.pem").write_bytes(content)
+    ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0", "--private-key", "key1=key.pem"], tmp_path)
+    assert ran.status == 2
+    assert words in ran.stderr
+    assert ran.stderr.count(b"\n") == 1
+
+
+def test_wrong_private_key_is_named(bucket: Path, unpacked_into: Path, tmp_path: Path) -> None:
+    wrong = aiven_objects.private_key_file(tmp_path, 7)
+    ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0", "--private-key", f"key1={wrong}"], tmp_path)
+    assert ran.status == 2
+    assert b"that isn't the private key key1" in ran.stderr
+
+
+def test_missing_library_is_answered_with_the_line_that_installs_it(
+    bucket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "Crypto.PublicKey", None)
+    wrong = aiven_objects.private_key_file(tmp_path, 1)
+    from kseg.tiered import private_keys
+
+    private_keys.read_private_key.cache_clear()
+    ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0", "--private-key", f"key1={wrong}"], tmp_path)
+    assert ran.status == 2
+    assert ran.stderr == b"kseg: pycryptodome is missing: `pip install 'kseg[tiered]'` installs it\n"
+
+
+def test_nothing_is_written_into_a_tier(bucket: Path, tmp_path: Path) -> None:
+    ran = kseg(["salvage", "bucket", "--to", "bucket/prod/saved"], tmp_path)
+    assert ran.status == 2
+    assert b"which is read: kseg writes nothing there" in ran.stderr
+    assert not (bucket / "prod" / "saved").exists()
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_any_bytes_end_in_lines(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    """Changed, cut or replaced objects: no traceback, a status, nothing left."""
+    root = tmp_path_factory.mktemp("hostile")
+    shutil.copytree(SAMPLES, root / "b" / "prod")
+    path = data.draw(st.sampled_from(sorted(each for each in (root / "b").rglob("*") if each.is_file())))
+    content = bytearray(path.read_bytes())
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(content) - 1))
+        content[at : at + data.draw(st.integers(0, 3))] = data.draw(st.binary(max_size=4))
+    path.write_bytes(content)
+    for command in ("ls", "verify", "dump"):
+        ran = kseg([command, "b", *KEY], root)
+        assert ran.status in (0, 1, 2)
+        assert b"Traceback" not in ran.stderr
+
+
+def test_a_bombs_memory_is_bounded(tmp_path: Path) -> None:
+    """A chunk that claims to become a hundred times the memory that is there."""
+    folder = aiven_objects.store(
+        tmp_path / "b", Plugin(is_compressing=True), "t", aiven_objects.segments_of(golden.ROOT / "docs/test-1-0")
+    )
+    manifest = objects(folder, "rsm-manifest")[0]
+    fields = json.loads(manifest.read_text())
+    fields["chunkIndex"] |= {"type": "fixed", "originalChunkSize": 2**31 - 1, "originalFileSize": 2**31 - 1}
+    fields["chunkIndex"] |= {"transformedChunkSize": 9000, "finalTransformedChunkSize": 9000}
+    manifest.write_text(json.dumps(fields))
+    ran = bounded(["verify", "b"], tmp_path)
+    assert ran.status == 1
+    assert b"kseg decodes chunks of up to 268435456" in ran.stdout

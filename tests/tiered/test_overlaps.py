@@ -1,0 +1,131 @@
+"""Which of several segments with the same offsets count, and remote tiers joined with local logs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.run import kseg
+from tests.tiered import aiven_objects
+from tests.tiered.aiven_objects import Plugin, Segment
+
+PLUGIN = Plugin(chunk_size=700, is_compressing=True, key=1)
+
+
+def made(directory: Path, name: str, *, base: int, count: int, epochs: dict[int, int]) -> list[Segment]:
+    """Segments of records whose values say who wrote them, ten in a batch and forty in a segment or so."""
+    lines = [
+        json.dumps(
+            {"key": f"{number}", "value": f"{name} {number} {'x' * 40}", "timestamp": 1_700_000_000_000 + number}
+        )
+        for number in range(base, base + count)
+    ]
+    (directory / f"{name}.jsonl").write_text("\n".join(lines))
+    options = ["--base-offset", str(base), "--batch-records", "10", "--segment-bytes", "3000"]
+    built = kseg(["build", f"{name}.jsonl", "--to", f"{name}/orders-0", *options], directory)
+    assert built.status == 0, built.stderr
+    found = aiven_objects.segments_of(directory / name / "orders-0")
+    return [
+        Segment(
+            each.files,
+            each.base,
+            each.end,
+            {epoch: max(start, each.base) for epoch, start in epochs.items() if start <= each.end},
+        )
+        for each in found
+    ]
+
+
+def numbered(segments: list[Segment]) -> list[Segment]:
+    """With ids of their own, uploaded one after another."""
+    return [
+        each.uploaded_again(number, event_timestamp=1_700_000_000_000 + number) for number, each in enumerate(segments)
+    ]
+
+
+def values(directory: Path, *arguments: str) -> list[tuple[int, str]]:
+    key = f"--private-key=key1={aiven_objects.private_key_file(directory)}"
+    ran = kseg(["dump", *arguments, key, "-o", "json", "--only", "records", "-q"], directory)
+    assert (ran.status, ran.stderr) == (0, b"")
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    return [(each["offset"], each["value"].split()[0]) for each in found]
+
+
+def standings(directory: Path, *arguments: str) -> list[tuple[int, str]]:
+    key = f"--private-key=key1={aiven_objects.private_key_file(directory)}"
+    ran = kseg(["ls", *arguments, "--by", "segment", key, "-o", "json"], directory)
+    assert ran.status == 0
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    return [(each["baseOffset"], each["standing"]) for each in found if each["type"] == "segment"]
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(unpacked_into: Path) -> None:
+    """Each test ends with an empty temporary directory."""
+
+
+def test_segment_that_was_uploaded_twice_counts_once(tmp_path: Path) -> None:
+    segments = made(tmp_path, "a", base=0, count=100, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered([*segments, segments[0]]))
+    assert values(tmp_path, "b") == [(number, "a") for number in range(100)]
+    assert sorted(standings(tmp_path, "b"))[:2] == [(0, "duplicate"), (0, "used")]
+
+
+def test_what_an_unclean_leader_change_took_back_does_not_count(tmp_path: Path) -> None:
+    """The first leader wrote 0 to 119, the second began at 70 in epoch 2: its records count from there on."""
+    old = made(tmp_path, "old", base=0, count=120, epochs={0: 0})
+    new = made(tmp_path, "new", base=70, count=100, epochs={2: 70})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered([*old, *new]))
+    expected = [(number, "old") for number in range(70)] + [(number, "new") for number in range(70, 170)]
+    assert values(tmp_path, "b") == expected
+    found = dict.fromkeys(name for _, name in standings(tmp_path, "b"))
+    assert set(found) == {"used", "used in part", "superseded"}
+    key = f"--private-key=key1={aiven_objects.private_key_file(tmp_path)}"
+    ran = kseg(["verify", "b", "-o", "json", key], tmp_path)
+    assert b"remote-overlap" in ran.stdout
+    assert b"offsets-fall" not in ran.stdout
+    assert b"segment-overlap" not in ran.stdout
+    saved = kseg(["salvage", "b", key, "--to", "saved"], tmp_path)
+    assert saved.status == 0
+    assert values(tmp_path, "saved") == expected
+
+
+def test_segments_of_one_lineage_that_overlap_count_once(tmp_path: Path) -> None:
+    """A new leader's segments begin elsewhere: it uploads again what its first one has before the last upload."""
+    first = made(tmp_path, "a", base=0, count=100, epochs={0: 0})
+    second = made(tmp_path, "b", base=60, count=100, epochs={0: 60, 1: 100})
+    aiven_objects.store(tmp_path / "bucket", PLUGIN, "orders", numbered([*first, *second]))
+    assert [offset for offset, _ in values(tmp_path, "bucket")] == list(range(160))
+
+
+def test_local_and_remote_segments_are_one_log(tmp_path: Path) -> None:
+    """The tier has 0 to 99, the broker's disk 70 to 169."""
+    remote = made(tmp_path, "remote", base=0, count=100, epochs={0: 0})
+    made(tmp_path, "local", base=70, count=100, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
+    together = ("local", "--remote", "b")
+    expected = [(number, "remote") for number in range(70)] + [(number, "local") for number in range(70, 170)]
+    assert values(tmp_path, *together) == expected
+    assert values(tmp_path, "local/orders-0", "--remote", "b") == expected
+    key = f"--private-key=key1={aiven_objects.private_key_file(tmp_path)}"
+    for offset, owner in ((0, b"remote"), (69, b"remote"), (70, b"local"), (169, b"local")):
+        ran = kseg(["lookup", *together, key, "--offset", str(offset), "--print-data-log"], tmp_path)
+        assert (ran.status, ran.stderr) == (0, b"")
+        assert owner + b" " + str(offset).encode() in ran.stdout
+    ran = kseg(["export", *together, key, "exported", "-o", "json"], tmp_path)
+    assert ran.status == 0, ran.stderr
+    assert (tmp_path / "exported").exists()
+    ran = kseg(["ls", *together, key, "-o", "json"], tmp_path)
+    listed = json.loads(ran.stdout.splitlines()[0])
+    assert (listed["directory"], listed["logStartOffset"], listed["lastOffset"]) == ("local/orders-0", 0, 169)
+
+
+def test_tier_of_another_topic_of_the_same_name_is_not_joined(tmp_path: Path) -> None:
+    remote = made(tmp_path, "remote", base=0, count=50, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
+    made(tmp_path, "local", base=50, count=50, epochs={0: 0})
+    (tmp_path / "local" / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: BBBBBBBBEAMAAAAAAAAgAw")
+    ran = kseg(["ls", "local", "--remote", "b"], tmp_path)
+    assert ran.status == 2
+    assert b"a topic of the same name" in ran.stderr
+    assert ran.stderr.count(b"\n") == 1

@@ -36,7 +36,7 @@ class Dialogue:
                     self._writer.write(answer.schema, answer.batches)
                 finally:
                     answer.close()
-            flush_stdout()
+                flush_stdout()
         finally:
             self._say()
 

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ SCHEMA = "kseg"
 ROWS = 1 << 12
 """Rows of an answer that are handed on at once."""
 _INTERRUPTED = "Query interrupted"
+_AGAIN = 0.05
+"""Seconds after which DuckDB is interrupted once more, if it goes on."""
 _ADVICE = {
     "file system operations are disabled": "--files DIR lets SQL read and write in one directory",
     "'max_temp_directory_size'": "give more --temporary, or more --memory",
@@ -73,6 +77,7 @@ class QuerySession:
         """Takes the database with its views; `open_session` makes both."""
         self.connection = connection
         self.log = log
+        self._pool = ThreadPoolExecutor(1, "kseg-query")
 
     def statements(self, sql: str) -> list[str]:
         """The statements of a text. Raises UsageError where it is no SQL."""
@@ -134,7 +139,7 @@ class QuerySession:
                     if not is_begun:
                         is_begun = True
                         yield reader.schema
-                    for batch in reader:
+                    while (batch := self._interruptible(partial(next, reader, None))) is not None:
                         has_given = True
                         yield batch
                 return
@@ -144,11 +149,22 @@ class QuerySession:
                 if has_given or is_known:
                     raise
 
+    def _interruptible(self, work: Callable[[], Any]) -> Any:
+        """The result of some work of DuckDB's, done by a thread of its own: Ctrl-C would have to wait for it."""
+        coming = self._pool.submit(work)
+        try:
+            return coming.result()
+        except KeyboardInterrupt:
+            while wait([coming], _AGAIN).not_done:  # it may not have begun when it was interrupted
+                self.connection.interrupt()
+            raise
+
     @contextmanager
     def _reader(self, statement: str) -> Iterator[pa.RecordBatchReader]:
         """The answer as a stream, closed at the end; DuckDB's errors as ours."""
         try:
-            with closing(self.connection.sql(statement).to_arrow_reader(ROWS)) as reader:
+            made = self._interruptible(lambda: self.connection.sql(statement).to_arrow_reader(ROWS))
+            with closing(made) as reader:
                 yield reader
         except (duckdb.Error, pa.ArrowException, OSError, RuntimeError) as error:
             raise self._as_ours(error) from error

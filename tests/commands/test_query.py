@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -202,8 +204,6 @@ def test_sql_may_come_on_standard_input(disk: Path) -> None:
 
 
 def kseg_program() -> Path:
-    import sys
-
     return Path(sys.executable).with_name("kseg")
 
 
@@ -304,13 +304,25 @@ def test_what_does_not_fit_into_memory_goes_into_temporary_files_that_are_remove
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupted_query_ends_at_once_and_leaves_nothing(disk: Path, tmp_path: Path) -> None:
+    endless = "SELECT count(*) FROM orders a, orders b, orders c WHERE a.value <> b.key AND c.key <> a.value"
+    command = [str(kseg_program()), "query", f"SELECT 1 AS n; {endless}"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with started(command, disk, stdout=-1, stderr=-1, environment=environment) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() + process.stdout.readline() == b"n\n1\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate() == (b"", b"\n")
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == []
+
+
 # --- the prompt -------------------------------------------------------------------------------------------------------
 
 
 def typed(disk: Path, *lines: str) -> str:
     """What a terminal shows where these lines are typed."""
     import pty
-    import sys
 
     leader, follower = pty.openpty()
     environment = {**os.environ, "TERM": "dumb", "KSEG_PAGER": "cat", "NO_COLOR": "1", "INPUTRC": "/dev/null"}

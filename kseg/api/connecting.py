@@ -4,11 +4,13 @@ import os
 import weakref
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from kseg.api.asked import DecodedOptions, asked_selection
 from kseg.api.kseg_warning import warn
+from kseg.api.record_tables import column_decoding
 from kseg.archive.paths import leads_inside
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.system.scratch import scratch_directory
@@ -79,20 +81,12 @@ def _local_paths(given: list[str], stack: ExitStack) -> tuple[Path, ...]:
 
 
 def _queried(paths: tuple[Path, ...], choice: PartitionChoice, options: DecodedOptions) -> "Queried":
-    from kseg.export.decoding import ColumnDecoding, DecodedAs
+    from kseg.export.decoding import DecodedAs
     from kseg.export.settings import Isolation, LogSelection, OffsetRange, ReadOptions
     from kseg.query.query_session import Queried
 
     asked = asked_selection(None, options, has_control=False)
-    schema, registry = options.get("schema"), options.get("schema_registry")
-    decode = ColumnDecoding(
-        options.get("key_decoder"),
-        options.get("value_decoder"),
-        None if schema is None else str(schema),
-        options.get("message"),
-        None if registry is None else str(registry),
-        DecodedAs.TYPED,
-    )
+    decode = replace(column_decoding(options), decoded_as=DecodedAs.TYPED)
     decode.check()
     read = ReadOptions(
         control=asked.is_control is not False,

@@ -10,6 +10,7 @@ docs/python.md describes what there is.
 
 TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
 if TYPE_CHECKING:
+    from kseg.api.connecting import connect
     from kseg.api.decoded_record import DecodedRecord
     from kseg.api.kseg_warning import KsegWarning
     from kseg.api.log_directory import LogDirectory
@@ -64,6 +65,7 @@ __all__ = [
     "TransactionRow",
     "UsageError",
     "Verification",
+    "connect",
     "create_records",
     "open",
     "open_segment",
@@ -99,6 +101,7 @@ _HOMES = {
     "TransactionRow": "kseg.views.transaction_columns",
     "UsageError": "kseg.errors",
     "Verification": "kseg.api.verification",
+    "connect": "kseg.api.connecting",
     "create_records": "kseg.writer.builder",
     "open": "kseg.api.opening",
     "open_segment": "kseg.api.opening",

@@ -35,6 +35,7 @@ COMMANDS = {
     "groups": "Show consumer groups, their members and their commits.",
     "txns": "Show transactions, and which of them hang.",
     "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",
+    "query": "Query topics, groups, transactions and findings by SQL.",
     "export": "Export topics to Parquet files or tables, on this machine.",
     "spark-export": "Export topics to Parquet files or tables with Spark, here or on a cluster.",
     "completion": "Print a completion script for bash, zsh or fish.",

@@ -67,8 +67,10 @@ def make_sandbox(root: Path) -> Path:
     with tarfile.open(root / "support.tar.gz", "w:gz") as tar:
         tar.add(root / "orders-0", "orders-0")
     (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n{"key":"c","value":null}\n')
-    for folder in (".zfunc", ".config/fish/completions", "copy", "piece", "day", "mended", "tmp"):
+    for folder in (".zfunc", ".config/fish/completions", "copy", "piece", "day", "mended", "tmp", "out"):
         (root / folder).mkdir(parents=True)
+    (root / "report.sql").write_text("select count(*) from orders;\n")
+    (root / "out/names.csv").write_text("key,name\ncustomer-7,Ada\n")
     return root
 
 

@@ -105,7 +105,7 @@ def test_python_examples_print_what_is_shown(
 
 # --- examples that show no output ------------------------------------------------------------------------------------
 
-SHELL_SIGNS = set("|>;&")
+SHELL_SIGNS = set("|<>;&")
 LARGE, SMALL = "--free 50GB", "--free 5KB"
 """More than there is here."""
 UNENDING = "--follow"

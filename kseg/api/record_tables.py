@@ -5,7 +5,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from kseg.api.asked import TableOptions
+from kseg.api.asked import DecodingOptions, TableOptions
 from kseg.api.kseg_warning import warn
 from kseg.errors import UsageError
 from kseg.log.select.record_picker import SelectedLog
@@ -24,19 +24,11 @@ def arrow_reader(logs: Iterator[SelectedLog], options: TableOptions, on_damage: 
     """
     arrow = needed("pyarrow", "pip install 'kseg[arrow]'")
     from kseg.arrow import MAX_BYTES, ArrowOptions, schema_of
-    from kseg.export.decoding import ColumnDecoding
 
     columns = ArrowOptions(
         options.get("headers", True), options.get("batch_columns", False), options.get("max_bytes", MAX_BYTES)
     )
-    schema, registry = options.get("schema"), options.get("schema_registry")
-    decoding = ColumnDecoding(
-        options.get("key_decoder"),
-        options.get("value_decoder"),
-        None if schema is None else str(schema),
-        options.get("message"),
-        None if registry is None else str(registry),
-    )
+    decoding = column_decoding(options)
 
     def batches() -> Iterator["pa.RecordBatch"]:
         from kseg.arrow import selected_record_batches
@@ -46,6 +38,20 @@ def arrow_reader(logs: Iterator[SelectedLog], options: TableOptions, on_damage: 
 
     found = _decoded(batches(), decoding) if decoding.fields() else batches()
     return arrow.RecordBatchReader.from_batches(arrow.schema([*schema_of(columns), *decoding.fields()]), found)
+
+
+def column_decoding(options: DecodingOptions) -> "ColumnDecoding":
+    """The columns of decoded keys and values that are asked for."""
+    from kseg.export.decoding import ColumnDecoding
+
+    schema, registry = options.get("schema"), options.get("schema_registry")
+    return ColumnDecoding(
+        options.get("key_decoder"),
+        options.get("value_decoder"),
+        None if schema is None else str(schema),
+        options.get("message"),
+        None if registry is None else str(registry),
+    )
 
 
 def _decoded(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") -> Iterator["pa.RecordBatch"]:

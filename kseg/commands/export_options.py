@@ -118,6 +118,13 @@ _OPTIONS = (
 )
 
 
+def decoding_options(command: Command) -> Command:
+    """`--key-decoder` … `--keep-raw`: which columns of decoded keys and values there are."""
+    for option in reversed(_DECODING):
+        command = option(command)
+    return command
+
+
 def export_options(command: Command) -> Command:
     """Sources and destination, and all options for what is exported and how."""
     for option in reversed(_OPTIONS):

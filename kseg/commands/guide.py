@@ -26,6 +26,7 @@ TASKS = (
         "kseg dump kafka-logs/ --topic orders --key customer-7 --from-time -2h --to-time -1h --merge time",
     ),
     Task("Messages as a table, JSON, CSV", "kseg dump orders-0/ --tail 10 -o table"),
+    Task("Any question, in SQL", "kseg query 'select key, count(*) from orders group by key' kafka-logs/"),
     Task("Which partition a key is in", "kseg where --key user-17 --partitions 12"),
     Task("What fills the disk", "kseg ls kafka-logs/ --sort size"),
     Task("What retention frees, and when", "kseg retain kafka-logs/ --retention-ms 86400000"),
@@ -56,7 +57,9 @@ OTHER_COMMANDS = {
     "produce": "dump -o kcat",
     "repair": "salvage",
     "restore": "dump -o kcat",
+    "select": "query",
     "server": "serve",
+    "sql": "query",
     "topics": "ls --by topic",
     "transactions": "txns",
 }

@@ -33,7 +33,7 @@ def export_of(options: dict[str, Any], parallelism: int) -> "Export":
             offsets=OffsetRange(selected.from_offset, selected.to_offset),
             first_time=None if is_remote else selected.from_time,
         ),
-        _read_options(options, selected),
+        read_options_of(options, selected),
         FileOptions(
             partition_by=options["partition_by"],
             target_size=options["target_file_size"],
@@ -67,7 +67,8 @@ def sources_and_destination(options: dict[str, Any]) -> tuple[tuple[str, ...], s
     return paths[:-1], paths[-1]
 
 
-def _read_options(options: dict[str, Any], selected: "Selection") -> "ReadOptions":
+def read_options_of(options: dict[str, Any], selected: "Selection") -> "ReadOptions":
+    """How the options ask for records to be read. Raises UsageError, OpenError for decoders that can't be had."""
     from kseg.export.decoding import NOTHING, ColumnDecoding, DecodedAs, KeptRaw, OnMismatch
     from kseg.export.settings import Isolation, Mode, ReadOptions, Tombstones
 

@@ -23,6 +23,13 @@ def missing(wanted: OffsetRange, present: Iterable[OffsetRange]) -> Iterator[Off
         yield OffsetRange(first, wanted.end)
 
 
+def common(one: OffsetRange, other: OffsetRange) -> OffsetRange:
+    """The offsets that are in both ranges."""
+    firsts = [first for first in (one.first, other.first) if first is not None]
+    ends = [end for end in (one.end, other.end) if end is not None]
+    return OffsetRange(max(firsts, default=None), min(ends, default=None))
+
+
 def _first(part: OffsetRange) -> int:
     return LEAST if part.first is None else part.first
 

@@ -22,7 +22,7 @@ from kseg.export.redacted_arrow import BatchRedactor
 from kseg.export.settings import TOPIC_ID, Isolation, ReadOptions, Tombstones
 from kseg.export.tally import Tally
 from kseg.index.headers import checked_headers
-from kseg.kernel.contract import LEAST, MOST, ROW, START, Columns
+from kseg.kernel.contract import ALL_CONTENTS, LEAST, MOST, ROW, START, Columns, Contents
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import ReadCommitted, read_committed
 from kseg.log.select.record_picker import RecordPicker
@@ -43,11 +43,20 @@ class OrderReader:
     """The records of an order.
 
     sources: what was read, for the manifest; tally: the accounts. Both are complete when `batches` has ended. Without
-    checksums sources have no CRC, and reading is quicker.
+    checksums sources have no CRC, and reading is quicker. contents: which keys, values and headers are wanted; others
+    are null.
     """
 
-    def __init__(self, order: WorkOrder, options: ReadOptions, *, checksums: bool = True) -> None:
+    def __init__(
+        self,
+        order: WorkOrder,
+        options: ReadOptions,
+        *,
+        checksums: bool = True,
+        contents: Contents = ALL_CONTENTS,
+    ) -> None:
         self.order = order
+        self._contents = contents
         self.options = options
         self._checksums = checksums
         self.sources: list[SourceFile] = []
@@ -76,6 +85,15 @@ class OrderReader:
     def needs_all(self) -> bool:
         """Whether a part of the order alone is of no use: later records decide about earlier ones."""
         return self._each_once is not None or self.options.latest_per_key is not None
+
+    def notes(self) -> Iterator[str]:
+        """What is to be said of the order, once it was read, where nobody writes a report."""
+        replica, tally = self.order.replica, self.tally
+        yield from tally.notes
+        if tally.without_time:
+            yield f"{replica}: {tally.without_time} records have times that microseconds can't tell: null"
+        if tally.passed_over:
+            yield f"{replica}: {tally.passed_over} records passed over: another record has their offset"
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The records, in the log's order, as the kernel gives them: a few KiB to a few MiB at a time.
@@ -154,7 +172,9 @@ class OrderReader:
                 self._accounts.add_damage(item)
                 continue
             run = item.run
-            columns = kernel.load().columns(run.buffer, run.rows, item.first, item.last, run.position, item.bodies)
+            columns = kernel.load().columns(
+                *(run.buffer, run.rows, item.first, item.last, run.position, item.bodies), contents=self._contents
+            )
             counted = self._accounts.add_slice(columns, item)
             if not columns.count:
                 continue

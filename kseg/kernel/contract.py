@@ -2,7 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from enum import IntEnum
+from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from kseg.kernel.program import Program
@@ -125,6 +125,17 @@ class BatchFilter(NamedTuple):
     producer_id: int | None = None
     is_transactional: bool | None = None
     is_control: bool | None = None
+
+
+class Contents(IntFlag):
+    """What of records columns hold; the rest is null there, or an empty list, and isn't copied."""
+
+    KEYS = 1
+    VALUES = 2
+    HEADERS = 4
+
+
+ALL_CONTENTS = Contents.KEYS | Contents.VALUES | Contents.HEADERS
 
 
 class RecordFilter(NamedTuple):
@@ -368,11 +379,12 @@ class Kernel(Protocol):
         bodies: "_Bodies | Sequence[bytes | None] | None",
         record_filter: RecordFilter | None = None,
         first_body: int = -1,
+        contents: Contents = ALL_CONTENTS,
     ) -> Columns:
         """The records of rows first … last - 1, control records too; arguments as for Renderer.render.
 
         With a filter those that it takes; `skip` and `limit` are those of this call, which ends where the limit is
-        reached.
+        reached. contents: which keys, values and headers are wanted.
         """
 
     def records(

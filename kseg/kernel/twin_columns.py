@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, repeat
 
-from kseg.kernel.contract import RecordFilter, RecordProblem, Rows
+from kseg.kernel.contract import ALL_CONTENTS, Contents, RecordFilter, RecordProblem, Rows
 from kseg.kernel.twin_filter import test_of
 from kseg.kernel.twin_rows import take_pieces
 from kseg.kernel.twin_values import (
@@ -66,12 +66,13 @@ def columns(
     bodies: Sequence[bytes | None] | None,
     record_filter: RecordFilter | None = None,
     first_body: int = -1,
+    contents: Contents = ALL_CONTENTS,
 ) -> Columns:
     """The records of rows first … last - 1, control records too; see the contract.
 
     Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
     """
-    table = _Table(record_filter)
+    table = _Table(record_filter, contents)
     taken = take_pieces(buffer, rows, first, last, position, bodies, first_body)
     for row, (batch, pieces) in enumerate(taken, first):
         if table.is_full:
@@ -83,7 +84,8 @@ def columns(
 class _Table:
     """Columns that grow."""
 
-    def __init__(self, wanted: RecordFilter | None) -> None:
+    def __init__(self, wanted: RecordFilter | None, contents: Contents) -> None:
+        self._contents = contents
         self._takes = None if wanted is None else test_of(wanted)
         self._to_skip = 0 if wanted is None else wanted.skip
         self._limit = None if wanted is None else wanted.limit
@@ -127,12 +129,14 @@ class _Table:
         self.offsets.extend(map(offset_of, records))
         self.timestamps.extend(map(timestamp_of, records))
         self.sequences.extend(map(int32, map(sequence_of, records)))
-        self.header_counts.extend(map(header_count_of, records))
         self.checksums.extend(map(crc_of, records))
         self.valid.extend(map(validity_of, records))
-        self.keys.add(list(map(key_of, records)))
-        self.values.add(list(map(value_of, records)))
-        headers = list(chain.from_iterable(map(headers_of, records)))
+        nothing: list[bytes | None] = [None] * count
+        self.keys.add(list(map(key_of, records)) if Contents.KEYS in self._contents else nothing)
+        self.values.add(list(map(value_of, records)) if Contents.VALUES in self._contents else nothing)
+        with_headers = records if Contents.HEADERS in self._contents else []
+        self.header_counts.extend(map(header_count_of, with_headers) if with_headers else repeat(0, count))
+        headers = list(chain.from_iterable(map(headers_of, with_headers)))
         self.header_keys.add([key for key, _ in headers])
         self.header_values.add([value for _, value in headers])
 

@@ -126,7 +126,7 @@ class OrderExecutor:
         reader = OrderReader(order, self.options, checksums=False)
         batches = _until_changed(reader.batches(), changes)
         yield from self._damages(reader, batches) if self.request.is_of_damages else self._records(batches)
-        yield from _notes(reader)
+        yield from reader.notes()
         for problem in _problems(task, reader, changes):
             if self.request.flag("failOnDataLoss") and not self.request.is_of_damages:
                 raise DamagedError(f"{problem}; failOnDataLoss=false goes on", order.replica)
@@ -194,16 +194,6 @@ def _until_changed(batches: Iterator["pa.RecordBatch"], changes: list[str]) -> I
         yield from batches
     except ChangedError as error:
         changes.append(f"{PurePath(error.path or '').name} {error.message}")
-
-
-def _notes(reader: OrderReader) -> Iterator[str]:
-    """What is to be said of an order that was read."""
-    replica, tally = reader.order.replica, reader.tally
-    yield from tally.notes
-    if tally.without_time:
-        yield f"{replica}: {tally.without_time} records have times that microseconds can't tell: null"
-    if tally.passed_over:
-        yield f"{replica}: {tally.passed_over} records passed over: another record has their offset"
 
 
 def _problems(task: TaskOrder, reader: OrderReader, changes: Sequence[str]) -> Iterator[str]:

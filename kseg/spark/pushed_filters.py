@@ -1,16 +1,21 @@
 """Filters that Spark leaves to the source: which partitions, offsets and times they ask for, and which rows exactly."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from functools import cached_property, reduce
+from operator import and_
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kseg.export.copies import Copies
+from kseg.export.coverage import common
 from kseg.export.settings import OffsetRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
+
+    from kseg.export.filter_bounds import FilterBounds
 
 _COMPARISONS = {
     "EqualTo": "equal",
@@ -21,10 +26,6 @@ _COMPARISONS = {
 }
 """Pyspark's filters by name, since old releases have none; and Arrow's functions that mean the same, nulls included."""
 _SEARCHES = {"StringStartsWith": "starts_with", "StringEndsWith": "ends_with", "StringContains": "match_substring"}
-_FIRST_AFTER = {"EqualTo": 0, "GreaterThanOrEqual": 0, "GreaterThan": 1}
-"""Filters that bound numbers from below, and how far above the filter's value."""
-_END_AFTER = {"EqualTo": 1, "LessThan": 0, "LessThanOrEqual": 1}
-"""Filters that bound numbers from above: how far above the filter's value the numbers end."""
 _VALUES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "binary": (bytes, bytearray),
@@ -34,9 +35,6 @@ _VALUES: dict[str, type | tuple[type, ...]] = {
     "timestamp[us, tz=UTC]": datetime,
 }
 """The Python types that filters' values must have: Arrow would cut a number to fit."""
-
-
-_EPOCH, _MILLISECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(milliseconds=1)
 
 
 @dataclass
@@ -55,7 +53,7 @@ class PushedFilters:
         import pyarrow as pa
 
         try:
-            _mask(wanted, pa.RecordBatch.from_pylist([], schema=self.schema))
+            _answer(wanted, pa.RecordBatch.from_pylist([], schema=self.schema))
         except (KeyError, TypeError, pa.ArrowException):
             return False  # another kind of filter, value or column
         self.taken.append(wanted)
@@ -64,51 +62,57 @@ class PushedFilters:
     def apply(self, batch: "pa.RecordBatch") -> "pa.RecordBatch":
         """The rows for which all filters are true."""
         for wanted in self.taken:
-            batch = batch.filter(_mask(wanted, batch))
+            batch = batch.filter(_answer(wanted, batch))
         return batch
 
     def find(self, copies: Copies) -> Copies:
         """The partitions that may have such rows."""
-        return {
-            (topic, partition): replicas
-            for (topic, partition), replicas in copies.items()
-            if all(topic in values for values in self._values("topic"))
-            and all(partition in values for values in self._values("partition"))
-        }
+        return self._bounds.find(copies)
 
     def narrow(self, offsets: OffsetRange) -> OffsetRange:
         """The offsets of a range that such rows may have."""
-        if not self.has_offsets:
-            return offsets
-        firsts = [value + after for value, after in self._bounds("offset", _FIRST_AFTER, min)]
-        ends = [value + after for value, after in self._bounds("offset", _END_AFTER, max)]
-        firsts += [] if offsets.first is None else [offsets.first]
-        ends += [] if offsets.end is None else [offsets.end]
-        return OffsetRange(max(firsts, default=None), min(ends, default=None))
+        return common(offsets, self._offsets) if self.has_offsets else offsets
 
     def first_time(self) -> int | None:
         """The least time that such rows may have, in milliseconds since 1970; None if any."""
-        if not self.has_offsets:
-            return None
-        times = [(value - _EPOCH) // _MILLISECOND for value, _ in self._bounds("timestamp", _FIRST_AFTER, min)]
-        return max(times) if times and max(times) > 0 else None
+        time = self._bounds.first_time() if self.has_offsets else None
+        return time if time is not None and time > 0 else None
 
-    def _values(self, column: str) -> Iterator[set[Any]]:
-        """The sets of values that filters ask for."""
-        for wanted in self.taken:
-            if _column(wanted) == column and type(wanted).__name__ in ("EqualTo", "In"):
-                yield _values_of(wanted)
+    @property
+    def _bounds(self) -> "FilterBounds":
+        from kseg.export.filter_bounds import FilterBounds
 
-    def _bounds(
-        self, column: str, kinds: Mapping[str, int], nearest: Callable[[Iterable[Any]], Any]
-    ) -> Iterator[tuple[Any, int]]:
-        """What filters say of one end of a column's values: a value, and how far after it the end is."""
-        for wanted in self.taken:
-            kind = type(wanted).__name__
-            if _column(wanted) == column and kind == "In" and _values_of(wanted):
-                yield nearest(_values_of(wanted)), kinds["EqualTo"]
-            elif _column(wanted) == column and kind in kinds:
-                yield next(iter(_values_of(wanted))), kinds[kind]
+        conditions = [_answer(wanted, _Fields(self.schema)) for wanted in self.taken]
+        return FilterBounds(reduce(and_, conditions) if conditions else None, self.schema)
+
+    @cached_property
+    def _offsets(self) -> OffsetRange:
+        """The same for all partitions: asked for when all filters are taken."""
+        return self._bounds.offsets_anywhere()
+
+
+class _Columns(Protocol):
+    """Columns by their names: those of a batch, or what stands for them in an expression. Raises KeyError."""
+
+    def column(self, name: str | None) -> Any:
+        """The values."""
+
+    @property
+    def schema(self) -> "pa.Schema":
+        """Their types."""
+
+
+class _Fields:
+    """Columns in an expression."""
+
+    def __init__(self, schema: "pa.Schema") -> None:
+        self.schema = schema
+
+    def column(self, name: str | None) -> Any:
+        """What stands for the column."""
+        import pyarrow.compute as pc
+
+        return pc.field(name)
 
 
 def _column(wanted: Any) -> str | None:
@@ -117,35 +121,31 @@ def _column(wanted: Any) -> str | None:
     return attribute[0] if len(attribute) == 1 else None
 
 
-def _values_of(wanted: Any) -> set[Any]:
-    return set(wanted.value) if type(wanted).__name__ == "In" else {wanted.value}
-
-
-def _mask(wanted: Any, batch: "pa.RecordBatch") -> Any:
+def _answer(wanted: Any, columns: _Columns) -> Any:
     """For each row true, false or, as in SQL, null. Raises KeyError and others for what can't be answered so."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = type(wanted).__name__
     if kind == "Not":
-        return pc.invert(_mask(wanted.child, batch))
-    values = batch.column(_column(wanted))
+        return pc.invert(_answer(wanted.child, columns))
+    name = _column(wanted)
+    values, own = columns.column(name), columns.schema.field(name).type
     match kind:
         case "IsNull":
             return pc.is_null(values)
         case "IsNotNull":
             return pc.is_valid(values)
         case "In":
-            import pyarrow as pa
-
-            listed = pa.array([_checked(value, values.type) for value in wanted.value], values.type)
+            listed = pa.array([_checked(value, own) for value in wanted.value], own)
             return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=listed), pa.scalar(None, pa.bool_()))
         case "EqualNullSafe" if wanted.value is None:
             return pc.is_null(values)
         case "EqualNullSafe":
-            return pc.fill_null(pc.equal(values, _scalar(wanted.value, values.type)), fill_value=False)
+            return pc.coalesce(pc.equal(values, _scalar(wanted.value, own)), pa.scalar(False))
         case _ if kind in _SEARCHES:
             return getattr(pc, _SEARCHES[kind])(values, wanted.value)
-    return pc.call_function(_COMPARISONS[kind], [values, _scalar(wanted.value, values.type)])
+    return getattr(pc, _COMPARISONS[kind])(values, _scalar(wanted.value, own))
 
 
 def _scalar(value: Any, kind: "pa.DataType") -> Any:

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
+from kseg.kernel.contract import Contents
 from tests.kernel.made import BATCHES, ENTRIES, MESSAGES, RECORDS, BatchHeader, Message, Record, batch, damaged
 from tests.kernel.runs import records_in, rows_by_lengths, values
 
@@ -34,6 +35,24 @@ def test_records_are_those_of_the_columns(content: bytes, bodies: list[bytes | N
     columns = twin.columns(memoryview(content), rows, 0, len(rows) // 3, 1000, bodies)
     assert records == records_in(columns, [1000 + start for start in rows[::3]])
     assert problems == columns.problems
+
+
+@settings(max_examples=100, deadline=None)
+@given(CONTENTS.filter(bool), st.integers(0, 7).map(Contents))
+def test_contents_that_are_not_wanted_are_null(content: bytes, contents: Contents) -> None:
+    rows = rows_by_lengths(content)[: 3 * 12]
+    found = [
+        kernel.columns(memoryview(content), rows, 0, len(rows) // 3, 1000, None, contents=contents)
+        for kernel in (fast, twin)
+    ]
+    by_fast, by_twin = (records_in(columns, [1000 + start for start in rows[::3]]) for columns in found)
+    assert by_fast == by_twin
+    everything, _, _ = values(twin, content, rows, None)
+    for record, whole in zip(by_twin, everything, strict=True):
+        assert record.offset == whole.offset
+        assert record.key == (whole.key if Contents.KEYS in contents else None)
+        assert record.value == (whole.value if Contents.VALUES in contents else None)
+        assert list(record.headers) == (list(whole.headers) if Contents.HEADERS in contents else [])
 
 
 @settings(max_examples=50, deadline=None)

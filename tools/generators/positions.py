@@ -250,7 +250,7 @@ def part() -> Iterator[str]:
 def numbers() -> Iterator[str]:
     """The lines of the kernel's part with the contract's numbers."""
     yield "# The numbers of kseg.kernel.contract and program. Made from them by tools/generate.py: edit those."
-    for shown in (contract.Stop, contract.Problem, program.Op):
+    for shown in (contract.Stop, contract.Problem, contract.Contents, program.Op):
         yield f"\ncpdef enum {shown.__name__}:"
         yield from (f"    {member.name} = {member.value}" for member in shown)
     yield "\ncdef enum:"

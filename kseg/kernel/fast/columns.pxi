@@ -51,10 +51,12 @@ cdef class Columns:
     cdef readonly list problems
     cdef RecordView view
     cdef Filter filter
-    cdef bint has_filter, is_full
+    cdef bint has_filter, is_full, has_keys, has_values, has_headers
     cdef int64_t to_skip, limit, read_count
 
-    def __cinit__(self, record_filter):
+    def __cinit__(self, record_filter, int contents):
+        self.has_keys, self.has_values = contents & Contents.KEYS, contents & Contents.VALUES
+        self.has_headers = contents & Contents.HEADERS
         self.has_filter = record_filter is not None
         self.to_skip = self.read_count = 0
         self.limit = -1
@@ -140,6 +142,8 @@ cdef class Columns:
         """The record in the view, if the filter takes it."""
         cdef RecordView* view = &self.view
         cdef Cursor headers = view.headers
+        cdef Bytes null
+        null.at, null.size = NULL, -1
         cdef int64_t i
         self.read_count += 1
         if self.has_filter and not self.takes():
@@ -152,9 +156,9 @@ cdef class Columns:
         self.valid.add(1)[0] = view.slots[RECORD_IS_VALID]
         self.control.add(1)[0] = view.slots[IS_CONTROL]
         add_int32(self.timestamp_types, view.slots[TIMESTAMP_TYPE])
-        self.keys.add(view.texts[KEY])
-        self.values.add(view.texts[VALUE])
-        for i in range(view.slots[HEADER_COUNT]):
+        self.keys.add(view.texts[KEY] if self.has_keys else null)
+        self.values.add(view.texts[VALUE] if self.has_values else null)
+        for i in range(view.slots[HEADER_COUNT] if self.has_headers else 0):
             self.header_keys.add(sized(&headers, varint(&headers)))
             self.header_values.add(sized(&headers, varint(&headers)))
         add_int32(self.header_offsets, self.header_keys.count)
@@ -191,9 +195,9 @@ cdef class Columns:
 
 
 def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
-            record_filter=None, Py_ssize_t first_body=-1):
+            record_filter=None, Py_ssize_t first_body=-1, int contents=7):
     """The records of rows first … last - 1, control records too; see the contract."""
-    cdef Columns result = Columns(record_filter)
+    cdef Columns result = Columns(record_filter, contents)
     cdef const uint8_t* base = &buffer[0]
     cdef Py_ssize_t i
     check_rows(buffer.shape[0], rows, first, last)

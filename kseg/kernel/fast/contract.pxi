@@ -13,6 +13,11 @@ cpdef enum Problem:
     BAD_CONTROL = 2
     BAD_MESSAGE = 3
 
+cpdef enum Contents:
+    KEYS = 1
+    VALUES = 2
+    HEADERS = 4
+
 cpdef enum Op:
     LITERAL = 0
     INTEGER = 1

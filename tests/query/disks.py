@@ -1,0 +1,85 @@
+"""A disk to query, and what answers are: rows as Python has them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from kseg.export.settings import ReadOptions
+from kseg.query.database import QueryLimits
+from kseg.query.query_session import Queried, QuerySession, open_session
+from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.run import kseg
+from tests.sandbox import write_indexes
+
+START_MS = 1_793_500_200_000
+"""2026-11-01T02:30."""
+PARTITIONS, SEGMENTS, BATCHES, PER_BATCH = 3, 4, 20, 25
+PER_SEGMENT = BATCHES * PER_BATCH
+
+
+def write_disk(root: Path) -> Path:
+    """Topics `orders`, of three partitions with four segments, and `odd`, with what is unusual in records."""
+    for partition in range(PARTITIONS):
+        for segment in range(SEGMENTS):
+            log = write_segment(root / f"orders-{partition}", _orders(partition, segment), segment * PER_SEGMENT)
+            write_indexes(log)
+    transaction = NewBatch([NewRecord(b"t", b"x", START_MS)], 4, 7, 0, is_transactional=True)
+    odd = [
+        NewBatch(
+            [
+                NewRecord(None, b"no key", START_MS + 5),
+                NewRecord(b"", b"", START_MS + 1),
+                NewRecord(b"tombstone", None, -1),
+                NewRecord(b"\xff\xfe", b"\0\x80", START_MS, [("h", None), ("h", b"2")]),
+            ]
+        ),
+        transaction,
+        marker(COMMIT, transaction, START_MS),
+    ]
+    write_indexes(write_segment(root / "odd-0", odd))
+    return root
+
+
+def _orders(partition: int, segment: int) -> list[NewBatch]:
+    return [
+        NewBatch(
+            [_order(partition, offset) for offset in range(first, first + PER_BATCH)],
+            first,
+            producer_id=100 + partition,
+            producer_epoch=0,
+            base_sequence=first,
+        )
+        for first in range(segment * PER_SEGMENT, (segment + 1) * PER_SEGMENT, PER_BATCH)
+    ]
+
+
+def _order(partition: int, offset: int) -> NewRecord:
+    value = json.dumps({"id": offset, "amount": offset % 97, "note": "n" * (offset % 200) * 10})
+    headers = [("trace", b"%d" % offset)] if offset % 3 == 0 else []
+    return NewRecord(b"customer-%d" % (offset % 10), value.encode(), START_MS + offset * 1000 + partition, headers)
+
+
+def rows(session: QuerySession, sql: str) -> list[tuple[Any, ...]]:
+    """The rows of the last statement."""
+    found: list[tuple[Any, ...]] = []
+    for answer in session.answers(sql):
+        found = []
+        for batch in answer.batches:
+            found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return found
+
+
+def opened(*paths: Path, read: ReadOptions | None = None) -> Any:
+    """A session over some directories; errors of files are raised."""
+
+    def refuse(error: Exception) -> None:
+        raise error
+
+    return open_session(Queried(paths, read=read or ReadOptions()), QueryLimits(), refuse)
+
+
+def queried(directory: Path, *arguments: str) -> list[dict[str, Any]]:
+    """The rows that `kseg query … -o json` prints; nothing else may be said."""
+    ran = kseg(["query", *arguments, "-o", "json"], directory)
+    assert (ran.status, ran.stderr) == (0, b"")
+    return [json.loads(line) for line in ran.stdout.splitlines()]

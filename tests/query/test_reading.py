@@ -1,0 +1,146 @@
+"""Queries read the partitions, offsets, times and columns that they need, and say which."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.query.disks import PARTITIONS, PER_SEGMENT, SEGMENTS, START_MS, opened, queried, rows, write_disk
+
+BLOCK = 64 << 10
+"""What may be read beyond what is wanted: the log is read by blocks."""
+COUNTED = """
+import sys
+from pathlib import Path
+from kseg.query.database import QueryLimits
+from kseg.query.query_session import Queried, open_session
+
+def read():
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("rchar:")))
+
+with open_session(Queried((Path(sys.argv[1]),)), QueryLimits(), print) as session:
+    for sql in (*sys.argv[2:], *sys.argv[2:]):  # the first ones read modules
+        before = read()
+        for answer in session.answers(sql):
+            for _ in answer.batches:
+                pass
+        print(read() - before)
+"""
+needs_counts = pytest.mark.skipif(
+    not Path("/proc/self/io").exists(), reason="only Linux counts the bytes that are read"
+)
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_disk(tmp_path_factory.mktemp("disk"))
+
+
+def bytes_read(disk: Path, *queries: str) -> list[int]:
+    """Bytes that each query reads, in a process of its own which has made the queries before."""
+    ran = subprocess.run(
+        [sys.executable, "-c", COUNTED, str(disk), *queries], capture_output=True, text=True, check=True
+    )
+    return list(map(int, ran.stdout.split()[len(queries) :]))
+
+
+def size_of(disk: Path, pattern: str) -> int:
+    return sum(path.stat().st_size for path in disk.glob(pattern))
+
+
+@needs_counts
+def test_narrow_queries_read_little(disk: Path) -> None:
+    everything, one_partition, few_offsets, late, nothing = bytes_read(
+        disk,
+        "SELECT count(*) FROM orders",
+        "SELECT count(*) FROM records WHERE topic = 'orders' AND partition = 1",
+        'SELECT * FROM orders WHERE partition = 2 AND "offset" BETWEEN 700 AND 710',
+        f"SELECT count(*) FROM orders WHERE timestamp >= to_timestamp({START_MS / 1000 + SEGMENTS * PER_SEGMENT - 20})",
+        "SELECT count(*) FROM records WHERE topic = 'unknown'",
+    )
+    orders, partition = size_of(disk, "orders-*/*.log"), size_of(disk, "orders-1/*.log")
+    assert orders <= everything < orders + PARTITIONS * BLOCK
+    assert partition <= one_partition < partition + BLOCK
+    assert few_offsets < 2 * BLOCK < partition // 10
+    assert late < orders // 2  # the lookup of the time reads the last batches of all segments
+    assert nothing < 4096
+
+
+@needs_counts
+def test_what_is_not_wanted_of_a_limit_is_not_read(tmp_path: Path) -> None:
+    records = [NewRecord(b"k", b"v" * 1000) for _ in range(100)]
+    batches = (NewBatch(records, first * 100) for first in range(400))
+    write_segment(tmp_path / "big-0", batches)
+    (read,) = bytes_read(tmp_path, "SELECT key FROM big LIMIT 5")
+    assert read < size_of(tmp_path, "big-0/*.log") // 4
+
+
+@needs_counts
+def test_batches_of_other_offsets_are_not_read(disk: Path) -> None:
+    (read,) = bytes_read(
+        disk, "SELECT count(*) FROM batches WHERE partition = 0 AND topic = 'orders' AND \"baseOffset\" < 10"
+    )
+    assert read < size_of(disk, "orders-0/00000000000000000000.log") + 4 * BLOCK < size_of(disk, "orders-0/*.log") // 2
+
+
+def test_explain_says_what_would_be_read_and_reads_no_log(disk: Path) -> None:
+    (scan,) = queried(disk, "--explain", 'SELECT key FROM orders WHERE partition = 2 AND "offset" BETWEEN 700 AND 710')
+    assert (scan["table"], scan["columns"]) == ("orders", ["key"])
+    assert (scan["partitions"], scan["partitionsInAll"]) == (1, PARTITIONS)
+    assert scan["offsets"] == "700 to 710"
+    assert 0 < scan["bytes"] < 2 * BLOCK
+    assert scan["bytesInAll"] == size_of(disk, "orders-*/*.log")
+    assert scan["condition"] == "((partition == 2) and ((offset >= 700) and (offset <= 710)))"
+
+
+def test_explain_tells_from_where_on_a_time_is_looked_for(disk: Path) -> None:
+    late = START_MS / 1000 + SEGMENTS * PER_SEGMENT - 20
+    (scan,) = queried(disk, "--explain", f"SELECT count(*) FROM orders WHERE timestamp >= to_timestamp({late})")
+    assert scan["offsets"] == f"{SEGMENTS * PER_SEGMENT - 20} to"
+    assert scan["bytes"] < scan["bytesInAll"] // 20
+
+
+def test_explain_names_each_table_of_a_query(disk: Path) -> None:
+    sql = "SELECT o.key FROM orders o JOIN odd USING (key) WHERE o.topic IN (SELECT topic FROM segments)"
+    scans = queried(disk, "--explain", sql)
+    assert sorted(scan["table"] for scan in scans) == ["odd", "orders", "segments"]
+    assert all(scan["bytes"] is None for scan in scans if scan["table"] == "segments")
+
+
+def test_times_are_found_though_records_are_out_of_order(tmp_path: Path) -> None:
+    times = [5, 3, 9, 1, 7, 2, 8]
+    batches = [NewBatch([NewRecord(b"k", b"v", START_MS + time)], offset) for offset, time in enumerate(times)]
+    write_segment(tmp_path / "late-0", batches)
+    with opened(tmp_path) as session:
+        for bound in range(11):
+            above = f'SELECT "offset" FROM late WHERE epoch_ms(timestamp) - {START_MS} >= {bound} ORDER BY 1'
+            pushed = (
+                f'SELECT "offset" FROM late WHERE timestamp >= make_timestamptz({(START_MS + bound) * 1000}) ORDER BY 1'
+            )
+            below = (
+                f'SELECT "offset" FROM late WHERE timestamp < make_timestamptz({(START_MS + bound) * 1000}) ORDER BY 1'
+            )
+            assert rows(session, pushed) == rows(session, above)
+            assert [row[0] for row in rows(session, below)] == [at for at, time in enumerate(times) if time < bound]
+
+
+def test_answers_come_as_they_are_read_and_take_little_memory(tmp_path: Path) -> None:
+    """A log of 200 MiB, whose records are all in the answer, by a process that may have 60 MiB more than without."""
+    records = [NewRecord(b"k", b"v" * 1000) for _ in range(1000)]
+    for segment in range(20):
+        batches = (NewBatch(records, (segment * 10 + number) * 1000) for number in range(10))
+        write_segment(tmp_path / "big-0", batches, segment * 10_000)
+    script = """
+import resource, sys
+from kseg.cli import main
+main(["query", "select 1", "."])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+main(["query", "select * from big", ".", "-o", "csv"])
+sys.stderr.write(str((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ran.stdout.count("\n") > 200_000
+    assert int(ran.stderr) < 100

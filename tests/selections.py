@@ -37,7 +37,11 @@ class Chosen(NamedTuple):
         return [one for one in records_of(self.partition) if all(option.takes(one) for option in self.options)]
 
 
-PARTITIONS = sorted({path.parent.relative_to(golden.ROOT).as_posix() for path in golden.files(".log")})
+PARTITIONS = sorted(
+    path
+    for path in {each.parent.relative_to(golden.ROOT).as_posix() for each in golden.files(".log")}
+    if "remote" not in path
+)
 NOTHING: Object = {"offset": 0, "timestamp": 0, "key": None, "value": None, "producerId": -1, "headers": []}
 
 

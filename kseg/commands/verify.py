@@ -69,10 +69,10 @@ def verify(
       kseg verify orders-0/ -o json | jq -r .id | sort | uniq -c
       kseg verify --explain offsets-lost
 
-    PATHS are partition directories or files in them (which mean the whole partition), log directories, or parents of
-    these; by default the current directory. `verify` prints a line per finding, errors first, then warnings, or `ok` if
-    there are none and something was read. The exit status is 1 if there are errors or warnings. Notes are counted; -v
-    lists them. Files that are skipped because they aren't Kafka's are named on stderr.
+    PATHS are partition directories or files in them (which mean the whole partition), log directories, parents of
+    these, or remote tiers; by default the current directory. `verify` prints a line per finding, errors first, then
+    warnings, or `ok` if there are none and something was read. The exit status is 1 if there are errors or warnings.
+    Notes are counted; -v lists them. Files that are skipped because they aren't Kafka's are named on stderr.
 
     With a selection, as in `kseg dump`, `verify` reads only segments that may have selected records. It reports
     findings about batches with such a record, about damage where one may have been, and about these segments' indexes.

@@ -120,6 +120,7 @@ def dump(
       kseg dump orders-0/ -o json --redact keys --redact values
       kseg dump orders-0/ --value-decoder avro --schema-registry _schemas-0/ -o json
       kseg dump support.tar.gz/orders-0 --shallow
+      kseg dump bucket/zstd-0 -o json | jq .offset
       kseg dump -o kcat saved/orders-0 >restore.sh
       cat 00000000000000203000.log | kseg dump -
 
@@ -134,7 +135,8 @@ def dump(
 
     PATHS are files, directories, or globs in quotes; by default the current directory. A .tar, .tar.gz, .tar.zst or
     .zip is used like a directory, a single .log.gz or .index.zst like the file in it: kseg unpacks what it needs into
-    TMPDIR. - is standard input, which is kept there meanwhile.
+    TMPDIR. - is standard input, which is kept there meanwhile. A bucket of tiered storage, s3://… for example, is read
+    where it lies; bucket/orders-0 is a partition in it (docs/tiered.md).
 
     With a selection, kseg reads only what may match: it uses the names of files, indexes (which it checks), and headers
     of batches.

@@ -17,6 +17,7 @@ TASKS = (
     Task("A partition won't load", "kseg verify kafka-logs/orders-0"),
     Task("Save what is intact", "kseg salvage kafka-logs/orders-0 --to saved"),
     Task("Which replica has the records", "kseg diff broker1/ broker2/"),
+    Task("A topic out of a bucket", "kseg salvage bucket/ --topic zstd --to saved"),
     Task("Rebuild indexes", "kseg reindex orders-0/ --to indexes"),
     Task("A record stops its consumers", "kseg lookup orders-0/ --offset 203500 --print-data-log"),
     Task("Its value, as it was sent", "kseg get orders-0/ --offset 203500 --to value.bin"),

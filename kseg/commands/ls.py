@@ -90,11 +90,13 @@ def ls(
       kseg ls kafka-logs/ --sort size --top 20
       kseg ls disk1 disk2 --topic 'ord*' --by topic
       kseg ls orders-0/ --by segment --cache
+      kseg ls bucket/ --by segment
       kseg ls kafka-logs/ --from-time -1h --key customer-7
       kseg ls orders-0/ --by segment --deep -o json | jq 'select(.type == "segment") | .records'
 
-    PATHS are partition directories, log directories (such as all disks of a broker), or parents of these; by default
-    the current directory. `ls` reads names, sizes, indexes, and the first and last batches; --deep reads all headers.
+    PATHS are partition directories, log directories (such as all disks of a broker), parents of these, or remote tiers,
+    also s3://BUCKET/PREFIX; by default the current directory. `ls` reads names, sizes, indexes, and the first and last
+    batches; --deep reads all headers.
 
     FIRST and LAST are the first and last offset. DELETABLE is what retention would delete now. DIRTY is the dirty ratio
     of a compacted topic as the log cleaner has it: bytes that it may clean, by these and the clean ones. NOTES say

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 NAMES_PROBLEMS = ("verify",)
 """Commands whose own output says what is wrong with a tier's objects."""
-
-
 IN_OTHER_PROCESSES = ("spark-export",)
 """Commands that let processes read which know nothing of what is placed here: they find all bytes in files."""
 
@@ -42,10 +40,12 @@ def reads_tiers(*parameters: str) -> Callable[[Command], Command]:
         @wraps(command)
         def reading(*arguments: Any, private_keys: tuple[tuple[str, Path], ...], **options: Any) -> Any:
             remotes = options.pop("remotes", ())
-            paths = [path for name in parameters for path in _sources(name, options)]
-            if not remotes and not any(_is_tier(path, options) for path in paths):
+            paths = {path for name in parameters for path in _sources(name, options)}
+            tiers = {path for path in paths if remotes or _is_tier(path, options)}
+            if not tiers:
                 return command(*arguments, **options)
-            return _with_tiers(partial(command, *arguments), parameters, options, dict(private_keys), remotes)
+            asked = _Asked(parameters, dict(private_keys), remotes, tiers)
+            return _with_tiers(partial(command, *arguments), options, asked)
 
         return cast(Command, reading)
 
@@ -104,13 +104,16 @@ def _is_tier(path: str, options: dict[str, Any]) -> bool:
     return tier_at(path) is not None
 
 
-def _with_tiers(
-    command: Callable[..., Any],
-    parameters: tuple[str, ...],
-    options: dict[str, Any],
-    keys: dict[str, Path],
-    remotes: tuple[str, ...],
-) -> Any:
+class _Asked(NamedTuple):
+    """What a command is asked to read: its parameters with paths, keys, tiers beside local paths, paths to place."""
+
+    parameters: tuple[str, ...]
+    keys: dict[str, Path]
+    remotes: tuple[str, ...]
+    paths: set[str]
+
+
+def _with_tiers(command: Callable[..., Any], options: dict[str, Any], asked: _Asked) -> Any:
     from kseg.errors import UsageError
     from kseg.log.partition.remote_logs import RemoteLogs
     from kseg.output.talk import talk
@@ -120,16 +123,15 @@ def _with_tiers(
     name = click.get_current_context().info_name
     if name in IN_OTHER_PROCESSES:
         _require_this_machine(options)
-    sources = {path for each in parameters for path in _sources(each, options)}
-    _check_target(options, (*remotes, *sources))
+    _check_target(options, (*asked.remotes, *asked.paths))
     choice = options.get("choice", EVERY_PARTITION)
-    with RemoteLogs(keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
-        placing = _Placing(logs, remotes, {path for path in sources if remotes or _is_tier(path, options)})
-        placed = {each: placing.of(options[each]) for each in parameters}
-        if name in IN_OTHER_PROCESSES:
-            logs.fetch_all()
+    with RemoteLogs(asked.keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
+        placing = _Placing(logs, asked)
+        placed = {each: placing.of(options[each]) for each in asked.parameters}
         for refused in placing.refused:
             talk(f"kseg: {refused}")
+        if name in IN_OTHER_PROCESSES:
+            status_of(logs.fetch_all)
         status = status_of(partial(command, **{**options, **placed}))
         status = max(status, 1) if logs.problems else status
         raise click.exceptions.Exit(max(status, 2) if placing.refused else status)
@@ -165,8 +167,8 @@ def _require_this_machine(options: dict[str, Any]) -> None:
 class _Placing:
     """Puts directories that stand for tiers in the place of their paths. refused: errors of paths beside others."""
 
-    def __init__(self, logs: "RemoteLogs", remotes: tuple[str, ...], meant: set[str]) -> None:
-        self._logs, self._remotes, self._meant = logs, remotes, meant
+    def __init__(self, logs: "RemoteLogs", asked: _Asked) -> None:
+        self._logs, self._asked = logs, asked
         self.refused: list[OpenError] = []
 
     def of(self, value: Any) -> Any:
@@ -174,9 +176,7 @@ class _Placing:
         if value is None:
             return None
         if not isinstance(value, tuple):
-            paths = [
-                self._logs.local(path, self._remotes) if path in self._meant else path for path in _paths_in(value)
-            ]
+            paths = [self._place(path) if path in self._asked.paths else path for path in _paths_in(value)]
             return ",".join(paths) if isinstance(value, str) else Path(paths[0])
         placed = []
         for each in value:
@@ -187,3 +187,6 @@ class _Placing:
         if self.refused and not placed:
             raise self.refused[0]
         return tuple(placed)
+
+    def _place(self, path: str) -> str:
+        return self._logs.local(path, self._asked.remotes)

@@ -78,10 +78,10 @@ def verify(
       kseg verify --cluster kafka-logs/ --topic orders -v
       kseg verify --explain offsets-lost
 
-    PATHS are partition directories or files in them (which mean the whole partition), log directories, or parents of
-    these; by default the current directory. `verify` prints a line per finding, errors first, then warnings, or `ok` if
-    there are none and something was read. The exit status is 1 if there are errors or warnings. Notes are counted; -v
-    lists them. Files that are skipped because they aren't Kafka's are named on stderr.
+    PATHS are partition directories or files in them (which mean the whole partition), log directories, parents of
+    these, or remote tiers; by default the current directory. `verify` prints a line per finding, errors first, then
+    warnings, or `ok` if there are none and something was read. The exit status is 1 if there are errors or warnings.
+    Notes are counted; -v lists them. Files that are skipped because they aren't Kafka's are named on stderr.
 
     With --cluster, the PATHS are compared with the cluster's metadata in one of them: is there a copy of each
     partition, one of an in-sync replica, of the same topic id, without gaps? -v lists all copies, the longest first.

@@ -55,10 +55,13 @@ class BlockReader:
         """Bytes of the file, fewer where it ends."""
         if not self.unreadable:
             try:
-                return self._bytes_at(position, size)
+                found = self._bytes_at(position, size)
             except OSError as error:
                 if error.errno in _OWN_FAULTS:
                     raise
+            else:
+                if self._source is None or len(found) == min(size, self._size - position):
+                    return found
         buffer = bytearray(max(min(size, self._size - position), 0))
         return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
 

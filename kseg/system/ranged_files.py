@@ -4,6 +4,7 @@ Which file stands for what is in one table for the process, by device and inode:
 everything that opens one, finds the same bytes.
 """
 
+import errno
 import os
 from collections.abc import Iterable
 from typing import Protocol
@@ -58,8 +59,12 @@ def fill(path: str | os.PathLike[str], source: RangedBytes) -> None:
     """Gives a file all bytes of what it stands for: from now on they are its own. Raises OSError as they do."""
     descriptor = os.open(path, os.O_WRONLY)
     try:
-        for position in range(0, source.size, _PIECE):
-            os.pwrite(descriptor, source.read(position, min(_PIECE, source.size - position)), position)
+        position = 0
+        while position < source.size:
+            piece = source.read(position, min(_PIECE, source.size - position))
+            if not piece:
+                raise OSError(errno.EIO, f"it ends at {position}, {source.size - position} bytes early")
+            position += os.pwrite(descriptor, piece, position)
         _STANDS_FOR.pop(_identity(os.fstat(descriptor)), None)
     finally:
         os.close(descriptor)

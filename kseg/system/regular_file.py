@@ -44,9 +44,10 @@ def open_ranged(path: str | os.PathLike[str]) -> tuple[int, int, RangedBytes | N
     if source is not None:
         try:
             source.check()
-        except OpenError as error:
+        except KsegError as error:
             os.close(descriptor)
-            raise OpenError(error.message, path) from error
+            error.path = error.path or os.fspath(path)
+            raise
     return descriptor, found.st_size, source
 
 

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
+from typing import Protocol
 
 from kseg.codecs.zstd import CODEC
 from kseg.tiered.chunk_table import LARGEST_CHUNK, ChunkTable
@@ -13,8 +14,10 @@ READ_AHEAD = 8 << 20
 """Bytes that are fetched at once at most where one read follows another."""
 LEAST_FETCHED = 64 << 10
 """Bytes that are fetched at least, if that costs no further chunk: a request for few takes as long."""
-KEPT = 32 << 20
-"""Bytes of chunks that are kept: a search comes back to them."""
+KEPT = 16 << 20
+"""Bytes of an object's chunks that are kept: a search comes back to them."""
+KEPT_IN_ALL = 128 << 20
+"""Bytes of all objects that are kept: those that were read last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,42 @@ class StoredPart:
     def is_as_it_was(self) -> bool:
         """Whether the stored bytes are the file's."""
         return not self.is_compressed and self.seal is None
+
+
+class _Keeping(Protocol):
+    """What keeps bytes that it has fetched."""
+
+    @property
+    def kept_size(self) -> int:
+        """How many."""
+
+    def release(self) -> None:
+        """Keeps none any longer."""
+
+
+class _LastRead:
+    """Which objects were read last: the others keep nothing, so that a bucket doesn't fill the memory."""
+
+    def __init__(self) -> None:
+        self._sizes: OrderedDict[_Keeping, int] = OrderedDict()
+        self._total = 0
+        self._lock = Lock()
+
+    def note(self, read: _Keeping) -> None:
+        """Notes that an object was read, and releases those that were read longest ago."""
+        released = []
+        with self._lock:
+            self._total += read.kept_size - self._sizes.pop(read, 0)
+            self._sizes[read] = read.kept_size
+            while self._total > KEPT_IN_ALL and len(self._sizes) > 1:
+                oldest, size = self._sizes.popitem(last=False)
+                self._total -= size
+                released.append(oldest)
+        for each in released:
+            each.release()
+
+
+_LAST_READ = _LastRead()
 
 
 class FetchedObject:
@@ -59,6 +98,15 @@ class FetchedObject:
             self._start, self._held = start, kept + fetched
         return self._held[start - self._start : end - self._start]
 
+    @property
+    def kept_size(self) -> int:
+        """Bytes that are kept."""
+        return len(self._held)
+
+    def release(self) -> None:
+        """Keeps no bytes any longer."""
+        self._held, self._ahead = b"", 0
+
 
 class StoredBytes:
     """The bytes of a part that is stored as it was. size: theirs, fewer than the part's where it is cut."""
@@ -80,9 +128,20 @@ class StoredBytes:
         most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
             found = self._object.read(start, end, most)
+        _LAST_READ.note(self)
         if not found:
             raise broken(f"{self._place} ends before {start}: it was cut")
         return found
+
+    @property
+    def kept_size(self) -> int:
+        """Bytes that are kept."""
+        return self._object.kept_size
+
+    def release(self) -> None:
+        """Keeps no bytes any longer."""
+        with self._lock:
+            self._object.release()
 
     def stretch_end(self, position: int) -> int:
         """See RangedBytes."""
@@ -119,12 +178,24 @@ class ChunkedBytes:
         slots = range(position // step, -(-end // step))
         with self._lock:
             pieces = self._contents(slots)
+        _LAST_READ.note(self)
         first = slots.start * step
         return b"".join(pieces)[position - first : end - first]
 
     def stretch_end(self, position: int) -> int:
         """See RangedBytes."""
         return (position // self._chunks.chunk_size + 1) * self._chunks.chunk_size
+
+    @property
+    def kept_size(self) -> int:
+        """Bytes that are kept."""
+        return self._object.kept_size + len(self._kept) * self._chunks.chunk_size
+
+    def release(self) -> None:
+        """Keeps no bytes any longer."""
+        with self._lock:
+            self._object.release()
+            self._kept.clear()
 
     def _contents(self, slots: range) -> list[bytes]:
         missing = [slot for slot in slots if slot not in self._kept]

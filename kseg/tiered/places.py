@@ -1,7 +1,9 @@
 """Which paths lead to remote tiers: URLs, and directories whose files have a tier's names. Opens no file."""
 
 import os
+from collections import deque
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from kseg.formats.names import parse_partition_directory
 from kseg.tiered.layouts import MANIFEST, PINTEREST_MARK, TierLayout, parse_object_name
@@ -58,7 +60,10 @@ def _of_file(path: str) -> tuple[str, str] | None:
 
 def is_tier(directory: str) -> bool:
     """Whether a directory holds a remote tier, and no partitions as a broker has them near its top."""
-    for depth, folder, names in _folders(os.path.abspath(directory)):  # noqa: PTH100
+    root = os.path.abspath(directory)  # noqa: PTH100
+    near, deep = _folders(root, _ORDINARY_LEVELS), _folders(root, DEEPEST)
+    for folder, names in chain(islice(near, MOST_FOLDERS), islice(deep, MOST_FOLDERS)):
+        depth = folder.removeprefix(root).count("/")
         for name in names:
             found = parse_object_name(f"{folder}/{name}")
             if found is not None:
@@ -71,13 +76,15 @@ def is_tier(directory: str) -> bool:
     return False
 
 
-def _folders(root: str) -> Iterator[tuple[int, str, list[str]]]:
-    """Depth, path and files of the directories at a root, the nearest first; of many partitions only one."""
-    waiting = [(0, root)]
-    for _ in range(MOST_FOLDERS):
-        if not waiting:
-            return
-        depth, folder = waiting.pop(0)
+def _folders(root: str, deepest: int) -> Iterator[tuple[str, list[str]]]:
+    """Paths and files of the directories at a root, each before those below it; of many partitions only one.
+
+    Up to two levels the nearest come first: a broker's directories are found there. Deeper ones are looked into one
+    after another, since a tier has many topics before the first of its objects.
+    """
+    waiting = deque([(0, root)])
+    while waiting:
+        depth, folder = waiting.popleft()
         files: list[str] = []
         below: list[str] = []
         try:
@@ -86,9 +93,13 @@ def _folders(root: str) -> Iterator[tuple[int, str, list[str]]]:
                     (below if entry.is_dir(follow_symlinks=False) else files).append(entry.name)
         except OSError:
             continue
-        yield depth, folder, sorted(files)
-        if depth < DEEPEST:
-            waiting += [(depth + 1, f"{folder.rstrip('/')}/{name}") for name in _one_of_partitions(sorted(below))]
+        yield folder, sorted(files)
+        if depth < deepest:
+            found = [(depth + 1, f"{folder.rstrip('/')}/{name}") for name in _one_of_partitions(sorted(below))]
+            if deepest <= _ORDINARY_LEVELS:
+                waiting.extend(found)
+            else:
+                waiting.extendleft(reversed(found))
 
 
 def _one_of_partitions(names: list[str]) -> Iterator[str]:

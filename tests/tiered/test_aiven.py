@@ -75,3 +75,28 @@ def test_objects_are_read_as_the_partition_that_was_stored(
     for log in sorted((restored / source).glob("*.log")):
         content = (tmp_path / "saved" / f"{topic}-0" / log.name).read_bytes()
         assert content == log.read_bytes()
+
+
+def test_segments_of_one_partition_may_have_keys_of_their_own(
+    restored: Path, unpacked_into: Path, tmp_path: Path
+) -> None:
+    """As after a change of the active key pair."""
+    segments = aiven_objects.segments_of(restored / "logs/2.0.1/compacted-0")
+    for number, segment in enumerate(segments):
+        aiven_objects.store(tmp_path / "bucket", Plugin(key=number % 2 + 1), "compacted", [segment])
+    keys = [f"--private-key=key{n}={aiven_objects.private_key_file(tmp_path, n)}" for n in (1, 2)]
+    listed = kseg(["ls", "bucket", "--by", "segment", "-o", "json"], tmp_path).stdout.splitlines()[:-1]
+    assert [json.loads(line)["keyId"] for line in listed] == ["key1", "key2", "key1"]
+    all_of_them = kseg(["dump", "bucket", "-o", "json", "--only", "records", "-q", *keys], tmp_path)
+    there = kseg(["dump", "logs/2.0.1/compacted-0", "-o", "json", "--only", "records", "-q"], restored)
+    assert (all_of_them.status, records(all_of_them)) == (0, records(there))
+    ran = kseg(["dump", "bucket", "-o", "json", "--only", "records", "-q", keys[0]], tmp_path)
+    offsets = [each["offset"] for each in records(ran)]
+    assert offsets == [each["offset"] for each in records(there) if not 421 <= int(str(each["offset"])) < 596]
+    assert (ran.status, ran.stderr.count(b"is encrypted with the key key2")) == (1, 1)
+
+
+def test_keys_are_taken_as_the_command_line_has_them(tmp_path: Path) -> None:
+    ran = kseg(["ls", str(SAMPLES), "--private-key", "key1"], tmp_path)
+    assert ran.status == 2
+    assert b"'key1' isn't ID=FILE, such as key1=private.pem" in ran.stderr

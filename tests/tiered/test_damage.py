@@ -74,6 +74,12 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
         "remote-size",
         "has 5189 bytes; by the manifest it is 5289",
     ),
+    "log-cut-plain": (
+        "plain",
+        changed("log", lambda content: content[:4000]),
+        "unreadable",
+        "ends before 4000: it was cut",
+    ),
     "log-longer": ("plain", changed("log", lambda content: content + b"x"), "remote-size", "has 5999 bytes"),
     "log-missing": ("plain", removed("log"), "remote-missing", "isn't there, though the manifest says 5998 bytes"),
     "indexes-missing": ("aes", removed("indexes"), "remote-missing", "isn't there, though the manifest says 466 bytes"),
@@ -219,7 +225,8 @@ def test_missing_library_is_answered_with_the_line_that_installs_it(
     private_keys.read_private_key.cache_clear()
     ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0", "--private-key", f"key1={wrong}"], tmp_path)
     assert ran.status == 2
-    assert ran.stderr == b"kseg: pycryptodome is missing: `pip install 'kseg[tiered]'` installs it\n"
+    assert ran.stderr.endswith(b": pycryptodome is missing: `pip install 'kseg[tiered]'` installs it\n")
+    assert ran.stderr.count(b"\n") == 1
 
 
 def test_nothing_is_written_into_a_tier(bucket: Path, tmp_path: Path) -> None:

@@ -272,8 +272,7 @@ class PartitionLog:
 
     def log_start_offset(self) -> int:
         """The first readable offset: the first segment's base or, if that is higher, the checkpoint's."""
-        base = self.base_offsets[0] if self.base_offsets else 0
-        return max(base, self.checkpoints().log_start_offset or 0)
+        return max(self.base_offsets[0] if self.base_offsets else 0, self.checkpoints().log_start_offset or 0)
 
     @property
     def has_log_start_checkpoint(self) -> bool:

@@ -34,7 +34,7 @@ COMMANDS = {
     "serve": "Serve log directories to Kafka's clients, read-only.",
     "groups": "Show consumer groups, their members and their commits.",
     "txns": "Show transactions, and which of them hang.",
-    "metadata": "Show a KRaft cluster's topics, partitions, brokers, configs.",
+    "metadata": "Show a KRaft cluster's topics, settings, ACLs, quotas, brokers.",
     "export": "Export topics to Parquet files or tables, on this machine.",
     "spark-export": "Export topics to Parquet files or tables with Spark, here or on a cluster.",
     "completion": "Print a completion script for bash, zsh or fish.",

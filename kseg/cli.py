@@ -34,6 +34,7 @@ COMMANDS = {
     "serve": "Serve log directories to Kafka's clients, read-only.",
     "groups": "Show consumer groups, their members and their commits.",
     "txns": "Show transactions, and which of them hang.",
+    "plan-move": "Plan which partitions to move between a broker's log directories.",
     "metadata": "Show a KRaft cluster's topics, settings, ACLs, quotas, brokers.",
     "export": "Export topics to Parquet files or tables, on this machine.",
     "spark-export": "Export topics to Parquet files or tables with Spark, here or on a cluster.",

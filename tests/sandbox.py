@@ -61,6 +61,7 @@ def make_sandbox(root: Path) -> Path:
     shutil.copytree(golden.ROOT / "logs/4.3.1/__transaction_state-0", root / "__transaction_state-7")
     _write_group(root / "__consumer_offsets-7")
     _write_metadata(root / "__cluster_metadata-0")
+    _make_broker(root)
     for internal in root.glob("__*"):
         shutil.copytree(internal, root / "kafka-logs" / internal.name)
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
@@ -120,6 +121,15 @@ def _write_group(directory: Path) -> None:
         START_MS,
     )
     write_indexes(write_segment(directory, [NewBatch([record])]))
+
+
+def _make_broker(root: Path) -> None:
+    """Both log directories of a broker that has the topic of the orders, the second one still empty."""
+    for name in ("data1", "data2"):
+        (root / name).mkdir()
+        (root / name / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\n")
+    shutil.copytree(root / "kafka-logs/orders-0", root / "data1/orders-0")
+    shutil.copytree(root / "__cluster_metadata-0", root / "data1/__cluster_metadata-0")
 
 
 def _write_metadata(directory: Path) -> None:

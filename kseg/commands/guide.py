@@ -30,6 +30,7 @@ TASKS = (
     Task("What fills the disk", "kseg ls kafka-logs/ --sort size"),
     Task("What retention frees, and when", "kseg retain kafka-logs/ --retention-ms 86400000"),
     Task("Free 50 GB by retention", "kseg retain kafka-logs/ --free 50GB"),
+    Task("Level a broker's disks", "kseg plan-move data1/ data2/ > moves.json"),
     Task("What compaction leaves", "kseg compact orders-0/ --dry-run"),
     Task("Records back into a cluster", "kseg dump orders-0/ -o kcat > restore.sh"),
     Task("A group's offsets, for a reset", "kseg groups kafka-logs/ --group orders-billing -o reset-csv"),

@@ -3,6 +3,7 @@
 import os
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.log.real_broker import PATIENCE, Broker
@@ -22,6 +23,7 @@ class ToolScripts:
     """A directory with the scripts of a broker's release, for its address."""
 
     def __init__(self, broker: Broker) -> None:
+        self._broker = broker
         self._directory = broker.work / "bin"
         self._directory.mkdir(exist_ok=True)
         self.server = f"127.0.0.1:{broker.port}"
@@ -38,6 +40,10 @@ class ToolScripts:
     def run_script(self, script: Path) -> str:
         """What a shell script prints that stops where a line fails."""
         return self._printed(["sh", "-e", str(script)])
+
+    def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Waits for something that the tools see."""
+        self._broker.tools.wait_until(condition, PATIENCE, "what the tools should see hasn't come")
 
     def _printed(self, command: list[str]) -> str:
         environment = {**os.environ, "PATH": f"{self._directory}{os.pathsep}{os.environ['PATH']}"}

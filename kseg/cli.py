@@ -36,6 +36,7 @@ COMMANDS = {
     "txns": "Show transactions, and which of them hang.",
     "plan-move": "Plan which partitions to move between a broker's log directories.",
     "metadata": "Show a KRaft cluster's topics, settings, ACLs, quotas, brokers.",
+    "rebuild-metadata": "Begin a lost quorum of controllers anew, from a broker's copy.",
     "export": "Export topics to Parquet files or tables, on this machine.",
     "spark-export": "Export topics to Parquet files or tables with Spark, here or on a cluster.",
     "completion": "Print a completion script for bash, zsh or fish.",

@@ -328,7 +328,12 @@ def options_of(name: str) -> list[tuple[str, click.Option]]:
     return found
 
 
-REQUIRED = {"build": ("--to", "new"), "compact": (".", "--to", "new"), "slice": (".", "--to", "new")}
+REQUIRED = {
+    "build": ("--to", "new"),
+    "compact": (".", "--to", "new"),
+    "slice": (".", "--to", "new"),
+    "rebuild-metadata": (".", "--node-id", "1", "--to", "new"),
+}
 """What commands don't do without."""
 
 

@@ -38,6 +38,7 @@ TASKS = (
     Task("The same with Spark", "kseg spark-export kafka-logs/ exported"),
     Task("A dead cluster's settings", "kseg metadata kafka-logs/"),
     Task("Topics, ACLs, quotas elsewhere", "kseg metadata kafka-logs/ --as-commands > carry-over.sh"),
+    Task("All controllers lost", "kseg rebuild-metadata data1/ --node-id 3001 --to controller/"),
     Task("A partition out of records", "kseg build records.jsonl --to orders-0"),
     Task("What Kafka's own tool prints", "kseg dump --like 2.8 --files 00000000000000203000.log"),
     Task("What each byte means", "kseg explain 00000000000000203000.log --batch 0"),

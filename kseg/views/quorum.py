@@ -30,6 +30,8 @@ class Voter(NamedTuple):
     voter_id: int
     directory_id: str | None
     endpoints: tuple[VoterEndpoint, ...]
+    kraft_versions: tuple[int, int] = (0, 1)
+    """The lowest and the highest `kraft.version` that it supports."""
 
 
 class Voters:
@@ -67,7 +69,9 @@ def control_type(record: Record) -> int | None:
 
 def _voter(fields: Fields) -> Voter:
     endpoints = tuple(VoterEndpoint(each["name"], each["host"], each["port"]) for each in fields["endpoints"])
-    return Voter(fields["voterId"], fields["voterDirectoryId"], endpoints)
+    feature = fields["kRaftVersionFeature"]
+    supported = feature["minSupportedVersion"], feature["maxSupportedVersion"]
+    return Voter(fields["voterId"], fields["voterDirectoryId"], endpoints, supported)
 
 
 def read_quorum_state(partition: PartitionLog) -> QuorumState | None:

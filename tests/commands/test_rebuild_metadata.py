@@ -157,6 +157,35 @@ def test_a_checkpoint_after_the_logs_end_is_enough(tmp_path: Path) -> None:
     assert [each.name for each in (tmp_path / "new" / METADATA).glob("*.log")] == [f"{338:020}.log"]
 
 
+def test_a_log_with_offsets_out_of_order_is_used_up_to_there(tmp_path: Path) -> None:
+    path = broker(tmp_path, "broker4")
+    log = last_log(path)
+    content = log.read_bytes()
+    log.write_bytes(content + (path / METADATA / f"{201:020}.log").read_bytes())
+    run = rebuilt(tmp_path, "broker4")
+    assert run.status == 1
+    assert b" instead of 567\n" in run.stderr
+    assert (tmp_path / "new" / METADATA / log.name).read_bytes() == content
+
+
+def test_a_gap_in_the_log_before_a_checkpoint_leaves_the_checkpoint(tmp_path: Path) -> None:
+    path = broker(tmp_path, "broker4", logs_from=350)  # the checkpoint ends at 338
+    run = rebuilt(tmp_path, "broker4")
+    assert (run.status, run.stdout) == (1, b"")
+    assert b"lacks the records before offset 350" in run.stderr
+    for file in (path / METADATA).glob(f"{350:020}.*"):
+        file.unlink()
+    assert rebuilt(tmp_path, "broker4").status == 0
+
+
+def test_disks_without_a_copy_may_be_given_too(tmp_path: Path) -> None:
+    broker(tmp_path, "broker4", DYNAMIC)
+    with_partition(tmp_path, "disk2/unknown-0", "AAAAAAAAAAAAAAAAAAAABQ", "0\n0\n")
+    run = rebuilt(tmp_path, "broker4", "disk2", *ENDPOINT)
+    assert run.status == 1
+    assert b"disk2/unknown-0" in run.stdout
+
+
 def test_epochs_that_a_node_knew_of_count(tmp_path: Path) -> None:
     path = broker(tmp_path, "broker4") / METADATA / "quorum-state"
     path.write_text(path.read_text().replace('"leaderEpoch":2', '"leaderEpoch":77'))
@@ -167,7 +196,7 @@ def test_epochs_that_a_node_knew_of_count(tmp_path: Path) -> None:
 
 def with_partition(path: Path, topic: str, topic_id: str, epochs: str) -> None:
     directory = path / topic
-    directory.mkdir()
+    directory.mkdir(parents=True)
     (directory / f"{0:020}.log").touch()
     (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")
     (directory / "leader-epoch-checkpoint").write_text(epochs)

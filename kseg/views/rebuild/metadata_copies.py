@@ -41,36 +41,37 @@ class MetadataCopy:
         return self.properties.get("node.id", self.properties.get("broker.id"))
 
     @property
-    def checkpoint_offset(self) -> int:
-        """The end offset of the checkpoint that it begins with; 0 without one."""
-        name = self.found.checkpoint
-        return 0 if name is None else parse_file_name(name).base_offset or 0
-
-    @property
     def segments(self) -> Sequence[SegmentFiles]:
         """Those with records that the checkpoint doesn't have."""
-        first = self.partition.floor_slot(self.checkpoint_offset)
-        return self.partition.segments[first or 0 :]
+        start = _checkpoint_end(self.found)[0]
+        return _segments_from(self.partition, start) if start < self.end_offset else ()
 
     def batches(self) -> Iterator[tuple[SegmentFiles, Batch]]:
-        """The whole batches of these segments up to the end."""
+        """The batches of these segments up to the end, each whole, and at the offset where the last one ends."""
         for segment in self.segments:
             with segment.open_log() as log_file:
                 for item in scan_log(log_file):
                     if not isinstance(item, Batch) or item.last_offset >= self.end_offset:
-                        break
+                        return
                     yield segment, item
+                    if item.last_offset + 1 == self.end_offset:
+                        return
 
 
 def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list[MetadataCopy]:
     """The copies at some paths, the one that goes furthest first: by its leader epoch, then by its end offset.
 
     Raises:
-        OpenError: there is no copy at a path.
+        OpenError: a path can't be opened, or there is no copy at any.
         UsageError: the copies are of several clusters.
         DamagedError: none is whole: each lacks records from before its log, and a checkpoint that has them.
     """
-    partitions = {each.path.resolve(): each for path in paths for each in _partitions(path, refuse)}
+    choice = PartitionChoice((METADATA_TOPIC,))
+    partitions = {each.path.resolve(): each for path in paths for each in partitions_at(path, refuse, choice)}
+    if not partitions:
+        raise OpenError(
+            f"has no {METADATA_TOPIC}-0: a broker keeps it in metadata.log.dir, or in a log directory", paths[0]
+        )
     copies = [_measured(each) for each in partitions.values()]
     clusters = {copy.properties["cluster.id"] for copy in copies if "cluster.id" in copy.properties}
     if len(clusters) > 1:
@@ -83,62 +84,72 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
     return sorted(whole, key=lambda copy: (copy.leader_epoch, copy.end_offset), reverse=True)
 
 
-def _partitions(path: Path, refuse: Refuse | None) -> list[PartitionLog]:
-    found = [*partitions_at(path, refuse, PartitionChoice((METADATA_TOPIC,)))]
-    if not found:
-        raise OpenError(
-            f"has no {METADATA_TOPIC}-0; a broker keeps it in metadata.log.dir or in its first log dir", path
-        )
-    return found
-
-
 def _measured(partition: PartitionLog) -> MetadataCopy:
-    whole = cluster_metadata_of(partition, Until())
-    end = _End(partition, whole)
-    for segment in partition.segments[partition.floor_slot(end.offset) or 0 :]:
+    found = cluster_metadata_of(partition, Until())
+    end = _End(*_checkpoint_end(found))
+    for segment in _segments_from(partition, end.offset):
         if not end.takes(segment):
             break
-    found = whole if end.problem is None else cluster_metadata_of(partition, Until(offset=end.offset - 1))
+    if end.problem is not None:
+        found = cluster_metadata_of(partition, Until(offset=end.offset - 1))
+    timestamp = found.timestamp if end.timestamp is None else end.timestamp
+    known_epoch, properties = _known_epoch(partition), _properties(partition)
     return MetadataCopy(
-        partition, end.offset, end.leader_epoch, _known_epoch(partition), end.timestamp, end.problem, found,
-        _properties(partition),
+        partition, end.offset, end.leader_epoch, known_epoch, timestamp, end.problem, found, properties
     )  # fmt: skip
 
 
-class _End:
-    """Where the part of a copy ends that is whole; moves on with each batch."""
+def _checkpoint_end(found: ClusterMetadata) -> tuple[int, int]:
+    """The end offset and the leader epoch of the checkpoint that a copy begins with; zeros without one."""
+    name = None if found.checkpoint is None else parse_file_name(found.checkpoint)
+    return (0, 0) if name is None else (name.base_offset or 0, name.epoch or 0)
 
-    def __init__(self, partition: PartitionLog, found: ClusterMetadata) -> None:
-        name = None if found.checkpoint is None else parse_file_name(found.checkpoint)
-        self.offset = 0 if name is None else name.base_offset or 0
-        self.leader_epoch = 0 if name is None else name.epoch or 0
-        self.timestamp = -1 if name is None else cluster_metadata_of(partition, Until(offset=self.offset - 1)).timestamp
+
+def _segments_from(partition: PartitionLog, offset: int) -> Sequence[SegmentFiles]:
+    """The segments with an offset or a later one."""
+    return partition.segments[partition.floor_slot(offset) or 0 :]
+
+
+class _End:
+    """Where the part of a copy ends that is whole; moves on with each batch.
+
+    The log has no gaps, since nothing compacts it. It counts from the checkpoint's end on, if it reaches that.
+    timestamp: of the last batch, None as long as none counts.
+    """
+
+    def __init__(self, offset: int, leader_epoch: int) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.timestamp: int | None = None
         self.problem: str | None = None
+        self._next_offset: int | None = None
 
     def takes(self, segment: SegmentFiles) -> bool:
         """Goes through a segment; False where the whole part ends in it."""
+        if self._next_offset is None:
+            self._next_offset = segment.base_offset
         with segment.open_log() as log_file:
             for item in scan_log(log_file):
-                if not isinstance(item, Batch):
-                    if item.kind is not DamageKind.ZERO_TAIL:
-                        self.problem = f"{segment.path.name} at position {item.position}: {item.kind}"
-                    return False
-                if not self._takes(item, segment):
+                if isinstance(item, Batch):
+                    self._take(item)
+                elif item.kind is not DamageKind.ZERO_TAIL:
+                    self.problem = str(item.kind)
+                if self.problem is not None:
+                    self.problem = f"{segment.path.name} at position {item.position}: {self.problem}"
                     return False
         return True
 
-    def _takes(self, batch: Batch, segment: SegmentFiles) -> bool:
-        place = f"{segment.path.name} at position {batch.position}"
-        first_offset = batch.base_offset or 0
+    def _take(self, batch: Batch) -> None:
         if not batch.is_valid or batch.problem() is not None:
-            self.problem = f"{place}: a batch that can't be read"
-        elif first_offset > self.offset:
-            self.problem = f"{place}: offsets {self.offset} to {first_offset - 1} are missing"
-        elif batch.last_offset >= self.offset:
+            self.problem = "a batch that can't be read"
+        elif batch.base_offset != self._next_offset:
+            self.problem = f"offset {batch.base_offset} instead of {self._next_offset}"
+        else:
+            self._next_offset = batch.last_offset + 1
+        if self.problem is None and batch.last_offset >= self.offset:
             self.offset = batch.last_offset + 1
             self.leader_epoch = max(self.leader_epoch, batch.partition_leader_epoch)
             self.timestamp = batch.max_timestamp
-        return self.problem is None
 
 
 def _known_epoch(partition: PartitionLog) -> int:

@@ -119,12 +119,10 @@ def write_rebuilt(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> N
 def _write_log(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> None:
     """The log of the copy, segment by segment; at its end the new set of voters, if the quorum is dynamic."""
     copy = planned.copy
-    base_offset = copy.segments[0].base_offset if copy.segments else copy.checkpoint_offset
-    if copy.end_offset == copy.checkpoint_offset:
-        base_offset = copy.end_offset
+    base_offset = copy.segments[0].base_offset if copy.segments else copy.end_offset
     with PartitionWriter(directory, base_offset, PartitionSettings(NEVER, topic_id=METADATA_TOPIC_ID)) as writer:
         current = None
-        for segment, batch in copy.batches() if base_offset < copy.end_offset else ():
+        for segment, batch in copy.batches():
             if current not in (None, segment):
                 writer.roll(Rolled.UNKNOWN, segment.base_offset)
             current = segment

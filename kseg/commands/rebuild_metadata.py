@@ -20,10 +20,8 @@ from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone
-from kseg.views.rebuild.metadata_copies import metadata_copies
-from kseg.views.rebuild.newer_partitions import newer_partitions
-from kseg.views.rebuild.rebuilt import NewVoter, parse_endpoint, plan_rebuilt, write_rebuilt
-from kseg.views.rebuild.rebuilt_columns import rebuilt_notes, write_rebuilt_rows
+from kseg.views.rebuild.rebuilding import find_rebuilding, rebuilding_notes, write_rebuilding
+from kseg.views.rebuild.rebuilt import NewVoter, parse_endpoint, write_rebuilt
 
 
 @click.command("rebuild-metadata")
@@ -36,6 +34,11 @@ from kseg.views.rebuild.rebuilt_columns import rebuilt_notes, write_rebuilt_rows
     help="Where the new controller listens; for a dynamic quorum (KIP-853), and only there.",
 )
 @click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Write it even if the disks show that the copy is older than they are, or if damage cuts it.",
+)
 @zone_option
 @output_option("text", "json", "table")
 @raw_option
@@ -49,6 +52,7 @@ def rebuild_metadata(
     node_id: int,
     endpoint: str | None,
     dry_run: bool,
+    accept_loss: bool,
     zone: str,
     output: str,
     quiet: bool,
@@ -67,19 +71,21 @@ def rebuild_metadata(
     The new controller is the only voter. A real controller starts on the directory, and brokers return to it.
 
     What no surviving broker had received is lost: docs/metadata.md says what that can be, what to do step by step, and
-    when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if
-    something is newer than the copy, or if the copy has damage and ends before it.
+    when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if some
+    partition is newer than the copy, or if damage cuts it; then nothing is written without --accept-loss.
     """
     refuse, note = Refusals(), note_unless(quiet=quiet)
     new = NewVoter(node_id, None if endpoint is None else parse_endpoint(endpoint))
-    with new_directory_of(directory, dry_run=dry_run, beside=paths) as unfinished:
-        copies = metadata_copies(paths, refuse)
-        planned = plan_rebuilt(copies, new)
-        newer = newer_partitions(paths, planned.copy.found, refuse)
-        if unfinished is not None:
-            write_rebuilt(planned, new, unfinished)
-    write_rebuilt_rows(planned, copies, newer, RowWriter(output, color, zone=parse_zone(zone)))
+    target = new_directory_of(directory, dry_run=dry_run, beside=paths)
+    rebuilding = find_rebuilding(paths, new, refuse)
+    is_written = not dry_run and (accept_loss or not rebuilding.is_behind)
+    if is_written:
+        with target as unfinished:
+            write_rebuilt(rebuilding.planned, new, unfinished or Path())
+    write_rebuilding(rebuilding, RowWriter(output, color, zone=parse_zone(zone)))
     flush_stdout()
-    for text in rebuilt_notes(planned, copies, newer, None if dry_run else directory):
+    for text in rebuilding_notes(rebuilding, directory if is_written else None):
         note(text)
-    command.exit(max(refuse.status, int(bool(newer) or planned.copy.problem is not None)))
+    if rebuilding.is_behind and not is_written and not dry_run:
+        note("nothing is written: records could be lost, see docs/metadata.md, section 4; --accept-loss writes it")
+    command.exit(max(refuse.status, int(rebuilding.is_behind)))

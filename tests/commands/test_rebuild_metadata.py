@@ -108,7 +108,7 @@ def test_directories_are_told_apart_by_new_ids(tmp_path: Path) -> None:
 def test_the_copy_that_goes_furthest_is_used_and_the_others_are_told(tmp_path: Path) -> None:
     whole, behind = broker(tmp_path, "broker4"), broker(tmp_path, "broker5")
     log = last_log(behind)
-    log.write_bytes(log.read_bytes()[:-1])
+    log.write_bytes(log.read_bytes()[:-1])  # torn, as after a power cut
     copies = [row for row in rows(tmp_path, "broker5", "broker4") if row["type"] == "copy"]
     assert [(row["path"], row["isUsed"]) for row in copies] == [
         (f"broker4/{METADATA}", True),
@@ -123,6 +123,8 @@ def test_the_copy_that_goes_furthest_is_used_and_the_others_are_told(tmp_path: P
     text = kseg(["rebuild-metadata", "broker5", "broker4", "--node-id", "3001", "--dry-run"], tmp_path)
     assert text.status == 0  # the copy that is used is whole
     assert f" {other['behindRecords']} records, ".encode() in text.stdout
+    alone = rebuilt(tmp_path, "broker5")
+    assert (alone.status, b": torn-tail" in alone.stderr) == (0, True)
 
 
 def test_a_copy_with_damage_ends_before_it_and_the_status_is_1(tmp_path: Path) -> None:
@@ -134,6 +136,9 @@ def test_a_copy_with_damage_ends_before_it_and_the_status_is_1(tmp_path: Path) -
     run = rebuilt(tmp_path, "broker4")
     assert run.status == 1
     assert b"ends before 00000000000000000350.log at position " in run.stderr
+    assert b"nothing is written: records could be lost" in run.stderr
+    assert not (tmp_path / "new").exists()
+    assert rebuilt(tmp_path, "broker4", "--accept-loss").status == 1
     assert kseg(["verify", "new"], tmp_path).status == 0
 
 
@@ -162,7 +167,7 @@ def test_a_log_with_offsets_out_of_order_is_used_up_to_there(tmp_path: Path) -> 
     log = last_log(path)
     content = log.read_bytes()
     log.write_bytes(content + (path / METADATA / f"{201:020}.log").read_bytes())
-    run = rebuilt(tmp_path, "broker4")
+    run = rebuilt(tmp_path, "broker4", "--accept-loss")
     assert run.status == 1
     assert b" instead of 567\n" in run.stderr
     assert (tmp_path / "new" / METADATA / log.name).read_bytes() == content
@@ -214,7 +219,11 @@ def test_partitions_that_the_copy_does_not_know_are_named(tmp_path: Path) -> Non
     assert found.keys() == {"unknown-0", "empty-0"}
     assert found["unknown-0"]["reason"] == "isn't in the copy: the broker will set it aside or delete it"
     assert (found["empty-0"]["leaderEpoch"], found["empty-0"]["startOffset"]) == (9, 17)
-    assert rebuilt(tmp_path, "broker4", *ENDPOINT).status == 1
+    run = rebuilt(tmp_path, "broker4", *ENDPOINT)
+    assert (run.status, (tmp_path / "new").exists()) == (1, False)
+    run = rebuilt(tmp_path, "broker4", *ENDPOINT, "--accept-loss")
+    assert (run.status, (tmp_path / "new").exists()) == (1, True)
+    assert b"a broker that has more of the metadata has to be started twice" in run.stderr
 
 
 def no_cluster(path: Path) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kseg.errors import DamagedError, KsegError, OpenError, UsageError
-from kseg.formats.codes import DamageKind
+from kseg.formats.codes import TAIL_KINDS, DamageKind
 from kseg.formats.names import parse_file_name
 from kseg.log.partition.log_dir import LogDir, Refuse, partitions_at
 from kseg.log.partition.partition_choice import PartitionChoice
@@ -23,7 +23,8 @@ class MetadataCopy:
 
     end_offset: after the last record of that part. leader_epoch: of its last batch. known_epoch: the last one that the
     node knew, by `quorum-state`. timestamp: of its last record, milliseconds since 1970. problem: why what comes after
-    the end can't be used. found: what it adds up to. properties: of `meta.properties` beside it.
+    the end can't be used; has_damage: that is more than a torn end, as it is normal after a power cut. found: what it
+    adds up to. properties: of `meta.properties` beside it.
     """
 
     partition: PartitionLog
@@ -32,6 +33,7 @@ class MetadataCopy:
     known_epoch: int
     timestamp: int
     problem: str | None
+    has_damage: bool
     found: ClusterMetadata
     properties: dict[str, str]
 
@@ -88,14 +90,14 @@ def _measured(partition: PartitionLog) -> MetadataCopy:
     found = cluster_metadata_of(partition, Until())
     end = _End(*_checkpoint_end(found))
     for segment in _segments_from(partition, end.offset):
-        if not end.takes(segment):
+        if not end.takes(segment, is_last=segment is partition.active_segment):
             break
     if end.problem is not None:
         found = cluster_metadata_of(partition, Until(offset=end.offset - 1))
     timestamp = found.timestamp if end.timestamp is None else end.timestamp
     known_epoch, properties = _known_epoch(partition), _properties(partition)
     return MetadataCopy(
-        partition, end.offset, end.leader_epoch, known_epoch, timestamp, end.problem, found, properties
+        partition, end.offset, end.leader_epoch, known_epoch, timestamp, end.problem, end.has_damage, found, properties
     )  # fmt: skip
 
 
@@ -122,9 +124,10 @@ class _End:
         self.leader_epoch = leader_epoch
         self.timestamp: int | None = None
         self.problem: str | None = None
+        self.has_damage = False
         self._next_offset: int | None = None
 
-    def takes(self, segment: SegmentFiles) -> bool:
+    def takes(self, segment: SegmentFiles, *, is_last: bool) -> bool:
         """Goes through a segment; False where the whole part ends in it."""
         if self._next_offset is None:
             self._next_offset = segment.base_offset
@@ -134,6 +137,7 @@ class _End:
                     self._take(item)
                 elif item.kind is not DamageKind.ZERO_TAIL:
                     self.problem = str(item.kind)
+                    self.has_damage = not (is_last and item.kind in TAIL_KINDS)
                 if self.problem is not None:
                     self.problem = f"{segment.path.name} at position {item.position}: {self.problem}"
                     return False
@@ -144,9 +148,11 @@ class _End:
             self.problem = "a batch that can't be read"
         elif batch.base_offset != self._next_offset:
             self.problem = f"offset {batch.base_offset} instead of {self._next_offset}"
-        else:
-            self._next_offset = batch.last_offset + 1
-        if self.problem is None and batch.last_offset >= self.offset:
+        self.has_damage = self.problem is not None
+        if self.has_damage:
+            return
+        self._next_offset = batch.last_offset + 1
+        if batch.last_offset >= self.offset:
             self.offset = batch.last_offset + 1
             self.leader_epoch = max(self.leader_epoch, batch.partition_leader_epoch)
             self.timestamp = batch.max_timestamp

@@ -1,18 +1,39 @@
-"""What `rebuild-metadata` has found and written, as rows and lines."""
+"""What `rebuild-metadata` finds before it writes, as a value, as rows and as lines."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.archive.shown_paths import shown
+from kseg.log.partition.log_dir import Refuse
 from kseg.output.row_writer import NOT_SHOWN, RowWriter, Section
 from kseg.views.column_kinds import column, iso_time_column, number_column, timestamp_column, unless_negative
-from kseg.views.rebuild.metadata_copies import MetadataCopy
-from kseg.views.rebuild.newer_partitions import NewerPartition
-from kseg.views.rebuild.rebuilt import RebuiltMetadata
+from kseg.views.rebuild.metadata_copies import MetadataCopy, metadata_copies
+from kseg.views.rebuild.newer_partitions import NewerPartition, newer_partitions
+from kseg.views.rebuild.rebuilt import NewVoter, RebuiltMetadata, plan_rebuilt
 
 _MOST_SHOWN = 20
 """Partitions that people are shown; programs get all."""
+
+
+class Rebuilding(NamedTuple):
+    """What was found for a new controller: its plan, all copies, the partitions that are newer than the used one."""
+
+    planned: RebuiltMetadata
+    copies: list[MetadataCopy]
+    newer: list[NewerPartition]
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the disks show that something is lost."""
+        return bool(self.newer) or self.planned.copy.has_damage
+
+
+def find_rebuilding(paths: Sequence[Path], new: NewVoter, refuse: Refuse) -> Rebuilding:
+    """Looks at the copies at some paths, and at the partitions there. Errors are those of its parts."""
+    copies = metadata_copies(paths, refuse)
+    planned = plan_rebuilt(copies, new)
+    return Rebuilding(planned, copies, newer_partitions(paths, planned.copy.found, refuse))
 
 
 class CopyRow(NamedTuple):
@@ -88,28 +109,28 @@ REBUILT: Section[RebuiltMetadata] = Section(
 )
 
 
-def write_rebuilt_rows(
-    planned: RebuiltMetadata, copies: Sequence[MetadataCopy], newer: Sequence[NewerPartition], writer: RowWriter
-) -> None:
+def write_rebuilding(rebuilding: Rebuilding, writer: RowWriter) -> None:
     """Writes all that was found."""
-    writer.write(COPIES, [CopyRow(copy, planned.copy) for copy in copies])
+    planned, newer = rebuilding.planned, rebuilding.newer
+    writer.write(COPIES, [CopyRow(copy, planned.copy) for copy in rebuilding.copies])
     writer.write(NEWER, newer[:_MOST_SHOWN] if writer.is_for_people else newer)
     writer.write(REBUILT, [planned])
 
 
-def rebuilt_notes(
-    planned: RebuiltMetadata, copies: Sequence[MetadataCopy], newer: Sequence[NewerPartition], directory: Path | None
-) -> Iterator[str]:
-    """What is wrong or to be minded, and the next step."""
-    for copy in copies:
+def rebuilding_notes(rebuilding: Rebuilding, directory: Path | None) -> Iterator[str]:
+    """What is wrong or to be minded, and the next step, if the directory is written."""
+    planned = rebuilding.planned
+    for copy in rebuilding.copies:
         if copy.problem is not None:
             yield f"{copy.partition.path}: ends before {copy.problem}"
         if copy.known_epoch > copy.leader_epoch:
             known = f"leader epoch {copy.known_epoch}, of which it has no record"
             yield f"{copy.partition.path}: its node knew of {known}: something may have been decided after its end"
-    if len(newer) > _MOST_SHOWN:
-        yield f"{len(newer) - _MOST_SHOWN} more partitions are newer than the copy: -o json has all"
+    if len(rebuilding.newer) > _MOST_SHOWN:
+        yield f"{len(rebuilding.newer) - _MOST_SHOWN} more partitions are newer than the copy: -o json has all"
     if planned.node_id in {broker.broker_id for broker in planned.copy.found.brokers}:
         yield f"{planned.node_id} is a broker's id: right only for a node that is broker and controller at once"
+    if directory is not None and planned.is_dynamic and rebuilding.is_behind:
+        yield "a broker that has more of the metadata has to be started twice: at first it doesn't see the new voter"
     if directory is not None:
         yield f"{directory}: start no controller on it before you have read docs/metadata.md, section 4"

@@ -144,6 +144,7 @@ def write_properties(path: Path, text: str) -> None:
     [
         (lambda work: write_properties(work / "disk2", "node.id=2\n"), ["."], b"of brokers 1, 2: give those of one"),
         (lambda work: write_properties(work / "disk2", "version=1\n"), ["."], b"disk2: meta.properties doesn't say"),
+        (lambda _: None, ["disk1", "disk2", "--topic", "nosuch"], b"--topic nosuch: no such topic here; there are t"),
         (lambda _: None, ["disk1"], b"disk1: is one log directory: give all of the broker's"),
         (lambda _: None, ["disk1", "disk1"], b"disk1: is one log directory: give all of the broker's"),
         (lambda work: (work / "empty").mkdir(), ["disk1", "empty"], b"empty: isn't a broker's log directory"),
@@ -154,7 +155,7 @@ def write_properties(path: Path, text: str) -> None:
             b"__cluster_meta",
         ),
     ],
-    ids=["two-brokers", "no-broker", "one", "one-twice", "empty", "missing", "no-metadata"],
+    ids=["two-brokers", "no-broker", "no-topic", "one", "one-twice", "empty", "missing", "no-metadata"],
 )
 def test_what_can_not_be_planned_is_one_line(change: Any, paths: list[str], said: bytes, tmp_path: Path) -> None:
     new_disks(tmp_path, {0: 2, 1: 2}, {})

@@ -105,6 +105,15 @@ def test_directories_are_told_apart_by_new_ids(tmp_path: Path) -> None:
     assert len(ids) == 2
 
 
+def test_a_node_that_replaces_its_own_copy_keeps_its_directorys_id(tmp_path: Path) -> None:
+    broker(tmp_path, "broker1", DYNAMIC)
+    kseg(["rebuild-metadata", "broker1", "--node-id", "1", *ENDPOINT, "--to", "new"], tmp_path)
+    own, new = (
+        parse_meta_properties((tmp_path / name / "meta.properties").read_bytes()) for name in ("broker1", "new")
+    )
+    assert new.get("directory.id") == own.get("directory.id") is not None
+
+
 def test_the_copy_that_goes_furthest_is_used_and_the_others_are_told(tmp_path: Path) -> None:
     whole, behind = broker(tmp_path, "broker4"), broker(tmp_path, "broker5")
     log = last_log(behind)

@@ -1,5 +1,6 @@
 """All controllers of a real cluster lost, and brought back by `kseg rebuild-metadata`. Needs Java and Maven."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from tests import run
 from tests.live.compared import Compared
 from tests.live.going_on import GROUP, PARTITIONS, TOPIC, Producing, consumer_of, everything, take
 from tests.live.quorum_cluster import BROKERS, CONTROLLERS, PATIENCE, QuorumCluster, tools
+from tests.log.real_broker import Broker, make_topics, new_broker
 
 pytestmark = pytest.mark.kafka
 
@@ -185,3 +187,25 @@ def test_a_static_quorum_grows_by_copies_of_the_new_controller(lost: Lost, tmp_p
     lost.producing.wait_for_more(100)
     lost.producing.stop()
     assert lost.producing.failed == []
+
+
+def test_a_node_that_is_broker_and_controller_replaces_its_own_copy(tmp_path_factory: pytest.TempPathFactory) -> None:
+    broker = new_broker(tmp_path_factory, is_dynamic=True)
+    with broker.running("before"):
+        make_topics(broker.port, [TOPIC])
+        voter = next(iter(rows_of(broker, "voters")))
+    endpoint = f"CONTROLLER://127.0.0.1:{voter['endpoints'][0]['port']}"
+    arguments = [str(broker.logs), "--node-id", "1", "--endpoint", endpoint, "--to", str(broker.work / "new")]
+    assert run.kseg(["rebuild-metadata", *arguments], broker.work).status == 0
+    shutil.rmtree(broker.logs / METADATA)
+    (broker.work / "new" / METADATA).rename(broker.logs / METADATA)
+    with broker.running("after"):
+        make_topics(broker.port, ["afterwards"])
+        assert {row["topic"] for row in rows_of(broker, "topics")} == {TOPIC, "afterwards"}
+        assert [*rows_of(broker, "voters")] == [voter]
+
+
+def rows_of(broker: Broker, kind: str) -> Iterator[dict[str, Any]]:
+    """What `kseg metadata` shows of a broker's directory."""
+    ran = run.kseg(["metadata", str(broker.logs), "--show", kind, "-o", "json"], broker.work)
+    return map(json.loads, ran.stdout.splitlines())

@@ -14,6 +14,7 @@ from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.views.cluster import ClusterMetadata, ClusterPartition
 from kseg.views.metadata import read_cluster_metadata
+from kseg.views.metadata_columns import require_topic
 from kseg.views.moves.levelling import Load, Shelf, level
 
 Key = tuple[str, int]
@@ -83,12 +84,13 @@ def plan_moves(
 
     Raises:
         OpenError: a path can't be opened, or there are no metadata.
-        UsageError: the directories aren't all of one broker, or there is only one.
+        UsageError: the directories aren't all of one broker, or there is only one, or the cluster hasn't the topic.
     """
     asked = settings or MoveSettings()
     log_dirs = [each for path in paths for each in broker_log_dirs(path)]
     broker_id = _only_broker(log_dirs)
     found = read_cluster_metadata(cluster_metadata or _with_metadata(log_dirs))
+    require_topic(found, asked.choice)
     contents = [_Contents(log_dir, refuse) for log_dir in log_dirs]
     reasons = _Reasons(found, broker_id, asked.choice, contents)
     shelves = [_shelf(each, reasons, by_capacity=asked.by_capacity) for each in contents]
@@ -111,9 +113,9 @@ def plan_moves(
 def broker_log_dirs(path: Path) -> list[LogDir]:
     """The log directories at a path, also those that hold no partition yet: itself, or those directly below it."""
     own = LogDir(path)
-    if own.directories or (path / META_PROPERTIES).exists():
+    if own.directories or any(path.glob(META_PROPERTIES)):
         return [own]
-    below = [LogDir(each) for each in sorted(path.iterdir()) if each.is_dir() and (each / META_PROPERTIES).exists()]
+    below = [LogDir(each.parent) for each in sorted(path.glob(f"*/{META_PROPERTIES}"))]
     if not below:
         raise OpenError(f"isn't a broker's log directory: it has neither partitions nor {META_PROPERTIES}", path)
     return below
@@ -163,13 +165,12 @@ class _Contents:
             self.coming[key] = partition.size
 
 
-def _file_system(path: Path) -> tuple[int, int | None, int | None]:
+def _file_system(path: Path) -> tuple[int | None, int | None, int | None]:
     """Its number, all its bytes, and those that are available; None where the system can't tell."""
-    device = path.stat().st_dev
     try:
-        status = os.statvfs(path)
+        device, status = path.stat().st_dev, os.statvfs(path)
     except (OSError, AttributeError):
-        return device, None, None
+        return None, None, None
     return device, status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
 
 
@@ -237,7 +238,7 @@ def _shelf(contents: _Contents, reasons: _Reasons, *, by_capacity: bool) -> Shel
 
 
 def _same_disk(contents: Sequence[_Contents]) -> Iterator[str]:
-    devices = Counter(each.device for each in contents)
+    devices = Counter(each.device for each in contents if each.device is not None)
     for device, count in devices.items():
         if count > 1:
             shared = ", ".join(str(each.path) for each in contents if each.device == device)

@@ -78,12 +78,25 @@ def plan_rebuilt(copies: Sequence[MetadataCopy], new: NewVoter) -> RebuiltMetada
         raise UsageError(
             f"leader epoch {leader_epoch - EPOCHS_AHEAD} leaves no room for later ones", copy.partition.path
         )
-    has_directory_id = is_dynamic or "directory.id" in copy.properties
     end_offset = copy.end_offset + int(is_dynamic)
     return RebuiltMetadata(
-        copy, new.node_id, cluster_id, _new_directory_id() if has_directory_id else None, end_offset, leader_epoch,
-        is_dynamic, copy.found.voters or static_voters(copy.partition),
-    )  # fmt: skip
+        copy,
+        new.node_id,
+        cluster_id,
+        _directory_id(copies, new, is_dynamic=is_dynamic),
+        end_offset,
+        leader_epoch,
+        is_dynamic,
+        copy.found.voters or static_voters(copy.partition),
+    )
+
+
+def _directory_id(copies: Sequence[MetadataCopy], new: NewVoter, *, is_dynamic: bool) -> str | None:
+    """The id of the new log directory: the same, where a node's own copy will be replaced; None before 3.7."""
+    own = [copy.properties for copy in copies if copy.node_id == str(new.node_id)]
+    if own and "directory.id" in own[0]:
+        return own[0]["directory.id"]
+    return _new_directory_id() if is_dynamic or "directory.id" in copies[0].properties else None
 
 
 def _about_endpoint(*, is_dynamic: bool) -> str:

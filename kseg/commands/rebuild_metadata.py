@@ -1,5 +1,6 @@
 """`kseg rebuild-metadata`: a directory for a new controller, from a broker's copy of the metadata, if all are gone."""
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -18,7 +19,7 @@ from kseg.commands.parameters import int_number
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless
+from kseg.output.talk import note_unless, talk
 from kseg.times import parse_zone
 from kseg.views.rebuild.rebuilding import find_rebuilding, rebuilding_notes, write_rebuilding
 from kseg.views.rebuild.rebuilt import NewVoter, parse_endpoint, write_rebuilt
@@ -78,14 +79,14 @@ def rebuild_metadata(
     new = NewVoter(node_id, None if endpoint is None else parse_endpoint(endpoint))
     target = new_directory_of(directory, dry_run=dry_run, beside=paths)
     rebuilding = find_rebuilding(paths, new, refuse)
-    is_written = not dry_run and (accept_loss or not rebuilding.is_behind)
-    if is_written:
-        with target as unfinished:
-            write_rebuilt(rebuilding.planned, new, unfinished or Path())
+    is_allowed = accept_loss or not rebuilding.is_behind
+    with target if is_allowed else nullcontext() as unfinished:
+        if unfinished is not None:
+            write_rebuilt(rebuilding.planned, new, unfinished)
     write_rebuilding(rebuilding, RowWriter(output, color, zone=parse_zone(zone)))
     flush_stdout()
-    for text in rebuilding_notes(rebuilding, directory if is_written else None):
+    for text in rebuilding_notes(rebuilding, directory if unfinished is not None else None):
         note(text)
-    if rebuilding.is_behind and not is_written and not dry_run:
-        note("nothing is written: records could be lost, see docs/metadata.md, section 4; --accept-loss writes it")
+    if not is_allowed and not dry_run:
+        talk(f"kseg: {directory} isn't written: it would lose something, see docs/metadata.md; --accept-loss writes it")
     command.exit(max(refuse.status, int(rebuilding.is_behind)))

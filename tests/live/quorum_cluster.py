@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -108,14 +108,23 @@ class QuorumCluster:
     def start(self, *numbers: int) -> None:
         """Starts nodes, and waits until they listen."""
         for number in numbers:
-            node = self.nodes[number]
-            options = [tools.WARNINGS, HEAP[node.role]]
-            with (node.directory / "said.txt").open("ab") as said:
-                command = self._kafka.command("kafka.Kafka", str(node.properties), options=options)
-                self._running[number] = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
+            self._launch(number)
         for number in numbers:
             port, process = self.nodes[number].port, self._running[number]
             tools.wait_until(lambda port=port: tools.is_listening(port), PATIENCE, f"node {number} is down", process)
+
+    def start_until(self, number: int, condition: Callable[[], bool]) -> None:
+        """Starts a node, and kills it when a condition is true, whether it has come up or not."""
+        self._launch(number)
+        tools.wait_until(condition, PATIENCE, f"node {number} doesn't come so far", self._running[number])
+        self.kill(number)
+
+    def _launch(self, number: int) -> None:
+        node = self.nodes[number]
+        options = [tools.WARNINGS, HEAP[node.role]]
+        with (node.directory / "said.txt").open("ab") as said:
+            command = self._kafka.command("kafka.Kafka", str(node.properties), options=options)
+            self._running[number] = subprocess.Popen(command, stdout=said, stderr=subprocess.STDOUT)
 
     def kill(self, *numbers: int) -> None:
         """Ends nodes as a power cut does."""

@@ -205,6 +205,48 @@ def test_a_node_that_is_broker_and_controller_replaces_its_own_copy(tmp_path_fac
         assert [*rows_of(broker, "voters")] == [voter]
 
 
+def test_an_old_copy_is_refused_and_brokers_that_have_more_return_to_it(tmp_path: Path) -> None:
+    cluster = QuorumCluster("4.3.1", tmp_path / "cluster", is_dynamic=True)
+    try:
+        cluster.start(*CONTROLLERS)
+        cluster.start(*BROKERS)
+        make_topic(cluster, TOPIC)
+        early = tmp_path / "early"
+        cluster.kill(3)
+        shutil.copytree(cluster.nodes[3].logs, early)
+        cluster.start(3)
+        make_topic(cluster, "later")
+        later = [cluster.nodes[broker].logs / f"later-{number}" for broker in BROKERS for number in range(PARTITIONS)]
+        tools.wait_until(lambda: all((each / "partition.metadata").exists() for each in later), PATIENCE, "no replicas")
+        cluster.kill(*CONTROLLERS, *BROKERS)
+        new = cluster.add(NEW, "controller")
+        arguments = ["--node-id", str(NEW), "--endpoint", f"CONTROLLER://{new.address}", "--to", str(new.logs)]
+        others = [others_of(cluster.nodes[number].logs, tmp_path) for number in BROKERS]
+        ran = run.kseg(["rebuild-metadata", str(early), *others, *arguments], tmp_path)
+        assert (ran.status, new.logs.exists()) == (1, False)
+        assert ran.stdout.count(b"isn't in the copy") == len(later)
+        assert run.kseg(["rebuild-metadata", str(early), *arguments], tmp_path).status == 0  # nothing shows it
+        for number in CONTROLLERS:
+            del cluster.nodes[number]
+        cluster.configure([NEW])
+        cluster.start(NEW)
+        for number in BROKERS:  # those that have more don't see the new voter before they have cut it
+            cluster.start_until(number, lambda: bool([*cluster.nodes[number].logs.glob("later-0.*-stray")]))  # noqa: B023
+        cluster.start(*BROKERS)
+        make_topic(cluster, "afterwards")
+        topics = admin_of(cluster).list_topics(timeout=PATIENCE).topics
+        assert topics.keys() == {TOPIC, "afterwards"}
+    finally:
+        cluster.stop()
+
+
+def others_of(log_dir: Path, work: Path) -> str:
+    """A log directory without its copy of the metadata."""
+    copy = work / f"others-{log_dir.parent.name}"
+    shutil.copytree(log_dir, copy, ignore=lambda _, names: {METADATA}.intersection(names))
+    return str(copy)
+
+
 def rows_of(broker: Broker, kind: str) -> Iterator[dict[str, Any]]:
     """What `kseg metadata` shows of a broker's directory."""
     ran = run.kseg(["metadata", str(broker.logs), "--show", kind, "-o", "json"], broker.work)

@@ -32,4 +32,5 @@ def write_script(script: Script, note: Callable[[str], object]) -> None:
         write_line(line)
     flush_stdout()
     named = ", which the script's end names" if script.left_out else ""
-    note(f"{script.command_count} commands; left out: {len(script.left_out)}{named}")
+    count = "1 command" if script.command_count == 1 else f"{script.command_count} commands"
+    note(f"{count}; left out: {len(script.left_out)}{named}")

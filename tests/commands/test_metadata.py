@@ -208,3 +208,12 @@ def test_a_topic_that_is_not_there_is_an_error_that_names_those_there() -> None:
     run = kseg(["metadata", "4.1.0", "--topic", "nosuch"], LOGS)
     assert (run.status, run.stdout) == (2, b"")
     assert b"--topic nosuch: no such topic here; there are " in run.stderr
+
+
+def test_settings_that_are_no_text_are_carried_over_as_brokers_read_them(tmp_path: Path) -> None:
+    fields = {"resourceType": 16, "resourceName": "sub", "name": "match", "value": "a??b"}
+    value = b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields).replace(b"??", b"\xff\xc3")
+    write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, value)])])
+    run = kseg(["metadata", ".", "--as-commands"], tmp_path)
+    assert (run.status, run.stderr) == (0, b"kseg: 1 command; left out: 0\n")
+    assert "--add-config 'match=a\ufffd\ufffdb'\n".encode() in run.stdout

@@ -68,4 +68,4 @@ def _property(text: str) -> str:
 def _escaped(character: str) -> str:
     if character in "-_./":
         return character
-    return "".join(f"\\u{unit.hex()}" for unit in _UNITS.findall(character.encode("utf-16-be")))
+    return "".join(f"\\u{unit.hex()}" for unit in _UNITS.findall(character.encode("utf-16-be", "surrogatepass")))

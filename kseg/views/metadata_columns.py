@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kseg.archive.shown_paths import shown
 from kseg.errors import UsageError
@@ -29,22 +29,34 @@ from kseg.views.column_kinds import (
     numbers_text,
     unless_negative,
 )
-from kseg.views.quorum import Voter
+from kseg.views.quorum import Voter, VoterEndpoint
 from kseg.views.replica_places import ReplicaPlace, ReplicaPlaces
 
 HIDDEN_VALUE = "(hidden)"
 """In the place of passwords."""
 
 
-def _endpoint_text(endpoints: tuple[Endpoint, ...]) -> str:
-    return " ".join(f"{one.name}://{one.host}:{one.port}" for one in endpoints)
+class _Node(Protocol):
+    """A broker, a controller or a voter."""
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...] | tuple[VoterEndpoint, ...]: ...
 
 
-def _endpoint_objects(endpoints: tuple[Endpoint, ...]) -> list[dict[str, object]]:
-    return [
-        {"name": one.name, "host": one.host, "port": one.port, "securityProtocol": one.security_protocol}
-        for one in endpoints
-    ]
+Node = TypeVar("Node", bound=_Node)
+
+
+def _endpoints_column() -> TableColumn[Node]:
+    """Where a node is reached."""
+
+    def objects(row: Node) -> list[dict[str, object]]:
+        names = {"security_protocol": "securityProtocol"}
+        return [{names.get(key, key): value for key, value in one._asdict().items()} for one in row.endpoints]
+
+    def text(row: Node) -> str:
+        return " ".join(f"{one.name}://{one.host}:{one.port}" for one in row.endpoints)
+
+    return column("endpoints", "ENDPOINTS", objects, text)
 
 
 def _feature_objects(features: tuple[SupportedFeature, ...]) -> list[dict[str, object]]:
@@ -112,12 +124,7 @@ BROKERS: Section[Broker] = Section(
         column("incarnationId", NOT_SHOWN, lambda row: row.incarnation_id),
         column("isFenced", NOT_SHOWN, lambda row: row.is_fenced),
         column("isInControlledShutdown", NOT_SHOWN, lambda row: row.is_in_controlled_shutdown),
-        column(
-            "endpoints",
-            "ENDPOINTS",
-            lambda row: _endpoint_objects(row.endpoints),
-            lambda row: _endpoint_text(row.endpoints),
-        ),
+        _endpoints_column(),
         column("features", NOT_SHOWN, lambda row: _feature_objects(row.features)),
         column("logDirs", "LOG DIRECTORIES", lambda row: list(row.log_dirs), lambda row: ",".join(row.log_dirs)),
     ),
@@ -129,12 +136,7 @@ CONTROLLERS: Section[Controller] = Section(
     (
         number_column("controllerId", "CONTROLLER", lambda row: row.controller_id),
         column("incarnationId", "INCARNATION", lambda row: row.incarnation_id),
-        column(
-            "endpoints",
-            "ENDPOINTS",
-            lambda row: _endpoint_objects(row.endpoints),
-            lambda row: _endpoint_text(row.endpoints),
-        ),
+        _endpoints_column(),
         column("features", NOT_SHOWN, lambda row: _feature_objects(row.features)),
     ),
 )
@@ -144,12 +146,7 @@ VOTERS: Section[Voter] = Section(
     (
         number_column("voterId", "VOTER", lambda row: row.voter_id),
         column("directoryId", "DIRECTORY", lambda row: row.directory_id),
-        column(
-            "endpoints",
-            "ENDPOINTS",
-            lambda row: [each._asdict() for each in row.endpoints],
-            lambda row: " ".join(f"{one.name}://{one.host}:{one.port}" for one in row.endpoints),
-        ),
+        _endpoints_column(),
     ),
 )
 DIRECTORIES: Section[DirectoryRow] = Section(

@@ -165,6 +165,11 @@ def test_what_can_not_be_planned_is_one_line(change: Any, paths: list[str], said
     assert said in run.stderr
 
 
+def test_a_directory_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+    new_disks(tmp_path, {0: 2, 1: 2}, {})
+    assert moves(tmp_path, "disk1") == moves(tmp_path) == [(0, "disk2")]
+
+
 def test_the_metadata_may_lie_elsewhere(tmp_path: Path) -> None:
     new_disks(tmp_path, {0: 2, 1: 2}, {})
     (tmp_path / "disk1/__cluster_metadata-0").rename(tmp_path / "__cluster_metadata-0")

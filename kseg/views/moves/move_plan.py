@@ -87,7 +87,8 @@ def plan_moves(
         UsageError: the directories aren't all of one broker, or there is only one, or the cluster hasn't the topic.
     """
     asked = settings or MoveSettings()
-    log_dirs = [each for path in paths for each in broker_log_dirs(path)]
+    by_path = {each.path.absolute(): each for path in paths for each in broker_log_dirs(path)}
+    log_dirs = [*by_path.values()]
     broker_id = _only_broker(log_dirs)
     found = read_cluster_metadata(cluster_metadata or _with_metadata(log_dirs))
     require_topic(found, asked.choice)
@@ -135,7 +136,7 @@ def _only_broker(log_dirs: Sequence[LogDir]) -> int:
         raise UsageError(f"{META_PROPERTIES} doesn't say which broker it belongs to", path)
     if len(ids) > 1:
         raise UsageError(f"these are of brokers {', '.join(map(str, sorted(filter(None, ids))))}: give those of one")
-    if len({path.absolute() for path in brokers}) < 2:
+    if len(brokers) < 2:
         raise UsageError("is one log directory: give all of the broker's, at least two", log_dirs[0].path)
     (broker_id,) = ids
     assert broker_id is not None

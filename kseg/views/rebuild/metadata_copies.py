@@ -144,7 +144,8 @@ class _End:
         return True
 
     def _take(self, batch: Batch) -> None:
-        if not batch.is_valid or batch.problem() is not None:
+        counts = batch.last_offset >= self.offset  # the records of others stand in the checkpoint
+        if not batch.is_valid or (counts and batch.problem() is not None):
             self.problem = "a batch that can't be read"
         elif batch.base_offset != self._next_offset:
             self.problem = f"offset {batch.base_offset} instead of {self._next_offset}"
@@ -152,7 +153,7 @@ class _End:
         if self.has_damage:
             return
         self._next_offset = batch.last_offset + 1
-        if batch.last_offset >= self.offset:
+        if counts:
             self.offset = batch.last_offset + 1
             self.leader_epoch = max(self.leader_epoch, batch.partition_leader_epoch)
             self.timestamp = batch.max_timestamp

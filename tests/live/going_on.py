@@ -10,7 +10,7 @@ TOPIC = "orders"
 GROUP = "billing"
 PARTITIONS = 6
 PAUSE = 0.01
-PATIENCE = 120
+PATIENCE = 300
 
 
 class Producing:
@@ -83,7 +83,10 @@ def take(consumer: Consumer, count: int) -> dict[int, tuple[int, int]]:
         for message in consumer.consume(500, 1):
             if message.error() is None:
                 taken[int(message.value() or b"")] = (message.partition() or 0, message.offset() or 0)
-    consumer.commit(asynchronous=False)
+    ends: dict[int, int] = {}
+    for partition, offset in taken.values():
+        ends[partition] = max(ends.get(partition, 0), offset + 1)
+    consumer.commit(offsets=[TopicPartition(TOPIC, *end) for end in ends.items()], asynchronous=False)
     return taken
 
 

@@ -12,7 +12,7 @@ sys.path.insert(0, str(golden.ROOT.parent / "tools"))
 import make_golden as tools
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
-PATIENCE = 120
+PATIENCE = 300
 CONTROLLERS = (3001, 3002, 3003)
 BROKERS = (1, 2, 3)
 HEAP = {"controller": "-Xmx200m", "broker": "-Xmx280m"}

@@ -28,3 +28,7 @@ MAX_COMPACTION_LAG_MS = 2**63 - 1
 """`log.cleaner.max.compaction.lag.ms` / `max.compaction.lag.ms`."""
 MAXIMUM_TRANSACTION_MS = 900_000
 """The longest that a transaction may be open: `transaction.max.timeout.ms`."""
+INTERNAL_TOPICS = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
+)
+"""Topics that brokers create themselves, and that clients don't subscribe to by a pattern."""

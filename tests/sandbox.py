@@ -63,6 +63,7 @@ def make_sandbox(root: Path) -> Path:
     shutil.copytree(golden.ROOT / "logs/4.3.1/__transaction_state-0", root / "__transaction_state-7")
     _write_group(root / "__consumer_offsets-7")
     _write_metadata(root / "__cluster_metadata-0")
+    _make_broker(root)
     for internal in root.glob("__*"):
         shutil.copytree(internal, root / "kafka-logs" / internal.name)
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
@@ -124,6 +125,19 @@ def _write_group(directory: Path) -> None:
         START_MS,
     )
     write_indexes(write_segment(directory, [NewBatch([record])]))
+
+
+def _make_broker(root: Path) -> None:
+    """Both log directories of a broker that has the orders, the second one empty; and one with a dynamic quorum."""
+    (root / "dynamic").mkdir()
+    for name in ("data1", "data2"):
+        (root / name).mkdir()
+        (root / name / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\n")
+    shutil.copytree(root / "kafka-logs/orders-0", root / "data1/orders-0")
+    shutil.copytree(root / "__cluster_metadata-0", root / "data1/__cluster_metadata-0")
+    for name in ("__cluster_metadata-0", "meta.properties"):
+        copy = shutil.copytree if name.startswith("__") else shutil.copy
+        copy(golden.ROOT / "logs/4.3.1" / name, root / "dynamic" / name)
 
 
 def _write_metadata(directory: Path) -> None:

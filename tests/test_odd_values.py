@@ -88,7 +88,9 @@ BASES: dict[str, tuple[str, ...]] = {
     "serve": ("t-0", "--", "true"),
     "groups": ("__consumer_offsets-0",),
     "txns": ("t-0",),
+    "plan-move": (".",),
     "metadata": ("__cluster_metadata-0",),
+    "rebuild-metadata": ("__cluster_metadata-0", "--node-id", "1", "--to", "out"),
     "export": ("t-0", "out", "--dry-run"),
     "spark-export": ("t-0", "out", "--dry-run"),
     "completion": ("bash",),
@@ -97,7 +99,7 @@ BASES: dict[str, tuple[str, ...]] = {
 """Arguments with which each command does something small."""
 
 
-WRITING = ("salvage", "reindex", "build", "slice", "retain", "compact", "export", "spark-export")
+WRITING = ("salvage", "reindex", "build", "slice", "retain", "compact", "export", "spark-export", "rebuild-metadata")
 
 
 def parameters() -> list[tuple[str, str]]:

@@ -1,10 +1,11 @@
-"""`kseg metadata`: a cluster's topics, partitions, brokers, configurations and features."""
+"""`kseg metadata`: a cluster's topics, brokers, settings, ACLs, quotas; as rows, or as commands that make them anew."""
 
 from pathlib import Path
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.carry_over_options import carry_over_options
 from kseg.commands.options import (
     color_option,
     csv_safe_option,
@@ -16,14 +17,15 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.json_lines import write_json
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone
+from kseg.views.carry_over.script import CarryOver, carry_over_script
 from kseg.views.metadata import Until, read_cluster_metadata
-from kseg.views.metadata_columns import METADATA, cluster_sections, require_topic
+from kseg.views.metadata_columns import KINDS, cluster_sections, require_topic
+from kseg.views.metadata_output import write_script, write_sections
 from kseg.views.replica_places import ReplicaPlaces
 
 
@@ -38,9 +40,10 @@ from kseg.views.replica_places import ReplicaPlaces
 @partition_options
 @click.option(
     "--show",
-    type=click.Choice(["features", "brokers", "controllers", "topics", "partitions", "configs"]),
+    type=click.Choice(KINDS),
     help="Only these rows; by default all, in CSV the partitions.",
 )
+@carry_over_options
 @output_option("text", "json", "csv", "table")
 @csv_safe_option
 @raw_option
@@ -55,40 +58,42 @@ def metadata(
     zone: str,
     choice: PartitionChoice,
     show: str | None,
+    script: CarryOver | None,
     output: str,
     csv_safe: bool,
     quiet: bool,
     color: bool | None,
 ) -> None:
-    """Show a KRaft cluster from its __cluster_metadata: topics, partitions, brokers, configurations, features.
+    """Show a KRaft cluster from its __cluster_metadata: topics, brokers, settings, ACLs, quotas, voters, features.
 
     \b
     Examples:
       kseg metadata kafka-logs/ --show partitions
       kseg metadata __cluster_metadata-0/ --at 2026-11-01T03:00 --topic 'ord*'
+      kseg metadata kafka-logs/ --as-commands --bootstrap-server new:9092 >carry-over.sh
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
 
     PATHS are the directory __cluster_metadata-0, log directories (one of which has it), or parents of these; by default
     the current directory. The replay starts with the newest usable checkpoint. Each replica's directory is shown: by
     its path if it is among PATHS, otherwise by its id. With --topic and --partition, `metadata` shows only these
     topics, their partitions and configurations. Passwords are hidden.
+
+    --as-commands prints a shell script of Kafka's own tools that makes features, topics, settings, ACLs and quotas anew
+    in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.
     """
     refuse = Refusals()
-    place = parse_zone(zone)
+    place, note = parse_zone(zone), note_unless(quiet=quiet)
     found = read_cluster_metadata(paths, Until.parse(at, place), refuse)
     require_topic(found, choice)
-    places = ReplicaPlaces(found.log_dirs, are_of_now=at is None)
-    writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
-    wanted = show or ("partitions" if output == "csv" else None)
-    if wanted is None and output == "json":
-        write_json(METADATA.in_zone(place).as_object(found))
-    for name, section, rows in cluster_sections(found, places, choice):
-        if wanted in (None, name):
-            writer.write(section, rows)
+    if script is not None:
+        write_script(carry_over_script(found, script), note)
+    else:
+        sections = cluster_sections(found, ReplicaPlaces(found.log_dirs, are_of_now=at is None), choice)
+        writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
+        write_sections(found, sections, writer, show)
+        if not writer.count:
+            note(f"no {show or 'metadata'} to show")
     flush_stdout()
-    note = note_unless(quiet=quiet)
     for text in found.notes():
         note(text)
-    if not writer.count:
-        note(f"no {wanted or 'metadata'} to show")
     command.exit(max(refuse.status, int(bool(found.unreadable) or found.missing_before is not None)))

@@ -77,9 +77,13 @@ class RowWriter:
         """Whether it is text or a table."""
         return self.form in ("text", "table")
 
+    def in_zone(self, section: Section[Row]) -> Section[Row]:
+        """A section with its times in the zone of the output."""
+        return section.in_zone(self._zone)
+
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
         """Writes a section. For people one that has a title is left out if it is empty."""
-        rows, section = self._counted(rows), section.in_zone(self._zone)
+        rows, section = self._counted(rows), self.in_zone(section)
         if self.form == "json":
             from kseg.output.json_lines import write_json
 

@@ -10,6 +10,7 @@ from uuid import NAMESPACE_URL, uuid5
 from kseg.errors import KsegError, OpenError
 from kseg.formats.messages import ZERO_UUID
 from kseg.formats.names import DirectoryState
+from kseg.kafka_defaults import INTERNAL_TOPICS
 from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each, require_one_topic
@@ -24,10 +25,6 @@ from kseg.serve.served_partition import HighWatermark, ServedPartition
 from kseg.views.home_partition import OFFSETS_TOPIC
 from kseg.views.transactions import TOPIC as TRANSACTIONS_TOPIC
 
-INTERNAL_TOPICS = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
-)
-"""Topics that clients don't subscribe to by a pattern."""
 DEFAULT_NODE_ID = 0
 """Of a broker whose `meta.properties` isn't here."""
 _MOST_NAMED = 8

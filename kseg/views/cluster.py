@@ -1,4 +1,4 @@
-"""A cluster as values: topics, partitions, brokers, controllers, configurations, features."""
+"""A cluster as values: topics, partitions, brokers, controllers, settings, features, ACLs, quotas, voters."""
 
 import re
 from collections.abc import Iterator
@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.views.access import Acl, DelegationToken, Quota, ScramUser
+from kseg.views.quorum import Voter
 from kseg.views.replay import Unreadable
 
 SECRET_NAME = re.compile(
@@ -74,6 +76,8 @@ class Broker(NamedTuple):
     is_fenced: bool
     is_in_controlled_shutdown: bool
     log_dirs: tuple[str, ...]
+    cordoned_log_dirs: tuple[str, ...] = ()
+    """Those that get no new partitions (4.3 on)."""
 
 
 class Controller(NamedTuple):
@@ -114,6 +118,8 @@ class ClusterMetadata:
     `checkpoint`: name of the snapshot that it began with, None if it began with the log. `missing_before`: the offset
     before which records are missing, as neither the log nor a checkpoint has them; None if nothing is missing.
     `unapplied`: records that refer to what is not known, or belong to a metadata transaction that has not ended.
+    `kraft_version`: from 1 on the quorum is dynamic, and its voters stand in the metadata; those of a static one are
+    known only from the `quorum-state` beside the log. `next_producer_id`: the first that no broker was given.
     `log_dirs`: the log directories where the metadata were looked for.
     """
 
@@ -128,6 +134,13 @@ class ClusterMetadata:
     configs: tuple[Config, ...]
     unapplied: int
     unreadable: tuple[Unreadable, ...]
+    acls: tuple[Acl, ...] = ()
+    quotas: tuple[Quota, ...] = ()
+    scram: tuple[ScramUser, ...] = ()
+    tokens: tuple[DelegationToken, ...] = ()
+    voters: tuple[Voter, ...] = ()
+    kraft_version: int = 0
+    next_producer_id: int | None = None
     log_dirs: tuple[Path, ...] = field(default=(), compare=False)
 
     @property

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.decode.topic import find_topic
 from kseg.errors import OpenError
 from kseg.formats.codes import ControlType
-from kseg.formats.fixed import CONTROL_KEY_TYPE
 from kseg.formats.messages import MessageError, parse_message
 from kseg.formats.names import parse_file_name
 from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
@@ -23,6 +22,7 @@ from kseg.reading.scan import scan_log
 from kseg.times import parse_time
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.metadata_replay import MetadataReplay
+from kseg.views.quorum import control_type, static_voters
 from kseg.views.replay import Unreadable, partition_batches, unreadable_batch
 
 if TYPE_CHECKING:
@@ -70,7 +70,10 @@ def read_cluster_metadata(
         OpenError: there is no such directory, or no metadata in it.
     """
     places = find_topic(paths, METADATA_TOPIC, refuse)
-    return replace(cluster_metadata_of(places.partitions[0], until or Until()), log_dirs=places.log_dirs)
+    partition = places.partitions[0]
+    found = replace(cluster_metadata_of(partition, until or Until()), log_dirs=places.log_dirs)
+    is_known = found.kraft_version > 0 or found.voters or until not in (None, Until())
+    return found if is_known else replace(found, voters=static_voters(partition))
 
 
 def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadata:
@@ -90,12 +93,14 @@ def _records(partition: PartitionLog, start: int, until: Until, replay: Metadata
     for item in partition_batches(partition):
         if isinstance(item, Unreadable):
             replay.unreadable.append(item)
-        elif item.last_offset >= start and not item.is_control:
+        elif item.last_offset >= start:
             damages: list[Damage] = []
             for record in item.records(on_damage=damages.append):
                 if until.is_before(record.offset, record.timestamp):
                     return
-                if record.offset >= start:
+                if item.is_control:
+                    replay.add_control(record)
+                elif record.offset >= start:
                     yield record
             replay.unreadable += [unreadable_batch(partition.path.name, item, damage) for damage in damages]
 
@@ -108,6 +113,8 @@ class _Checkpoint(NamedTuple):
     last_timestamp: int
     """Of the last record that it contains."""
     records: tuple[Record, ...]
+    control: tuple[Record, ...]
+    """Of the quorum, between header and footer."""
 
 
 def _load_checkpoint(partition: PartitionLog, until: Until, replay: MetadataReplay) -> _Checkpoint | None:
@@ -121,6 +128,8 @@ def _load_checkpoint(partition: PartitionLog, until: Until, replay: MetadataRepl
         if isinstance(found, Unreadable):
             replay.unreadable.append(found)
         elif until.timestamp_ms is None or found.last_timestamp <= until.timestamp_ms:
+            for record in found.control:
+                replay.add_control(record)
             for record in found.records:
                 replay.add(record)
             replay.offset, replay.timestamp = end_offset - 1, found.last_timestamp
@@ -146,16 +155,12 @@ def _checkpoint(path: Path, end_offset: int) -> _Checkpoint | Unreadable:
                 (control if item.is_control else records).extend(item.records())
     except OpenError as error:
         return bad(error.message)
-    if not control or _control_type(control[0]) != ControlType.SNAPSHOT_HEADER:
+    if not control or control_type(control[0]) != ControlType.SNAPSHOT_HEADER:
         return bad("it doesn't begin with a snapshot's header")
-    if _control_type(control[-1]) != ControlType.SNAPSHOT_FOOTER:
+    if control_type(control[-1]) != ControlType.SNAPSHOT_FOOTER:
         return bad("it doesn't end with a snapshot's footer")
     try:
         header = parse_message(SNAPSHOT_HEADER_RECORD, 0, control[0].value or b"").value
     except MessageError as error:
         return bad(error.message)
-    return _Checkpoint(end_offset, path.name, header["lastContainedLogTimestamp"], tuple(records))
-
-
-def _control_type(record: Record) -> int:
-    return CONTROL_KEY_TYPE.read(record.key or b"")
+    return _Checkpoint(end_offset, path.name, header["lastContainedLogTimestamp"], tuple(records), tuple(control))

@@ -9,6 +9,7 @@ from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import cluster_metadata
 from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import METADATA_TOPIC
+from kseg.views.access_replay import ACCESS_APPLIES, AccessReplay
 from kseg.views.cluster import (
     Broker,
     ClusterMetadata,
@@ -20,6 +21,7 @@ from kseg.views.cluster import (
     SupportedFeature,
     Topic,
 )
+from kseg.views.quorum import Voters
 from kseg.views.replay import Unreadable
 
 NO_LEADER_CHANGE = -2
@@ -46,6 +48,9 @@ class MetadataReplay:
         self.partitions: dict[str, dict[int, ClusterPartition]] = {}
         """Topic ids to partitions by number."""
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.access = AccessReplay()
+        self.voters = Voters()
+        self.next_producer_id: int | None = None
         self._transaction: list[Framed] | None = None
         """Records of a metadata transaction that has not ended (KIP-868)."""
 
@@ -76,9 +81,16 @@ class MetadataReplay:
         else:
             self._apply(framed)
 
+    def add_control(self, record: Record) -> None:
+        """Takes a control record: what it says of the quorum."""
+        problem = self.voters.add(record)
+        if problem is not None:
+            self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, problem))
+
     def _apply(self, framed: Framed) -> None:
-        apply = APPLIES.get(framed.message.name)
-        if apply is not None and not apply(self, framed.fields):
+        apply, of_access = APPLIES.get(framed.message.name), ACCESS_APPLIES.get(framed.message.name)
+        is_known = apply is None or apply(self, framed.fields)
+        if not is_known or not (of_access is None or of_access(self.access, framed.fields)):
             self.unapplied += 1
 
     def result(self, checkpoint: str | None, missing_before: int | None) -> ClusterMetadata:
@@ -106,6 +118,13 @@ class MetadataReplay:
             configs=tuple(sorted(configs)),
             unapplied=self.unapplied + len(self._transaction or ()),
             unreadable=tuple(self.unreadable),
+            acls=self.access.acls,
+            quotas=self.access.quotas,
+            scram=self.access.scram,
+            tokens=self.access.tokens,
+            voters=self.voters.voters,
+            kraft_version=self.voters.kraft_version,
+            next_producer_id=self.next_producer_id,
         )
 
 
@@ -137,6 +156,7 @@ def _register_broker(replay: MetadataReplay, fields: Fields) -> bool:
         is_fenced=fields["fenced"],
         is_in_controlled_shutdown=fields.get("inControlledShutdown", False),
         log_dirs=tuple(fields.get("logDirs", ())),
+        cordoned_log_dirs=tuple(fields.get("cordonedLogDirs") or ()),
     )
     return True
 
@@ -166,6 +186,8 @@ def _change_broker(replay: MetadataReplay, fields: Fields) -> bool:
         broker = broker._replace(is_in_controlled_shutdown=True)
     if fields.get("logDirs"):
         broker = broker._replace(log_dirs=tuple(fields["logDirs"]))
+    if fields.get("cordonedLogDirs") is not None:
+        broker = broker._replace(cordoned_log_dirs=tuple(fields["cordonedLogDirs"]))
     replay.brokers[broker.broker_id] = broker
     return True
 
@@ -278,6 +300,11 @@ def _set_feature(replay: MetadataReplay, fields: Fields) -> bool:
     return True
 
 
+def _set_producer_ids(replay: MetadataReplay, fields: Fields) -> bool:
+    replay.next_producer_id = fields["nextProducerId"]
+    return True
+
+
 Apply = Callable[[MetadataReplay, Fields], bool]
 """Takes a record's message; False if it refers to what isn't known."""
 
@@ -296,5 +323,6 @@ APPLIES: dict[str, Apply] = {
     cluster_metadata.CLEAR_ELR_RECORD.name: _clear_elr,
     cluster_metadata.CONFIG_RECORD.name: _set_config,
     cluster_metadata.FEATURE_LEVEL_RECORD.name: _set_feature,
+    cluster_metadata.PRODUCER_IDS_RECORD.name: _set_producer_ids,
 }
-"""Types of records that the view takes; quotas, ACLs, users and tokens aren't shown."""
+"""Types of records that the view takes, besides those of `access_replay`."""

@@ -61,12 +61,15 @@ class ReplicaPlaces:
             for replica, directory_id in zip(partition.replicas, ids, strict=True)
         )
 
+    def path_of(self, directory_id: str) -> Path | None:
+        """The path of the directory with an id; None if it isn't here."""
+        return next((disk.path for disk in self._disks if disk.directory_id == directory_id), None)
+
     def _path(self, replica: int, directory_id: str | None, own: tuple[str, int]) -> Path | None:
         for disk in self._disks if self._are_of_now else ():
             if disk.broker == replica and own in disk.partitions:
                 return disk.path
-        named = (disk.path for disk in self._disks if disk.directory_id == directory_id)
-        return None if directory_id is None else next(named, None)
+        return None if directory_id is None else self.path_of(directory_id)
 
 
 def _disks(log_dirs: Iterable[Path]) -> Iterator[_Disk]:

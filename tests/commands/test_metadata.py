@@ -24,7 +24,10 @@ def test_text_has_all_sections() -> None:
     run = kseg(["metadata", "4.3.1"], LOGS)
     assert (run.status, run.stderr) == (0, b"")
     headings = [line for line in run.stdout.decode().splitlines() if not line.startswith(" ")]
-    assert headings == ["Features:", "Controllers:", "Brokers:", "Topics:", "Partitions:", "Configs:"]
+    assert [heading.removesuffix(":") for heading in headings] == [
+        "Features", "Voters", "Controllers", "Brokers", "Log directories", "Topics", "Partitions", "Configs",
+        "ACLs", "Quotas", "SCRAM credentials", "Delegation tokens",
+    ]  # fmt: skip
 
 
 def test_json_begins_with_the_moment_and_has_an_object_for_each() -> None:
@@ -37,8 +40,13 @@ def test_json_begins_with_the_moment_and_has_an_object_for_each() -> None:
         "checkpoint": "00000000000000000674-0000000002.checkpoint",
         "missingBefore": None,
         "unapplied": 0,
+        "kraftVersion": 1,
+        "nextProducerId": 2000,
     }
-    assert {row["type"] for row in found[1:]} == {"feature", "controller", "broker", "topic", "partition", "config"}
+    assert {row["type"] for row in found[1:]} == {
+        "feature", "voter", "controller", "broker", "directory", "topic", "partition", "config",
+        "acl", "quota", "scram", "token",
+    }  # fmt: skip
     topic = next(row for row in found if row["type"] == "topic" and row["topic"] == "compacted-txn")
     assert topic == {"type": "topic", "topic": "compacted-txn", "topicId": "RI-mAOSURAe7LydtHh4Q4Q", "partitions": 1}
 
@@ -105,6 +113,46 @@ def test_help_has_examples() -> None:
     assert b"Examples:" in kseg(["metadata", "--help"], LOGS).stdout
 
 
+@pytest.mark.parametrize(
+    ("kind", "rows"),
+    [
+        ("voters", [{"voterId": 1, "directoryId": "YuJMIZRrTBe0MqyeYKOJyQ",
+                     "endpoints": [{"name": "CONTROLLER", "host": "127.0.0.1", "port": 22102}]}]),
+        ("directories", [{"brokerId": 1, "directoryId": "YuJMIZRrTBe0MqyeYKOJyQ", "path": "4.3.1",
+                          "isCordoned": False, "replicas": 70}]),
+        ("scram", [{"user": "alice", "mechanism": "SCRAM-SHA-256", "iterations": 4096},
+                   {"user": "bob", "mechanism": "SCRAM-SHA-512", "iterations": 5000},
+                   {"user": "formatted", "mechanism": "SCRAM-SHA-256", "iterations": 4096}]),
+    ],
+    ids=["voters", "directories", "scram"],
+)  # fmt: skip
+def test_show_has_rows_of_each_kind(kind: str, rows: list[dict[str, object]]) -> None:
+    assert [
+        {key: value for key, value in row.items() if key != "type"} for row in objects(["4.3.1", "--show", kind])
+    ] == rows
+
+
+def test_a_static_quorum_has_the_voters_of_its_file() -> None:
+    assert [row["voterId"] for row in objects(["3.6.2", "--show", "voters"])] == [1]
+    assert objects(["3.6.2", "--show", "voters", "--at", "400"]) == []
+
+
+def test_commands_are_those_of_the_cluster() -> None:
+    run = kseg(["metadata", "4.3.1", "--as-commands", "--bootstrap-server", "new:9092", "--show", "acls"], LOGS)
+    assert run.status == 0
+    lines = [line for line in run.stdout.decode().splitlines() if line and not line.startswith("#")]
+    assert all(line.startswith("kafka-acls.sh --bootstrap-server new:9092 --add ") for line in lines)
+    assert run.stderr == b"kseg: 5 commands; left out: 0\n"
+
+
+@pytest.mark.parametrize("options", [["--as-commands", "-o", "json"], ["--keep-brokers"], ["--command-config", "x"]])
+def test_options_that_contradict_each_other_are_refused(options: list[str]) -> None:
+    run = kseg(["metadata", "4.3.1", *options], LOGS)
+    assert (run.status, run.stdout) == (2, b"")
+    assert b"--as-commands" in run.stderr
+    assert run.stderr.count(b"\n") == 1
+
+
 def write_disks(tmp_path: Path) -> None:
     """Broker 1 has two disks; of topic orders the first partition is on the second one, its replica on broker 2."""
     ids = {"disk1": "AQEBAQEBAQEBAQEBAQEBAQ", "disk2": "AgICAgICAgICAgICAgICAg"}
@@ -160,3 +208,12 @@ def test_a_topic_that_is_not_there_is_an_error_that_names_those_there() -> None:
     run = kseg(["metadata", "4.1.0", "--topic", "nosuch"], LOGS)
     assert (run.status, run.stdout) == (2, b"")
     assert b"--topic nosuch: no such topic here; there are " in run.stderr
+
+
+def test_settings_that_are_no_text_are_carried_over_as_brokers_read_them(tmp_path: Path) -> None:
+    fields = {"resourceType": 16, "resourceName": "sub", "name": "match", "value": "a??b"}
+    value = b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields).replace(b"??", b"\xff\xc3")
+    write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, value)])])
+    run = kseg(["metadata", ".", "--as-commands"], tmp_path)
+    assert (run.status, run.stderr) == (0, b"kseg: 1 command; left out: 0\n")
+    assert "--add-config 'match=a\ufffd\ufffdb'\n".encode() in run.stdout

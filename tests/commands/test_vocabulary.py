@@ -44,7 +44,7 @@ class Word(NamedTuple):
     short: str | None = None
 
 
-OUTPUT_FORMS = ("text", "json", "csv", "table", "html", "svg", "timeline", "kcat", "reset-csv")
+OUTPUT_FORMS = ("text", "json", "csv", "table", "html", "svg", "timeline", "kcat", "reset-csv", "reassignment")
 INPUT_FORMS = ("text", "json", "csv", "capture", "frames", "hex")
 VOCABULARY = {
     "--output": Word(is_one_of(*OUTPUT_FORMS), "-o"),
@@ -107,9 +107,11 @@ NO_SETTINGS = {"--max-message-size", "--max-bytes", "--bytes"}
 
 NO_DATA = {"completion", "help", "build"}
 """Commands that don't read partitions."""
-READING = [name for name in COMMANDS if name not in {*NO_DATA, "explain", "protocol", "where", "groups"}]
+READING = [
+    name for name in COMMANDS if name not in {*NO_DATA, "explain", "protocol", "where", "groups", "rebuild-metadata"}
+]
 """Commands that read several partitions of a log directory, so that these can be chosen."""
-TIMES_IN_UTC = {"serve", "salvage", "explain", "reindex", "where", "get"}
+TIMES_IN_UTC = {"serve", "salvage", "explain", "reindex", "where", "get", "plan-move"}
 """Commands whose times are about files and bytes, or that have none."""
 
 PENDING: set[tuple[str, str]] = set()

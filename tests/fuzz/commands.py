@@ -90,6 +90,8 @@ OF_PARTITIONS = (
     "groups --show commits PARTITION",
     "groups -o reset-csv .",
     "metadata -o json PARTITION",
+    "metadata --as-commands PARTITION",
+    "plan-move .",
     f"export PARTITION {NEW} -j 1 -q",
     f"export . {NEW} -j 1 -q --batch-columns --isolation read_committed",
     f"export . {NEW} -j 1 -q --batch-columns --control",

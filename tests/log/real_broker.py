@@ -66,10 +66,11 @@ def new_broker(
     release: str = RELEASE,
     *,
     log_dirs: Iterable[Path] = (),
+    is_dynamic: bool = False,
 ) -> Broker:
     """A broker with an empty log directory, and some settings beside those of tools/make_golden.py.
 
-    `log_dirs`: more log directories.
+    `log_dirs`: more log directories. `is_dynamic`: its quorum is (KIP-853).
     """
     sys.path.insert(0, str(golden.ROOT.parent / "tools"))
     import make_golden as tools
@@ -90,8 +91,12 @@ def new_broker(
         properties.write_text(zookeeper_broker_properties(port, zookeeper_port, logs) + own)
         return Broker(tools, KafkaClasses(artifacts, [], work), work, logs, port, zookeeper_port)
     kafka = tools.kafka_classes(release, work)
-    properties.write_text(tools.server_properties(port, tools.free_port(), logs) + own)
-    storage = ("kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
+    text = tools.server_properties(port, tools.free_port(), logs) + own
+    storage = ["kafka.tools.StorageTool", "format", "-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties)]
+    if is_dynamic:
+        text = text.replace("controller.quorum.voters=1@", "controller.quorum.bootstrap.servers=")
+        storage.append("--standalone")
+    properties.write_text(text)
     subprocess.run(kafka.command(*storage, options=[tools.QUIET]), check=True, stdout=subprocess.DEVNULL)
     return Broker(tools, kafka, work, logs, port)
 

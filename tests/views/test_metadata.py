@@ -10,6 +10,7 @@ from kseg.errors import KsegError
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import cluster_metadata as records
 from kseg.formats.schemas.schema import MessageSchema
+from kseg.views.access import Acl, DelegationToken, Quota, QuotaEntity, ScramUser
 from kseg.views.cluster import Config, Feature
 from kseg.views.metadata import Until, read_cluster_metadata
 from tests import golden
@@ -264,3 +265,30 @@ def test_a_directory_without_metadata_is_refused(tmp_path: Path) -> None:
     (tmp_path / "orders-0").mkdir()
     with pytest.raises(KsegError, match="__cluster_metadata"):
         read_cluster_metadata(tmp_path)
+
+
+def test_acls_quotas_users_and_tokens_come_and_go(tmp_path: Path) -> None:
+    acl = {"id": TOPIC_ID, "resourceType": 2, "resourceName": "t", "patternType": 3, "principal": "User:a", "host": "*"}
+    entity = [{"entityType": "user", "entityName": None}]
+    quota = {"entity": entity, "key": "producer_byte_rate", "value": 1.5, "remove": False}
+    scram = {"name": "a", "mechanism": 2, "salt": b"s", "storedKey": b"k", "serverKey": b"k", "iterations": 4096}
+    token = {"owner": "User:a", "requester": "User:b", "renewers": ["User:c"], "issueTimestamp": 1, "tokenId": "id"}
+    there = [
+        framed(records.ACCESS_CONTROL_ENTRY_RECORD, {**acl, "operation": 3, "permissionType": 99}),
+        framed(records.CLIENT_QUOTA_RECORD, quota),
+        framed(records.USER_SCRAM_CREDENTIAL_RECORD, scram),
+        framed(records.DELEGATION_TOKEN_RECORD, {**token, "expirationTimestamp": 2, "maxTimestamp": 3}),
+    ]
+    gone = [
+        framed(records.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, {"id": TOPIC_ID}),
+        framed(records.CLIENT_QUOTA_RECORD, {**quota, "remove": True}),
+        framed(records.REMOVE_USER_SCRAM_CREDENTIAL_RECORD, {"name": "a", "mechanism": 2}),
+        framed(records.REMOVE_DELEGATION_TOKEN_RECORD, {"tokenId": "id"}),
+    ]
+    partition = partition_of(tmp_path, *there, *gone)
+    before, after = (read_cluster_metadata(partition, Until(offset=offset)) for offset in (3, 7))
+    assert before.acls == (Acl("TOPIC", "t", "LITERAL", "User:a", "*", "READ", "99"),)
+    assert before.quotas == (Quota((QuotaEntity("user", None),), "producer_byte_rate", 1.5),)
+    assert before.scram == (ScramUser("a", "SCRAM-SHA-512", 4096),)
+    assert before.tokens == (DelegationToken("id", "User:a", "User:b", ("User:c",), 1, 2, 3),)
+    assert (after.acls, after.quotas, after.scram, after.tokens, after.unapplied) == ((), (), (), (), 0)

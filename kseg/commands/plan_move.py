@@ -1,0 +1,83 @@
+"""`kseg plan-move`: which partitions to move between a broker's log directories, so that these are equally full."""
+
+from pathlib import Path
+
+import click
+
+from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
+from kseg.commands.parameters import int_number
+from kseg.commands.partition_options import partition_options
+from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.json_lines import write_json
+from kseg.output.refusals import Refusals
+from kseg.output.row_writer import RowWriter
+from kseg.output.stdout import flush_stdout
+from kseg.output.talk import note_unless
+from kseg.views.moves.move_columns import REASSIGNMENT, plan_sum, write_plan
+from kseg.views.moves.move_plan import MoveSettings, plan_moves
+
+
+@click.command("plan-move")
+@paths_argument
+@partition_options
+@click.option(
+    "--within",
+    metavar="PERCENT",
+    type=int_number(),
+    default=10,
+    show_default=True,
+    help="Stop when no directory is fuller than the level by more.",
+)
+@click.option("--by-capacity", is_flag=True, help="Level the shares of the file systems that are used, not the bytes.")
+@click.option(
+    "--cluster-metadata",
+    type=click.Path(path_type=Path),
+    help="__cluster_metadata-0 or the directory that has it, if none of the log directories does.",
+)
+@output_option(REASSIGNMENT, "text", "json", "csv", "table")
+@csv_safe_option
+@raw_option
+@quiet_option
+@color_option
+@click.pass_context
+def plan_move(
+    command: click.Context,
+    paths: tuple[Path, ...],
+    choice: PartitionChoice,
+    within: int,
+    by_capacity: bool,
+    cluster_metadata: Path | None,
+    output: str,
+    csv_safe: bool,
+    quiet: bool,
+    color: bool | None,
+) -> None:
+    """Plan which partitions to move between a broker's log directories, so that these are equally full.
+
+    \b
+    Examples:
+      kseg plan-move data1/ data2/ >moves.json
+      kseg plan-move data1/ data2/ -o table
+      kseg plan-move data1/ data2/ --topic 'ord*' --within 5 -o text
+
+    PATHS are all log directories (log.dirs) of one broker, given as the broker has them, or a parent of them. The
+    output is the file for `kafka-reassign-partitions.sh --reassignment-json-file FILE --execute`: each replica stays on
+    its broker, and this broker's goes to another directory. Other forms of output show the directories before and
+    after, and the moves. kseg itself moves nothing.
+
+    Few large moves come first; sizes are those of the logs, as kafka-log-dirs.sh tells them. With --topic and
+    --partition, only these partitions are moved. Partitions that are moving already or being reassigned stay where they
+    are, and nothing goes into a cordoned directory, nor more than its disk has room for.
+    """
+    refuse = Refusals()
+    note = note_unless(quiet=quiet)
+    plan = plan_moves(paths, MoveSettings(within / 100, choice, by_capacity), cluster_metadata, refuse)
+    writer = RowWriter(output, color, csv_safe=csv_safe)
+    if output == REASSIGNMENT:
+        write_json(plan.reassignment())
+    else:
+        write_plan(plan, writer)
+    flush_stdout()
+    for text in (*plan.notes, plan_sum(plan)):
+        note(text)
+    command.exit(refuse.status)

@@ -1,0 +1,92 @@
+"""`kseg rebuild-metadata`: a directory for a new controller, from a broker's copy of the metadata, if all are gone."""
+
+from contextlib import nullcontext
+from pathlib import Path
+
+import click
+
+from kseg.commands.new_directories import new_directory_of
+from kseg.commands.options import (
+    color_option,
+    new_directory_option,
+    output_option,
+    paths_argument,
+    quiet_option,
+    raw_option,
+    zone_option,
+)
+from kseg.commands.parameters import int_number
+from kseg.output.refusals import Refusals
+from kseg.output.row_writer import RowWriter
+from kseg.output.stdout import flush_stdout
+from kseg.output.talk import note_unless, talk
+from kseg.times import parse_zone
+from kseg.views.rebuild.rebuilding import find_rebuilding, rebuilding_notes, write_rebuilding
+from kseg.views.rebuild.rebuilt import NewVoter, parse_endpoint, write_rebuilt
+
+
+@click.command("rebuild-metadata")
+@paths_argument
+@new_directory_option("The new controller's log directory: it must not exist yet, or be empty.")
+@click.option("--node-id", metavar="N", type=int_number(), required=True, help="The new controller's node.id.")
+@click.option(
+    "--endpoint",
+    metavar="NAME://HOST:PORT",
+    help="Where the new controller listens; for a dynamic quorum (KIP-853), and only there.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing.")
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Write it even if the disks show that the copy is older than they are, or if damage cuts it.",
+)
+@zone_option
+@output_option("text", "json", "table")
+@raw_option
+@quiet_option
+@color_option
+@click.pass_context
+def rebuild_metadata(
+    command: click.Context,
+    paths: tuple[Path, ...],
+    directory: Path | None,
+    node_id: int,
+    endpoint: str | None,
+    dry_run: bool,
+    accept_loss: bool,
+    zone: str,
+    output: str,
+    quiet: bool,
+    color: bool | None,
+) -> None:
+    """Make a controller's directory out of a broker's own copy of the metadata, if all controllers are lost.
+
+    \b
+    Examples:
+      kseg rebuild-metadata data1/ --node-id 3001 --dry-run
+      kseg rebuild-metadata data1/ --node-id 3001 --to controller/
+      kseg rebuild-metadata dynamic/ --node-id 3001 --endpoint CONTROLLER://10.0.0.7:9093 --to controller/
+
+    PATHS are log directories of stopped brokers, or parents of them: give those of all surviving brokers. The copy that
+    goes furthest is used; how far behind the others are is shown, and which partitions on the disks are newer than it.
+    The new controller is the only voter. A real controller starts on the directory, and brokers return to it.
+
+    What no surviving broker had received is lost: docs/metadata.md says what that can be, what to do step by step, and
+    when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if some
+    partition is newer than the copy, or if damage cuts it; then nothing is written without --accept-loss.
+    """
+    refuse, note = Refusals(), note_unless(quiet=quiet)
+    new = NewVoter(node_id, None if endpoint is None else parse_endpoint(endpoint))
+    target = new_directory_of(directory, dry_run=dry_run, beside=paths)
+    rebuilding = find_rebuilding(paths, new, refuse)
+    is_allowed = accept_loss or not rebuilding.is_behind
+    with target if is_allowed else nullcontext() as unfinished:
+        if unfinished is not None:
+            write_rebuilt(rebuilding.planned, new, unfinished)
+    write_rebuilding(rebuilding, RowWriter(output, color, zone=parse_zone(zone)))
+    flush_stdout()
+    for text in rebuilding_notes(rebuilding, directory if unfinished is not None else None):
+        note(text)
+    if not is_allowed and not dry_run:
+        talk(f"kseg: {directory} isn't written: it would lose something, see docs/metadata.md; --accept-loss writes it")
+    command.exit(max(refuse.status, int(rebuilding.is_behind)))

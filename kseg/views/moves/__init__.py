@@ -1,0 +1,1 @@
+"""Which partitions to move between a broker's log directories, so that these are equally full."""

@@ -18,6 +18,7 @@ COMMANDS = {
     "dump": "Print the contents of log segments, indexes, snapshots and checkpoints.",
     "ls": "List topics, partitions and segments.",
     "lookup": "Find the record at an offset or a time, and show how.",
+    "report": "Make a page about a disk: findings, bytes, retention, batches, codecs.",
     "doctor": "Say what is wrong with a disk, the worst first, and what to do next.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save every intact batch of damaged partitions into a new directory.",

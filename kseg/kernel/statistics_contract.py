@@ -1,11 +1,13 @@
 """What both kernels offer to whoever wants to know what batches and their records add up to."""
 
-from collections.abc import Sequence
 from enum import IntEnum
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from kseg.kernel.cleaning_contract import CleaningKernel
-from kseg.kernel.contract import Bodies, Buffer, Rows
+from kseg.kernel.contract import Bodies, Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EXACT_BUCKETS = 64
 """Numbers below this have a bucket each."""
@@ -25,7 +27,17 @@ BATCH_SIZE = 16384
 LINGERS_MS = (5, 20, 100)
 WEEK_HOURS = 168
 MINUTE_MS, HOUR_MS, DAY_MS = 60_000, 3_600_000, 86_400_000
-TIME_STEPS = (MINUTE_MS, 5 * MINUTE_MS, 15 * MINUTE_MS, HOUR_MS, 6 * HOUR_MS, DAY_MS, 7 * DAY_MS, 70 * DAY_MS, 700 * DAY_MS)
+TIME_STEPS = (
+    MINUTE_MS,
+    5 * MINUTE_MS,
+    15 * MINUTE_MS,
+    HOUR_MS,
+    6 * HOUR_MS,
+    DAY_MS,
+    7 * DAY_MS,
+    70 * DAY_MS,
+    700 * DAY_MS,
+)
 """Lengths of stretches of time, milliseconds."""
 
 

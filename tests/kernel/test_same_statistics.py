@@ -80,9 +80,11 @@ def known(statistics: Any) -> dict[str, Any]:
     seen = {name: getattr(statistics, name) for name in NUMBERS}
     seen |= {name: getattr(statistics, name)() for name in TEXTS}
     seen |= {f"keys from {least}": statistics.top_keys(least) for least in (1, 2)}
-    return seen | {measure.name: statistics.histogram(measure) for measure in Measure} | {
-        "dropped": statistics.take_hashes()
-    }
+    return (
+        seen
+        | {measure.name: statistics.histogram(measure) for measure in Measure}
+        | {"dropped": statistics.take_hashes()}
+    )
 
 
 @given(st.one_of(st.integers(0, 200), st.integers(0, 2**63 - 1)))

@@ -35,9 +35,9 @@ class Trial(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Bodies of batches, uncompressed; size: of the batches as they are stored; trials: of each codec."""
+    """Batches of a partition: how many, bytes of their bodies uncompressed, of all as they are stored; trials of codecs."""
 
-    count: int
+    batches: int
     uncompressed_size: int
     stored_size: int
     trials: tuple[Trial, ...]

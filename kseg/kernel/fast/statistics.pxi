@@ -1,15 +1,29 @@
 # What batches and their records add up to: histograms; sums by codec, time and producer; keys.
 
+cdef extern from *:
+    int leading_zeros "__builtin_clzll"(unsigned long long number) noexcept nogil
+    void prefetch "__builtin_prefetch"(const void* at) noexcept nogil
+
+
+# The memory of a large table is kept for the next partition's: the system would clear it again, page by page. It changes
+# under the GIL only.
+cdef int64_t* spare_rows = NULL
+cdef uint64_t* spare_places = NULL
+cdef Py_ssize_t spare_row_room = 0, spare_place_room = 0
+
+
 @cython.final
 cdef class SumTable:
     """Rows of integers in the order of arrival, each found by its first; a free place is probed for one after another.
 
+    A place has a row's number + 1 and, above it, bits of the hash: they spare the look at most rows that are others.
     Where rows lie is salted: whoever makes up keys doesn't know which of them would be probed for long.
     """
 
     cdef int64_t* rows
-    cdef int32_t* places  # numbers of rows, FREE_PLACE where there is none; `place_count` is a power of two
+    cdef uint64_t* places  # 0: free; `place_count` is a power of two
     cdef Py_ssize_t width, count, capacity, place_count
+    cdef Py_ssize_t row_room, place_room  # integers that there is memory for
     cdef uint64_t salt
 
     def __cinit__(self, Py_ssize_t width):
@@ -17,27 +31,56 @@ cdef class SumTable:
         self.salt = int.from_bytes(urandom(8), "little")
 
     def __dealloc__(self):
+        global spare_rows, spare_places, spare_row_room, spare_place_room
+        if spare_rows == NULL and self.count >= WORTH_KEEPING:
+            spare_rows, spare_row_room = self.rows, self.row_room
+            spare_places, spare_place_room = self.places, self.place_room
+            return
         free(self.rows)
         free(self.places)
 
+    cdef int take_spare(self) except -1 with gil:
+        """Takes over the memory of a table that is gone."""
+        global spare_rows, spare_places, spare_row_room, spare_place_room
+        if spare_rows == NULL:
+            return 0
+        free(self.places)
+        if self.count:
+            memcpy(spare_rows, self.rows, self.count * self.width * sizeof(int64_t))
+        free(self.rows)
+        self.rows, self.row_room = spare_rows, spare_row_room
+        self.places, self.place_room = spare_places, spare_place_room
+        spare_rows = NULL
+        return 0
+
     cdef int64_t* find(self, int64_t first) noexcept nogil:
         """NULL for one that isn't there."""
-        cdef uint64_t place = mixed(<uint64_t>first ^ self.salt)
+        cdef uint64_t hashed = mixed(<uint64_t>first ^ self.salt)
+        cdef uint64_t place = hashed, found
+        cdef int64_t* row
         if self.place_count == 0:
             return NULL
         while True:
             place &= self.place_count - 1
-            if self.places[place] == FREE_PLACE:
+            found = self.places[place]
+            if found == 0:
                 return NULL
-            if self.rows[self.places[place] * self.width] == first:
-                return self.rows + self.places[place] * self.width
+            if (found ^ hashed) >> 32 == 0:
+                row = self.rows + ((found & 0xFFFFFFFFU) - 1) * self.width
+                if row[0] == first:
+                    return row
             place += 1
+
+    cdef void expect(self, int64_t first) noexcept nogil:
+        """Has memory fetched that `find` will look at soon: many such looks at once take little longer than one."""
+        if self.place_count:
+            prefetch(&self.places[mixed(<uint64_t>first ^ self.salt) & (self.place_count - 1)])
 
     cdef int64_t* add(self, int64_t first) except NULL nogil:
         """A new row of zeros behind its first; there mustn't be one."""
         cdef int64_t* row
         if self.count == self.capacity:
-            self.grow(max(2 * self.capacity, 16))
+            self.grow(max(4 * self.capacity, 16) if self.capacity < MANY_ROWS else 2 * self.capacity)
         row = self.rows + self.count * self.width
         memset(row, 0, self.width * sizeof(int64_t))
         row[0] = first
@@ -47,29 +90,47 @@ cdef class SumTable:
 
     cdef int grow(self, Py_ssize_t capacity) except -1 nogil:
         """Makes room; at most half of the places are ever taken."""
-        cdef int64_t* rows = <int64_t*>realloc(self.rows, capacity * self.width * sizeof(int64_t))
-        cdef int32_t* places
-        if rows != NULL:
-            self.rows = rows
-            places = <int32_t*>realloc(self.places, 2 * capacity * sizeof(int32_t))
-        if rows == NULL or places == NULL:
-            with gil:
-                raise MemoryError()
-        self.places, self.place_count, self.capacity = places, 2 * capacity, capacity
+        cdef int64_t* rows
+        cdef uint64_t* places
+        if capacity >= WORTH_KEEPING and spare_rows != NULL and spare_row_room > self.count * self.width:
+            self.take_spare()
+        if capacity * self.width > self.row_room:
+            rows = <int64_t*>realloc(self.rows, capacity * self.width * sizeof(int64_t))
+            if rows == NULL:
+                return self.fail()
+            self.rows, self.row_room = rows, capacity * self.width
+        if 2 * capacity > self.place_room:
+            places = <uint64_t*>realloc(self.places, 2 * capacity * sizeof(uint64_t))
+            if places == NULL:
+                return self.fail()
+            self.places, self.place_room = places, 2 * capacity
+        self.place_count, self.capacity = 2 * capacity, capacity
         self.place_all()
         return 0
 
+    cdef int fail(self) except -1 with gil:
+        raise MemoryError()
+
+    cdef void expect_row(self, int64_t first) noexcept nogil:
+        """The same for the row that is most likely the one."""
+        cdef uint64_t found
+        if self.place_count:
+            found = self.places[mixed(<uint64_t>first ^ self.salt) & (self.place_count - 1)]
+            if found:
+                prefetch(self.rows + ((found & 0xFFFFFFFFU) - 1) * self.width)
+
     cdef void place_all(self) noexcept nogil:
         cdef Py_ssize_t i
-        memset(self.places, 0xFF, self.place_count * sizeof(int32_t))  # FREE_PLACE
+        memset(self.places, 0, self.place_count * sizeof(uint64_t))
         for i in range(self.count):
             self.take_place(i)
 
     cdef void take_place(self, Py_ssize_t number) noexcept nogil:
-        cdef uint64_t place = mixed(<uint64_t>self.rows[number * self.width] ^ self.salt) & (self.place_count - 1)
-        while self.places[place] != FREE_PLACE:
+        cdef uint64_t hashed = mixed(<uint64_t>self.rows[number * self.width] ^ self.salt)
+        cdef uint64_t place = hashed & (self.place_count - 1)
+        while self.places[place] != 0:
             place = (place + 1) & (self.place_count - 1)
-        self.places[place] = number
+        self.places[place] = (hashed >> 32 << 32) | <uint64_t>(number + 1)
 
     cdef bytes content(self):
         return b"" if self.count == 0 else (<const char*>self.rows)[:self.count * self.width * sizeof(int64_t)]
@@ -77,11 +138,10 @@ cdef class SumTable:
 
 cdef inline Py_ssize_t bucket_of(int64_t number) noexcept nogil:
     """The bucket of a number of 0 or more; see the contract."""
-    cdef int doublings = 6
+    cdef int doublings
     if number < EXACT_BUCKETS:
         return number
-    while number >> (doublings + 1):
-        doublings += 1
+    doublings = 63 - leading_zeros(<unsigned long long>number)
     return EXACT_BUCKETS + (doublings - 6) * BUCKETS_A_DOUBLING + (number >> (doublings - 5) & (BUCKETS_A_DOUBLING - 1))
 
 
@@ -117,6 +177,10 @@ cdef struct Largest:
     int64_t size, offset
 
 
+cdef struct KeyOfRecord:
+    int64_t key_hash, size, offset
+
+
 @cython.final
 cdef class Statistics:
     """See the contract."""
@@ -126,7 +190,8 @@ cdef class Statistics:
     cdef int64_t week_sums[WEEK_HOURS][2]
     cdef Largest largest_records[MOST_LARGEST]
     cdef int64_t lingers[LINGERS]
-    cdef int largest_count
+    cdef int largest_count, waiting_count
+    cdef KeyOfRecord waiting[MOST_WAITING]  # keys that weren't looked up yet
     cdef int64_t first_time, last_time
     cdef Py_ssize_t most_keys
     cdef SumTable time_sums, producer_sums, open_batches, known_keys
@@ -196,6 +261,7 @@ cdef class Statistics:
                 for row in range(first, last):
                     if rows[row * ROW + 2] != 0:
                         self.take_row(&buffer[rows[row * ROW]], rows[row * ROW + 1], given[row - first])
+                self.take_waiting()
         finally:
             free(given)
 
@@ -382,7 +448,23 @@ cdef class Statistics:
         if key_size >= 0:
             if value_size < 0:
                 self.take_tombstone(size, view.slots[TIMESTAMP])
-            self.take_key(hash_of(view.texts[KEY]), size, view.slots[OFFSET])
+            self.take_key_later(<int64_t>hash_of(view.texts[KEY]), size, view.slots[OFFSET])
+        return 0
+
+    cdef int take_key_later(self, int64_t key_hash, int64_t size, int64_t offset) except -1 nogil:
+        cdef KeyOfRecord* key = &self.waiting[self.waiting_count]
+        key.key_hash, key.size, key.offset = key_hash, size, offset
+        self.known_keys.expect(key_hash)
+        self.waiting_count += 1
+        return self.take_waiting() if self.waiting_count == MOST_WAITING else 0
+
+    cdef int take_waiting(self) except -1 nogil:
+        cdef int i
+        for i in range(self.waiting_count):
+            self.known_keys.expect_row(self.waiting[i].key_hash)
+        for i in range(self.waiting_count):
+            self.take_key(self.waiting[i].key_hash, self.waiting[i].size, self.waiting[i].offset)
+        self.waiting_count = 0
         return 0
 
     cdef void take_record_time(self, int64_t time, int64_t kind) noexcept nogil:
@@ -414,12 +496,12 @@ cdef class Statistics:
             place -= 1
         self.largest_records[place].size, self.largest_records[place].offset = size, offset
 
-    cdef int take_key(self, uint64_t key_hash, int64_t size, int64_t offset) except -1 nogil:
-        cdef int64_t* key = self.known_keys.find(<int64_t>key_hash)
+    cdef int take_key(self, int64_t key_hash, int64_t size, int64_t offset) except -1 nogil:
+        cdef int64_t* key = self.known_keys.find(key_hash)
         if key == NULL:
             if self.known_keys.count >= self.most_keys:
                 self.drop_keys()
-            key = self.known_keys.add(<int64_t>key_hash)
+            key = self.known_keys.add(key_hash)
         else:
             self.superseded += 1
             self.superseded_size += key[OF_KEY_LAST_SIZE]

@@ -61,7 +61,7 @@ def saved_share(sample: Sample, codec: Codec) -> float:
 
 
 def _rows(topic: TopicFacts, sample: Sample) -> list[tuple[Cell, ...]]:
-    whole = sample.uncompressed_size + BATCH_HEADER_SIZE * sample.count
+    whole = sample.uncompressed_size + BATCH_HEADER_SIZE * sample.batches
     rows: list[tuple[Cell, ...]] = []
     for trial in sample.trials:
         now, joined = trial.size / sample.stored_size, trial.joined_size / sample.stored_size

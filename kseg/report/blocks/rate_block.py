@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from kseg.kernel.statistics_contract import HOUR_MS, WEEK_HOURS
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Column, Figure, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, Column, Figure, Kind, Table, Verdict
 from kseg.report.charts.plots import Series, steps, week_map
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts
@@ -147,5 +147,5 @@ def _verdicts(known: Gathered) -> list[Verdict]:
         since = moment_text(first.sums.largest_timestamp, zone)
         size = human_size(sum(topic.disk_size for topic in silent))
         sentence = f"Nothing new for a week in {names}, {size}; in {first.name} since {since}."
-        verdicts.append(Verdict(sentence, topic_line(first, "ls"), Weight.WATCH))
+        verdicts.append(Verdict(sentence, topic_line(first, "ls")))
     return verdicts

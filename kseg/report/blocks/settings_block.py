@@ -125,7 +125,7 @@ def _of_replicas(known: Gathered, topic: TopicFacts) -> Iterator[str]:
         yield f"min.insync.replicas is {wanted}, but there are {counted(least, 'replica')}: acks=all fails"
     if wanted.isdigit() and int(wanted) == least > 1:
         yield f"min.insync.replicas is {wanted} of {counted(least, 'replica')}: acks=all fails when one broker is down"
-    behind = [each for each in found.partitions if len(each.isr) < len(each.replicas)]
+    behind = [each for each in found.partitions if each.leader >= 0 and len(each.isr) < len(each.replicas)]
     if behind:
         share = share_text(len(behind) / len(found.partitions))
         yield f"{counted(len(behind), 'partition')}, {share}, lack in-sync replicas in the cluster's metadata"

@@ -93,14 +93,15 @@ def week_map(title: str, values: Sequence[float], text: Callable[[float], str]) 
     """Hours of a week, Monday's first: the darker, the more."""
     most = max(values, default=0) or 1
     left, top, wide, high = 34, 4, (WIDTH - 40) / 24, 17
-    parts = []
+    parts, cells = [], []
     for day, name in enumerate(_DAYS):
         parts.append(dim_label(left - 6, top + day * high + 12, name, "end"))
         for hour in range(24):
             value = values[24 * day + hour]
-            shade = f' fill-opacity="{0.06 + 0.94 * value / most:.2f}"'
-            hint = f"{name} {hour:02}:00: {text(value)}"
-            parts.append(rect(left + hour * wide, top + day * high, wide - 1.5, high - 1.5, 0, hint, shade))
+            place = f'x="{number(left + hour * wide)}" y="{top + day * high}" fill-opacity="{0.06 + 0.94 * value / most:.2f}"'
+            size = f'width="{number(wide - 1.5)}" height="{high - 1.5}"'
+            cells.append(f"<rect {place} {size}><title>{name} {hour:02}:00: {shown(text(value))}</title></rect>")
     bottom = top + 7 * high
+    parts.append(f'<g class="c0" fill="{COLORS[0]}">{"".join(cells)}</g>')
     parts += [dim_label(left + hour * wide, bottom + 12, f"{hour:02}:00") for hour in (0, 6, 12, 18)]
     return picture(bottom + 20, title, parts)

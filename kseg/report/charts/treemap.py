@@ -46,8 +46,10 @@ def _tile(tile: Tile, area: Area, color: int) -> Iterator[str]:
     below = inner._replace(y=inner.y + _HEAD, height=inner.height - _HEAD) if has_head else inner
     if len(tile.parts) < 2 or below.width < 12 or below.height < 12:
         return
+    yield '<g fill="#ffffff" fill-opacity="0.13" stroke="#ffffff" stroke-opacity="0.6" stroke-width="0.6">'
     for part, place in squarified(tile.parts, below):
         yield _inset(part, place)
+    yield "</g>"
 
 
 def _inset(part: Tile, area: Area) -> str:
@@ -56,8 +58,7 @@ def _inset(part: Tile, area: Area) -> str:
         f'x="{number(area.x + 1)}" y="{number(area.y + 1)}" width="{number(max(area.width - 2, 0.5))}" '
         f'height="{number(max(area.height - 2, 0.5))}"'
     )
-    paint = 'fill="#ffffff" fill-opacity="0.13" stroke="#ffffff" stroke-opacity="0.6" stroke-width="0.6"'
-    return f"<rect {place} {paint}><title>{shown(part.title)}</title></rect>"
+    return f"<rect {place}><title>{shown(part.title)}</title></rect>"
 
 
 def squarified(tiles: Sequence[Tile], area: Area) -> Iterator[tuple[Tile, Area]]:

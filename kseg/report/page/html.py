@@ -15,12 +15,12 @@ from kseg.report.page.objects import report_json
 from kseg.report.page.script import SCRIPT
 from kseg.report.page.style import STYLE
 
-MOST_ROWS = 200
+MOST_ROWS = 100
 """Rows of a table on the page; its JSON has more, `-o json` all."""
 _FEW_ROWS = 14
 _FIRST_VERDICTS = 12
 _MARKS = {Weight.BAD: "Act", Weight.WATCH: "Look", Weight.PLAIN: "Know"}
-_BAR_WIDTH = 60
+_BAR_WIDTH, _PROSE = 60, 40
 
 
 def html_page(report: Report, zone: tzinfo) -> Iterator[str]:
@@ -133,7 +133,7 @@ def _table(table: Table, zone: tzinfo) -> Iterator[str]:
 
 
 def _alignment(column: Column) -> str:
-    return ' class="n" align="right"' if column.kind in NUMBERS else ""
+    return " align=right" if column.kind in NUMBERS else ""
 
 
 def _cell(place: int, column: Column, value: str | int | float | None, zone: tzinfo) -> str:
@@ -141,14 +141,14 @@ def _cell(place: int, column: Column, value: str | int | float | None, zone: tzi
     if place == 0:
         return f'<th scope="row">{text}</th>'
     if column.kind is Kind.COMMAND and value is not None:
-        return f"<td><code>{text}</code></td>"
+        return f'<td class="prose"><code>{text}</code></td>'
     if column.kind not in NUMBERS:
-        return f"<td>{text}</td>"
+        return f'<td class="prose">{text}</td>' if len(text) > _PROSE else f"<td>{text}</td>"
     is_plain = column.kind is Kind.COUNT or not isinstance(value, int | float)
-    data = "" if is_plain else f' data-v="{value if isinstance(value, int) else round(float(value or 0), 6)}"'
+    data = "" if is_plain else f" data-v={value if isinstance(value, int) else round(float(value or 0), 6)}"
     bar = _bar(value) if column.kind is Kind.BAR and isinstance(value, float) else ""
     words = f"<span>{text}</span>" if bar else text
-    return f'<td class="n" align="right"{data}>{bar}{words}</td>'
+    return f"<td align=right{data}>{bar}{words}</td>"
 
 
 def _bar(share: float) -> str:

@@ -23,7 +23,7 @@ SCRIPT = """
 
   const sortBy = (table, head, place) => {
     const body = table.tBodies[0];
-    const isNumber = head.classList.contains("n");
+    const isNumber = head.hasAttribute("align");
     const before = head.getAttribute("aria-sort");
     const rises = before === "none" ? !isNumber : before === "descending";
     for (const other of table.tHead.rows[0].cells) other.setAttribute("aria-sort", "none");

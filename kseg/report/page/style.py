@@ -55,9 +55,9 @@ th,td{{padding:.22rem .7rem;text-align:left;vertical-align:top;border-bottom:1px
 tbody tr:last-child>*{{border-bottom:0}}
 thead th{{position:sticky;top:0;background:var(--panel);font-weight:600;vertical-align:bottom;z-index:1;min-width:4.2rem}}
 tbody th{{font-weight:400;white-space:nowrap;max-width:20rem;overflow:hidden;text-overflow:ellipsis}}
-td{{max-width:34rem;overflow-wrap:anywhere}}
-.n{{text-align:right;white-space:nowrap}}thead .n{{white-space:normal}}
-td.n svg+span{{display:inline-block;min-width:3.3rem}}
+td{{max-width:34rem;overflow-wrap:break-word}}td.prose{{min-width:14rem}}
+[align=right]{{text-align:right}}td[align=right]{{white-space:nowrap}}
+td svg+span{{display:inline-block;min-width:3.3rem}}
 th button{{all:unset;cursor:pointer;font:inherit}}th button:focus-visible{{outline:2px solid var(--link)}}
 th[aria-sort] button::after{{content:"\\00a0\\2195";color:var(--dim)}}
 th[aria-sort=ascending] button::after{{content:"\\00a0\\2191";color:inherit}}th[aria-sort=descending] button::after{{content:"\\00a0\\2193";color:inherit}}

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from kseg import kernel
 from kseg.archive.shown_paths import shown as shown_path
 from kseg.errors import KsegError
 from kseg.log.verify.verification_plan import VerificationPlan
@@ -94,7 +93,7 @@ def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
     counts = f"{counted(len(known.partitions), 'partition')}, {counted(len(known.topics), 'topic')}, {human_size(size)}"
     return About(
         title=f"{places}: {counts}",
-        version=f"kseg {version('kseg')}, kernel {kernel.load().NAME}",
+        version=f"kseg {version('kseg')}",
         command=command,
         time_text=time_text(known.choices.now_ms, known.choices.zone),
         read=_read_text(known),

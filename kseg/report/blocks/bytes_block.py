@@ -11,7 +11,7 @@ from kseg.report.gathered import Gathered, PartitionFacts
 from kseg.report.numbers import share_text
 from kseg.report.survey import LEFTOVERS, OTHERS, FileSizes
 
-_MOST_TILES, _MOST_PARTS = 20, 24
+_MOST_TILES, _MOST_PARTS = 20, 16
 _LARGE_SHARE, _FULL = 0.25, 0.9
 _KIND_ORDER = ("logs", "indexes", "snapshots", OTHERS, LEFTOVERS)
 _TOPIC_COLUMNS = (

@@ -134,7 +134,7 @@ def _verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Verdict]:
         share = hottest.key.records / records
         if share >= _HOT_SHARE:
             sentence = (
-                f"{topic.name}: one key has {share_text(share)} of the records; they are in {hottest.partition.name}."
+                f"{topic.name}: one key has {share_text(share)} of the records, most of them in {hottest.partition.name}."
             )
             line = partition_line(hottest.partition, "get", "--offset", str(hottest.key.last_offset), "--field", "key")
             found.append((hottest.key.records, Verdict(sentence, line, Weight.WATCH)))

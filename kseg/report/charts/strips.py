@@ -50,7 +50,7 @@ def color_names(y: float, names: Sequence[str], left: float = 6.0) -> list[str]:
     for color, name in enumerate(names):
         if name:
             parts += [rect(x, y - 8, 9, 9, color), label(x + 13, y, name)]
-            x += 24 + 6.1 * len(name)
+            x += 26 + 6.3 * len(name)
     return parts
 
 

@@ -118,7 +118,7 @@ def _table(table: Table, zone: tzinfo) -> Iterator[str]:
     title = f"{shown(table.title)} <small>{len(table.rows):,}</small>" if is_long else shown(table.title)
     yield f'<div class="part"><h3 id="t-{table.id}">{title}</h3>\n'
     yield f'<div class="table{" long" if is_long else ""}" tabindex="0" role="region" aria-labelledby="t-{table.id}">'
-    yield f'<table aria-labelledby="t-{table.id}"><thead><tr>'
+    yield f'<table aria-labelledby="t-{table.id}" cellpadding=3><thead><tr>'
     for column in table.columns:
         yield f'<th scope="col"{_alignment(column)}>{shown(column.title)}</th>'
     yield "</tr></thead><tbody>\n"
@@ -139,7 +139,7 @@ def _alignment(column: Column) -> str:
 def _cell(place: int, column: Column, value: str | int | float | None, zone: tzinfo) -> str:
     text = shown(cell_text(column.kind, value, zone))
     if place == 0:
-        return f'<th scope="row">{text}</th>'
+        return f'<th scope=row align=left>{text}</th>'
     if column.kind is Kind.COMMAND and value is not None:
         return f'<td class="prose"><code>{text}</code></td>'
     if column.kind not in NUMBERS:

@@ -8,7 +8,7 @@ from typing import Any
 from kseg.report.block import About, Report, Table
 from kseg.report.page.cells import cell_value
 
-MOST_ROWS = 500
+MOST_ROWS = 250
 """Rows of a table that the page's own JSON has; `-o json` has all."""
 
 

@@ -55,8 +55,8 @@ th,td{{padding:.22rem .7rem;text-align:left;vertical-align:top;border-bottom:1px
 tbody tr:last-child>*{{border-bottom:0}}
 thead th{{position:sticky;top:0;background:var(--panel);font-weight:600;vertical-align:bottom;z-index:1;min-width:4.2rem}}
 tbody th{{font-weight:400;white-space:nowrap;max-width:20rem;overflow:hidden;text-overflow:ellipsis}}
-td{{max-width:34rem;overflow-wrap:break-word}}td.prose{{min-width:14rem}}
-[align=right]{{text-align:right}}td[align=right]{{white-space:nowrap}}
+td{{white-space:nowrap}}td.prose{{white-space:normal;min-width:14rem;max-width:34rem;overflow-wrap:break-word}}
+[align=right]{{text-align:right}}[align=left]{{text-align:left}}
 td svg+span{{display:inline-block;min-width:3.3rem}}
 th button{{all:unset;cursor:pointer;font:inherit}}th button:focus-visible{{outline:2px solid var(--link)}}
 th[aria-sort] button::after{{content:"\\00a0\\2195";color:var(--dim)}}
@@ -68,8 +68,8 @@ th[aria-sort=ascending] button::after{{content:"\\00a0\\2191";color:inherit}}th[
 .terms dt{{font-weight:600}}.terms dd{{margin:0}}
 @media (max-width:40rem){{body{{padding:.75rem}}tbody th{{max-width:10.5rem}}th,td{{padding:.22rem .5rem}}
 .verdicts li{{display:block}}.mark{{display:block;line-height:1.4}}}}
-@media print{{body{{max-width:none;font-size:10pt;padding:0}}nav,.filter,.skip{{display:none}}.table,.table.long{{overflow:visible;max-height:none;border:0}}
+@media print{{body{{max-width:none;font-size:10pt;padding:0}}nav,.filter,.skip{{display:none}}th button::after{{content:none!important}}.table,.table.long{{overflow:visible;max-height:none;border:0}}
 table{{font-size:7.5pt}}thead th{{position:static}}tbody tr:nth-child(n+41){{display:none}}th,td{{padding:.1rem .35rem}}
-tbody th{{white-space:normal;overflow-wrap:anywhere}}td{{max-width:14rem}}tr,figure,li{{break-inside:avoid}}h2,h3{{break-after:avoid}}
+tbody th,td{{white-space:normal;overflow-wrap:anywhere}}td.prose{{max-width:14rem;min-width:7rem}}tr,figure,li{{break-inside:avoid}}h2,h3{{break-after:avoid}}
 a{{color:inherit;text-decoration:none}}figure{{flex:0 1 45%}}}}
 """

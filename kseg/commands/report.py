@@ -75,9 +75,9 @@ def report(
     PATHS are log directories (all disks of a broker together), partition directories, or parents of these; by default
     the current directory. The page begins with verdicts, each with the command that shows more; then come pictures and
     tables: findings as of `kseg doctor`, where the bytes are, segments over time, what retention will delete on which
-    day, how much was written when, how full batches are, codecs and what others would save, sizes of messages, hot keys,
-    compaction, times out of order, producers, transactions, groups, replicas, settings that disagree. It is one file without any other; it needs neither a network nor JavaScript, and has the
-    numbers as JSON too.
+    day, how much was written when, how full batches are, codecs and what others would save, sizes of messages, hot
+    keys, compaction, times out of order, producers, transactions, groups, replicas, settings that disagree. It is one
+    file without any other; it needs neither a network nor JavaScript, and has the numbers as JSON too.
 
     Every byte of the logs is read, once. --quick reads names, indexes and the headers of batches: it knows nothing of
     keys, tombstones, message sizes and codecs' ratios, and can't see damage within logs.

@@ -88,8 +88,8 @@ class OfProducer(IntEnum):
     """What is known of a producer.
 
     FIRST_TIME is the base timestamp of its first batch, LAST_TIME the largest time, -1 for none; EPOCH its last one,
-    EPOCHS how often another one came; MARKERS batches that ended its transactions, which no other value counts. AFTER_…:
-    into how many batches its batches would have been put by each of LINGERS_MS.
+    EPOCHS how often another one came; MARKERS batches that ended its transactions, which no other value counts.
+    AFTER_…: into how many batches its batches would have been put by each of LINGERS_MS.
     """
 
     ID = 0
@@ -120,12 +120,12 @@ class OfKey(IntEnum):
 
 
 class Statistics(Protocol):
-    """What the batches of a partition, taken in the order of the log, add up to. Batches whose CRC is wrong are passed over.
+    """What the batches of a partition add up to, taken in the order of the log; those whose CRC is wrong are left out.
 
-    batches: all but control batches, size: of all. control_batches; records: not control records. largest_timestamp: of
-    all batches' times between the bounds, -1 for none. without_time: batches without a time, beyond_time: with one out of
-    bounds; append_time: batches with the broker's times. transactional: batches, sparse: batches that lack offsets.
-    magics: bit n for magic n.
+    batches: all but control batches, size: of all. control_batches; records: not control records. largest_timestamp:
+    of all batches' times between the bounds, -1 for none. without_time: batches without a time, beyond_time: with one
+    out of bounds; append_time: batches with the broker's times. transactional: batches, sparse: batches that lack
+    offsets. magics: bit n for magic n.
 
     Only from records: null_keys, tombstones (a key and no value), tombstones_size, first_tombstone_time (-1: none),
     late: records behind the largest time. superseded: records whose key came again, superseded_size. keys: how many are

@@ -35,7 +35,7 @@ class Trial(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """Batches of a partition: how many, bytes of their bodies uncompressed, of all as they are stored; trials of codecs."""
+    """Batches of a partition: how many, bytes of their bodies uncompressed, of all as they are stored; and trials."""
 
     batches: int
     uncompressed_size: int

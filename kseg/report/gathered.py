@@ -49,7 +49,7 @@ class Choices(NamedTuple):
 class PartitionFacts:
     """What is known of a partition.
 
-    files: by kind. records: data records, batches: without control batches. retained: each segment with when it expires.
+    files: by kind. records: data records, batches: without control batches. retained: each segment with its end.
     last_time: the largest time that can be right, -1 for none. superseded: None if records weren't read. own: what the
     topic sets itself.
     """
@@ -151,7 +151,7 @@ class Gathered:
     """All that is known.
 
     partitions: those in use and others. topics: by name, of those in use. all: sums of all of these. check_up: what the
-    doctor found. cluster: its metadata, groups: those of `__consumer_offsets`; None if they aren't in these directories.
+    doctor found. cluster: its metadata, groups: those of `__consumer_offsets`; None if they aren't here.
     samples: of topics, compressed by each codec.
     """
 
@@ -193,6 +193,12 @@ class Gathered:
         return list(dict.fromkeys(each.log_dir for each in self.partitions))
 
 
+def _parent(partition: PartitionLog) -> Path:
+    """The directory that a partition is in, as it was given."""
+    path = partition.path
+    return path.parent if path.name not in ("", "..") else partition.log_dir
+
+
 def _facts(found: Surveyed) -> PartitionFacts | None:
     listing, sums = found.examined.listing, found.sums
     if listing is None:
@@ -202,7 +208,7 @@ def _facts(found: Surveyed) -> PartitionFacts | None:
         topic=listing.topic,
         name=listing.name,
         path=partition.path,
-        log_dir=partition.log_dir,
+        log_dir=_parent(partition),
         partition=partition,
         state=partition.state,
         files=found.files,

@@ -1,4 +1,4 @@
-"""Histograms with buckets that widen with their numbers, as the kernels make them: merged, and asked for percentiles."""
+"""Histograms with buckets that widen with their numbers, as the kernels make them: merged, asked for percentiles."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What a partition's batches and records add up to, as values that processes send to one another, and that are merged."""
+"""What a partition's batches and records add up to, as values that processes send to one another and merge."""
 
 from array import array
 from collections.abc import Iterable, Iterator

@@ -69,7 +69,9 @@ def test_page_is_one_file_with_the_numbers_of_json(disk: Path, tmp_path: Path) -
     assert "http" not in page.replace("http-equiv", "")
 
 
-def test_same_input_gives_the_same_page_with_any_kernel_and_processes(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_same_input_gives_the_same_page_with_any_kernel_and_processes(
+    disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     pages = set()
     for kernel in KERNELS:
         monkeypatch.setenv("KSEG_KERNEL", kernel)
@@ -152,7 +154,12 @@ def test_hostile_names_and_keys_stay_text(tmp_path: Path) -> None:
     assert "</script><script>alert(1)</script>" in markup.text
     assert "\x1b" not in page
     assert "\u202e" not in page
-    assert any("onerror" in each for table in json_of(page)["tables"].values() for one in table["rows"] for each in map(str, one))
+    assert any(
+        "onerror" in each
+        for table in json_of(page)["tables"].values()
+        for one in table["rows"]
+        for each in map(str, one)
+    )
 
 
 def test_keys_are_hidden_unless_asked_for(disk: Path) -> None:
@@ -163,7 +170,19 @@ def test_keys_are_hidden_unless_asked_for(disk: Path) -> None:
     hidden = objects(disk.parent, "disk", *AT, "--redact-key", "secret")
     substitute = next(each["key"] for each in rows(hidden, "hotKeys") if each["topic"] == "orders")
     dumped = kseg(
-        ["dump", "disk/orders-2", "--limit", "1", "--redact", "keys", "--redact-key", "secret", "--fields", "key", "-q"],
+        [
+            "dump",
+            "disk/orders-2",
+            "--limit",
+            "1",
+            "--redact",
+            "keys",
+            "--redact-key",
+            "secret",
+            "--fields",
+            "key",
+            "-q",
+        ],
         disk.parent,
     )
     assert substitute in dumped.stdout.decode().split()
@@ -200,15 +219,29 @@ def test_page_of_a_thousand_partitions_is_under_a_megabyte(tmp_path: Path) -> No
     began = NOW_MS - 3 * DAY_MS
     records = [record(number, began + 600_000 * number, f"key-{number % 7}", "value" * 5) for number in range(40)]
     for part in range(4):
-        build(tmp_path / "base" / f"p-{part}", records, "--batch-records", "2", "--segment-bytes", "1000", "--producer-id", str(part))
+        build(
+            tmp_path / "base" / f"p-{part}",
+            records,
+            "--batch-records",
+            "2",
+            "--segment-bytes",
+            "1000",
+            "--producer-id",
+            str(part),
+        )
     for number in range(1000):
-        copytree(tmp_path / "base" / f"p-{number % 4}", tmp_path / "disk" / f"some-topic-with-a-name-{number // 10}-{number % 10}")
+        copytree(
+            tmp_path / "base" / f"p-{number % 4}",
+            tmp_path / "disk" / f"some-topic-with-a-name-{number // 10}-{number % 10}",
+        )
     page = page_of(tmp_path, "disk", *AT)
     assert json_of(page)["partitions"] == 1000
     assert len(page.encode()) < 1_000_000
 
 
-@pytest.mark.parametrize("name", ["4.3.1", "2.8.2", "0.10.2.2", "0.8.2.2", "3.3.2-live", "2.3.1-killed", "4.3.1-tiered"])
+@pytest.mark.parametrize(
+    "name", ["4.3.1", "2.8.2", "0.10.2.2", "0.8.2.2", "3.3.2-live", "2.3.1-killed", "4.3.1-tiered"]
+)
 def test_brokers_disks_are_reported(name: str, restored: Path) -> None:
     found = objects(restored / "logs", name, *AT)
     assert found[0]["partitions"] > 0

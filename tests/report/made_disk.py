@@ -39,7 +39,9 @@ def made_disk(root: Path) -> Path:
     for partition, count in ((0, 300), (1, 300), (2, 1500)):
         records = [record(number, began + 60_000 * number, key_of(number), "v" * 80) for number in range(count)]
         build(disk / f"orders-{partition}", records, "--batch-records", "1", "--producer-id", str(1000 + partition))
-    clicks = [record(number, began + HOUR_MS * (number // 20), None, f"click {number % 9} " * 12) for number in range(2000)]
+    clicks = [
+        record(number, began + HOUR_MS * (number // 20), None, f"click {number % 9} " * 12) for number in range(2000)
+    ]
     build(disk / "clicks-0", clicks, "--batch-records", "100", "--compression", "zstd", "--segment-bytes", "4KB")
     profiles = [
         record(number, began + 1000 * number, f"user-{number % 40}", None if number % 10 == 9 else "p" * 120)

@@ -66,18 +66,22 @@ def test_report_counts_codecs_producers_and_keys_as_an_export_does(
     found, database = counted
     for topic, codec, records in asked(database, "SELECT topic, compression, count(*) FROM records GROUP BY ALL"):
         assert row(found, "codecs", topic=topic, codec=codec)["records"] == records
-    producers = "SELECT topic, producerId, count(*), max(epoch_ms(timestamp)) FROM records WHERE producerId >= 0 GROUP BY ALL"
+    producers = (
+        "SELECT topic, producerId, count(*), max(epoch_ms(timestamp)) FROM records WHERE producerId >= 0 GROUP BY ALL"
+    )
     for topic, producer, records, _ in asked(database, producers):
         assert row(found, "producers", topic=topic, producerId=str(producer))["records"] == records
-    hottest = "SELECT topic, max(c) FROM (SELECT topic, key, count(*) c FROM records WHERE key IS NOT NULL GROUP BY ALL) GROUP BY topic"
-    for topic, records in asked(database, hottest):
+    by_key = "SELECT topic, key, count(*) AS many FROM records WHERE key IS NOT NULL GROUP BY ALL"
+    for topic, records in asked(database, f"SELECT topic, max(many) FROM ({by_key}) GROUP BY topic"):
         hot = [each["records"] for each in rows(found, "hotKeys") if each["topic"] == topic]
         assert not hot or hot[0] == records, topic
         assert hot or records == 1 or not _has_repeated_key_within_a_partition(database, topic)
 
 
 def _has_repeated_key_within_a_partition(database: duckdb.DuckDBPyConnection, topic: str) -> bool:
-    query = f"SELECT 1 FROM records WHERE topic = '{topic}' AND key IS NOT NULL GROUP BY partition, key HAVING count(*) > 1"
+    query = (
+        f"SELECT 1 FROM records WHERE topic = '{topic}' AND key IS NOT NULL GROUP BY partition, key HAVING count(*) > 1"
+    )
     return bool(asked(database, query))
 
 

@@ -249,7 +249,8 @@ def part() -> Iterator[str]:
 
 def numbers() -> Iterator[str]:
     """The lines of the kernel's part with the contract's numbers."""
-    yield "# The numbers of kseg.kernel.contract, program and statistics_contract. Made from them by tools/generate.py: edit those."
+    made_of = "kseg.kernel.contract, fold_contract, program and statistics_contract"
+    yield f"# The numbers of {made_of}. Made from them by tools/generate.py: edit those."
     for shown in (contract.Stop, contract.Problem, program.Op):
         yield f"\ncpdef enum {shown.__name__}:"
         yield from (f"    {member.name} = {member.value}" for member in shown)

@@ -1,4 +1,4 @@
-# The numbers of kseg.kernel.contract, program and statistics_contract. Made from them by tools/generate.py: edit those.
+# The numbers of kseg.kernel.contract, fold_contract, program and statistics_contract. Made from them by tools/generate.py: edit those.
 
 cpdef enum Stop:
     END = 0

@@ -54,8 +54,8 @@ def batches_block(known: Gathered) -> Block:
     )
     notes = (
         f"With linger: into how many batches the same records would have gone if their producer had waited so long "
-        f"after the first of them, up to batch.size={BATCH_SIZE}, reckoned from the batches' base timestamps. Producers "
-        "without an id are taken for one in each partition, so several of them seem to save more than they could. "
+        f"after the first of them, up to batch.size={BATCH_SIZE}, reckoned from the batches' base timestamps. "
+        "Producers without an id are taken for one in each partition, so several seem to save more than they could. "
         f"A v2 batch's header has {BATCH_HEADER_SIZE} bytes. Percentiles are at most 3 % too large.",
     )
     return Block("batches", "Batch fill", tuple(_verdicts(topics)), figures if topics else (), tables, notes)

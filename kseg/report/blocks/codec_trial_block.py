@@ -33,8 +33,8 @@ def codec_trial_block(known: Gathered) -> Block:
     notes = [
         f"A sample of up to {human_size(SAMPLE_SIZE)} of the largest partition's records, from the beginnings of its "
         "segments, compressed at Kafka's default levels. Less than now: bytes that would go, by the bytes of the same "
-        "batches as they are stored, headers included; below 0 the codec would make them larger. Full batches: the same "
-        f"records in batches of 16 KiB, headers of {BATCH_HEADER_SIZE} bytes each.",
+        "batches as they are stored, headers included; below 0 the codec would make them larger. Full batches: the "
+        f"same records in batches of 16 KiB, headers of {BATCH_HEADER_SIZE} bytes each.",
     ]
     if not known.choices.times_codecs:
         notes.append("--speeds measures how fast each codec is here; then the page isn't the same each time.")
@@ -78,8 +78,8 @@ def _verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Verdict]:
         saved = round(share * topic.size)
         if share >= _WORTH_SHARE and saved >= _WORTH:
             sentence = (
-                f"{topic.name}: about {human_size(saved)} of {human_size(topic.size)}, {share_text(share)}, would go by zstd, "
-                "with batches as they are."
+                f"{topic.name}: about {human_size(saved)} of {human_size(topic.size)}, {share_text(share)}, would go "
+                "by zstd, with batches as they are."
             )
             largest = max(topic.partitions, key=lambda each: each.size)
             found.append((saved, Verdict(sentence, partition_line(largest, "ls", "--deep"), Weight.WATCH)))

@@ -49,9 +49,9 @@ def compaction_block(known: Gathered) -> Block:
     title = "Clean and dirty bytes"
     figures = (Figure(title, stacked(title, [_strip(each) for each in partitions[:_MOST_STRIPS]], _NAMES)),)
     notes = (
-        "Superseded: the key came again before the active segment. What compaction would free is reckoned from the sizes "
-        "of such records and the topic's compression; tombstones stay for delete.retention.ms. When the cleaner came "
-        "last is written nowhere; nothing was cleaned later than its checkpoint in the log directory.",
+        "Superseded: the key came again before the active segment. What compaction would free is reckoned from the "
+        "sizes of such records and the topic's compression; tombstones stay for delete.retention.ms. When the cleaner "
+        "came last is written nowhere; nothing was cleaned later than its checkpoint in the log directory.",
     )
     return Block("compaction", "Compaction", tuple(_verdicts(known, topics, partitions)), figures, tuple(tables), notes)
 

@@ -1,6 +1,7 @@
 """What the bytes cost a month, at a price that the user gives, and what could be saved of it."""
 
 from kseg.formats.codes import Codec
+from kseg.output.counted import counted
 from kseg.output.sizes import human_size
 from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict
 from kseg.report.blocks.codec_trial_block import saved_share
@@ -26,12 +27,13 @@ def cost_block(known: Gathered) -> Block:
     rows = tuple(_row(known, topic, price * known.choices.replicas) for topic in known.by_size)
     cost, due, zstd, compaction = (sum(float(row[place] or 0) for row in rows) for place in (2, 3, 4, 5))
     size = sum(topic.disk_size for topic in known.by_size)
+    replicas = counted(known.choices.replicas, "replica")
     sentence = (
-        f"{human_size(size)} in {known.choices.replicas} replicas cost {cost:,.2f} a month; zstd would save about {zstd:,.2f}, "
+        f"{human_size(size)} in {replicas} cost {cost:,.2f} a month; zstd would save about {zstd:,.2f}, "
         f"compaction {compaction:,.2f}, retention that is due {due:,.2f}."
     )
     notes = (
-        f"At {price:g} for a GiB a month, and {known.choices.replicas} replicas of each partition here (--price, --replicas): "
+        f"At {price:g} for a GiB a month, and {replicas} of what is here (--price, --replicas): "
         "disk alone, no traffic. Savings are estimates of their own; they don't add up.",
     )
     return Block("cost", "Cost", (Verdict(sentence),), tables=(Table("cost", "By topic", _COLUMNS, rows),), notes=notes)

@@ -31,7 +31,7 @@ def findings_block(known: Gathered) -> Block:
         (name, str(kind.severity), kind.meaning, kind.risk, kind.next_step) for name, kind in meanings.items()
     )
     tables = (
-        Table("findings", "Findings", _COLUMNS, rows),
+        Table("findings", "All findings", _COLUMNS, rows),
         Table(
             "findingKinds",
             "What they mean",

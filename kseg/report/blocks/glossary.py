@@ -6,7 +6,7 @@ GLOSSARY = (
     Term(
         "Partition, log, segment",
         "A topic's partition is a directory. Its log is cut into segments: files that are "
-        "named by the offset of their first record. The last one is active: it is appended to. Segments are deleted whole.",
+        "named by the offset of their first record. The last one is active: it is appended to. Segments go whole.",
     ),
     Term("Offset", "The number of a record in its partition."),
     Term(

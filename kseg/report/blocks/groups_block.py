@@ -35,7 +35,8 @@ def groups_block(known: Gathered) -> Block:
     if stale:
         oldest = min(stale, key=lambda row: _number(row[5]))
         groups = len({row[0] for row in stale})
-        sentence = f"{counted(groups, 'group')} committed nothing for a week; {oldest[0]} not for {age_text(now - _number(oldest[5]))}."
+        age = age_text(now - _number(oldest[5]))
+        sentence = f"{counted(groups, 'group')} committed nothing for a week; {oldest[0]} not for {age}."
         verdicts.append(Verdict(sentence, line_of(known, "groups")))
     tables = (Table("groups", "By group and topic", _COLUMNS, rows),)
     return Block("groups", "Groups", tuple(verdicts), tables=tables if rows else ())

@@ -133,9 +133,8 @@ def _verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Verdict]:
             continue
         share = hottest.key.records / records
         if share >= _HOT_SHARE:
-            sentence = (
-                f"{topic.name}: one key has {share_text(share)} of the records, most of them in {hottest.partition.name}."
-            )
+            home = hottest.partition.name
+            sentence = f"{topic.name}: one key has {share_text(share)} of the records, most of them in {home}."
             line = partition_line(hottest.partition, "get", "--offset", str(hottest.key.last_offset), "--field", "key")
             found.append((hottest.key.records, Verdict(sentence, line, Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])

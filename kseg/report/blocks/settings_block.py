@@ -61,7 +61,8 @@ def _verdicts(known: Gathered, rows: tuple[tuple[Cell, ...], ...]) -> list[Verdi
     if empty:
         share = empty / len(known.in_use)
         unused = sum(not topic.size for topic in known.topics.values())
-        sentence = f"{empty} of {counted(len(known.in_use), 'partition')} are empty; {counted(unused, 'topic')} {'holds' if unused == 1 else 'hold'} nothing here."
+        topics = f"{counted(unused, 'topic')} {'holds' if unused == 1 else 'hold'} nothing here"
+        sentence = f"{empty} of {counted(len(known.in_use), 'partition')} are empty; {topics}."
         weight = Weight.WATCH if share >= _EMPTY_SHARE and empty > 1 else Weight.PLAIN
         verdicts.append(Verdict(sentence, line_of(known, "ls", "--by", "topic"), weight))
     return verdicts

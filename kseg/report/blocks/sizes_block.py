@@ -81,8 +81,8 @@ def _verdicts(topics: list[TopicFacts]) -> list[Verdict]:
         if sizes.count >= _WORTH_RECORDS and share >= _MUCH and topic.largest:
             largest = topic.largest[0]
             sentence = (
-                f"{topic.name}: {share_text(_FEW)} of the records are {share_text(share)} of the bytes; the largest has "
-                f"{human_size(largest.record.size)}, at offset {largest.record.offset} of {largest.partition.name}."
+                f"{topic.name}: {share_text(_FEW)} of the records are {share_text(share)} of the bytes; the largest "
+                f"has {human_size(largest.record.size)}, at offset {largest.record.offset} of {largest.partition.name}."
             )
             found.append((share * sizes.sum, Verdict(sentence, _lookup(topic), Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])

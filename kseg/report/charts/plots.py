@@ -98,7 +98,8 @@ def week_map(title: str, values: Sequence[float], text: Callable[[float], str]) 
         parts.append(dim_label(left - 6, top + day * high + 12, name, "end"))
         for hour in range(24):
             value = values[24 * day + hour]
-            place = f'x="{number(left + hour * wide)}" y="{top + day * high}" fill-opacity="{0.06 + 0.94 * value / most:.2f}"'
+            shade = 0.06 + 0.94 * value / most
+            place = f'x="{number(left + hour * wide)}" y="{top + day * high}" fill-opacity="{shade:.2f}"'
             size = f'width="{number(wide - 1.5)}" height="{high - 1.5}"'
             cells.append(f"<rect {place} {size}><title>{name} {hour:02}:00: {shown(text(value))}</title></rect>")
     bottom = top + 7 * high

@@ -28,7 +28,7 @@ def html_page(report: Report, zone: tzinfo) -> Iterator[str]:
     yield _head(report)
     yield '<body><a class="skip" href="#verdicts">To the verdicts</a><header>\n'
     yield from _about(report)
-    yield '</header><main>\n<section id="verdicts" aria-labelledby="verdicts-title"><h2 id="verdicts-title">Verdicts</h2>\n'
+    yield f"</header><main>\n{_opening('verdicts', 'Verdicts')}"
     found = report.verdicts
     yield from _verdict_list([(verdict, block) for block, verdict in found[:_FIRST_VERDICTS]])
     if len(found) > _FIRST_VERDICTS:
@@ -43,7 +43,8 @@ def html_page(report: Report, zone: tzinfo) -> Iterator[str]:
 
 
 def _head(report: Report) -> str:
-    policy = f"default-src 'none'; style-src {_source(STYLE)}; script-src {_source(SCRIPT)}; base-uri 'none'; form-action 'none'"
+    own = f"style-src {_source(STYLE)}; script-src {_source(SCRIPT)}"
+    policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
@@ -93,14 +94,19 @@ def _contents(report: Report) -> Iterator[str]:
     yield '<li><a href="#glossary">Glossary</a></li></ul></nav>\n'
 
 
+def _opening(name: str, title: str) -> str:
+    """The beginning of a section."""
+    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{shown(title)}</h2>\n'
+
+
 def _section(block: Block, zone: tzinfo) -> Iterator[str]:
-    yield f'<section id="{block.id}" aria-labelledby="{block.id}-title"><h2 id="{block.id}-title">{shown(block.title)}</h2>\n'
+    yield _opening(block.id, block.title)
     if block.verdicts:
         yield from _verdict_list([(verdict, None) for verdict in block.verdicts])
     yield '<div class="parts">\n'
     yield from map(_figure, block.figures)
     for table in block.tables:
-        yield from _table(table, zone)
+        yield from _table(block, table, zone)
     yield "</div>\n"
     for note in block.notes:
         yield f'<p class="note">{shown(note)}</p>\n'
@@ -111,13 +117,14 @@ def _figure(figure: Figure) -> str:
     return f"<figure><figcaption>{shown(figure.title)}</figcaption>{figure.svg}</figure>\n"
 
 
-def _table(table: Table, zone: tzinfo) -> Iterator[str]:
+def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
     if not table.rows:
         return
     is_long = len(table.rows) > _FEW_ROWS
     title = f"{shown(table.title)} <small>{len(table.rows):,}</small>" if is_long else shown(table.title)
     yield f'<div class="part"><h3 id="t-{table.id}">{title}</h3>\n'
-    yield f'<div class="table{" long" if is_long else ""}" tabindex="0" role="region" aria-labelledby="t-{table.id}">'
+    titles = f"{block.id}-title t-{table.id}"
+    yield f'<div class="table{" long" if is_long else ""}" tabindex="0" role="region" aria-labelledby="{titles}">'
     yield f'<table aria-labelledby="t-{table.id}" cellpadding=3><thead><tr>'
     for column in table.columns:
         yield f'<th scope="col"{_alignment(column)}>{shown(column.title)}</th>'
@@ -139,7 +146,7 @@ def _alignment(column: Column) -> str:
 def _cell(place: int, column: Column, value: str | int | float | None, zone: tzinfo) -> str:
     text = shown(cell_text(column.kind, value, zone))
     if place == 0:
-        return f'<th scope=row align=left>{text}</th>'
+        return f"<th scope=row align=left>{text}</th>"
     if column.kind is Kind.COMMAND and value is not None:
         return f'<td class="prose"><code>{text}</code></td>'
     if column.kind not in NUMBERS:
@@ -159,7 +166,8 @@ def _bar(share: float) -> str:
 
 
 def _glossary(report: Report) -> Iterator[str]:
-    yield '<section id="glossary" aria-labelledby="glossary-title"><h2 id="glossary-title">Glossary</h2>\n<dl class="terms">'
+    yield _opening("glossary", "Glossary")
+    yield '<dl class="terms">'
     for term in report.glossary:
         yield f"<div><dt>{shown(term.word)}</dt><dd>{shown(term.meaning)}</dd></div>\n"
     yield "</dl></section>\n"

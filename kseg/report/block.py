@@ -16,7 +16,7 @@ class Weight(StrEnum):
     PLAIN = "plain"
 
 
-class Verdict(NamedTuple):
+class Sentence(NamedTuple):
     """A sentence with numbers, and the command that shows the same or more; None if there is none."""
 
     sentence: str
@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
     weight: Weight = Weight.PLAIN
 
 
-class Kind(StrEnum):
+class CellKind(StrEnum):
     """What the values of a column are."""
 
     TEXT = "text"
@@ -40,12 +40,12 @@ class Kind(StrEnum):
     "A share that is also drawn."
 
 
-class Column(NamedTuple):
+class CellColumn(NamedTuple):
     """A column: its name in JSON, its title on the page, what it has."""
 
     name: str
     title: str
-    kind: Kind = Kind.TEXT
+    kind: CellKind = CellKind.TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Table:
 
     id: str
     title: str
-    columns: tuple[Column, ...]
+    columns: tuple[CellColumn, ...]
     rows: tuple[tuple[Cell, ...], ...]
 
 
@@ -71,7 +71,7 @@ class Block:
 
     id: str
     title: str
-    verdicts: tuple[Verdict, ...] = ()
+    verdicts: tuple[Sentence, ...] = ()
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Term(NamedTuple):
     meaning: str
 
 
-class Source(NamedTuple):
+class ReadDirectory(NamedTuple):
     """A log directory that was read, and what `meta.properties` says of it; None where it doesn't."""
 
     path: str
@@ -104,13 +104,13 @@ class About:
     command: str
     time_text: str
     read: str
-    sources: tuple[Source, ...]
+    sources: tuple[ReadDirectory, ...]
     partitions: int
     size: int
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DiskReport:
     """All of it; is_well: whether there is no finding that is an error or a warning."""
 
     about: About
@@ -119,7 +119,7 @@ class Report:
     is_well: bool = True
 
     @property
-    def verdicts(self) -> list[tuple[Block, Verdict]]:
+    def verdicts(self) -> list[tuple[Block, Sentence]]:
         """The verdicts of all blocks, those that matter most first."""
         order = list(Weight)
         found = [(block, verdict) for block in self.blocks for verdict in block.verdicts]

@@ -13,7 +13,7 @@ from kseg.log.partition.roll import RetentionSettings
 from kseg.log.partition.segment_listing import SegmentListing
 from kseg.log.retain import Retained, retained_of
 from kseg.report.partition_sums import KeySums, LargeRecord, Sums
-from kseg.report.survey import FileSizes, Superseded, Surveyed
+from kseg.report.survey import FileSizes, SupersededRecords, Surveyed
 from kseg.views.doctor.suspect_times import SuspectTimes
 from kseg.views.doctor.trouble import CheckUp
 
@@ -73,7 +73,7 @@ class PartitionFacts:
     has_own_time: bool
     retained: tuple[Retained, ...]
     cleaning: Cleaning | None
-    superseded: Superseded | None
+    superseded: SupersededRecords | None
     late: int
     suspects: tuple[SuspectTimes, ...]
     own: dict[str, str]

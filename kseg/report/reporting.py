@@ -10,7 +10,7 @@ from kseg.errors import KsegError
 from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import About, Report, Source
+from kseg.report.block import About, DiskReport, ReadDirectory
 from kseg.report.blocks.codec_trial_block import take_samples
 from kseg.report.blocks.table_of_blocks import report_of
 from kseg.report.gathered import Choices, Gathered
@@ -50,7 +50,7 @@ def judged_by(given_ms: int | None, choices: Choices) -> Choices:
     return choices._replace(now_ms=at, has_given_time=given_ms is not None)
 
 
-def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, command: str) -> Report:
+def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, command: str) -> DiskReport:
     """The report about what a plan of `plan_examination` names; `command`: the line that makes it again.
 
     How full the disks are now is left out where the time was given.
@@ -86,8 +86,8 @@ def _groups(known: Gathered) -> tuple[Group, ...] | None:
 
 
 def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
-    sources = [Source(shown_path(str(each.path)), *_names(plan, each.path)) for each in plan.log_dirs]
-    sources = sources or [Source(shown_path(str(path)), None, None) for path in known.log_dirs]
+    sources = [ReadDirectory(shown_path(str(each.path)), *_names(plan, each.path)) for each in plan.log_dirs]
+    sources = sources or [ReadDirectory(shown_path(str(path)), None, None) for path in known.log_dirs]
     places = counted(len(plan.log_dirs) or len(known.log_dirs), "log directory", "log directories")
     size = known.check_up.size
     counts = f"{counted(len(known.partitions), 'partition')}, {counted(len(known.topics), 'topic')}, {human_size(size)}"

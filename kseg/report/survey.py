@@ -52,7 +52,7 @@ class FileSizes(NamedTuple):
     allocated: int = 0
 
 
-class Superseded(NamedTuple):
+class SupersededRecords(NamedTuple):
     """Records whose key came again before the active segment: so many, and so large, could be compacted away."""
 
     records: int
@@ -70,7 +70,7 @@ class Surveyed:
     examined: Examined
     sums: Sums | None
     files: dict[str, FileSizes]
-    superseded: Superseded | None
+    superseded: SupersededRecords | None
     own: dict[str, str]
 
 
@@ -117,7 +117,7 @@ class PartitionWatch:
         self.statistics: Statistics = kernel.load().Statistics(FIRST_TIME, now_ms + AHEAD_MS, MOST_KEYS)
         self._sketch = KeySketch()
         self._active = partition.segments[-1].base_offset if partition.segments else None
-        self._superseded: Superseded | None = None
+        self._superseded: SupersededRecords | None = None
 
     def take(self, segment: SegmentFiles, piece: Slice) -> None:
         """Takes batches of a segment with their records."""
@@ -140,12 +140,12 @@ class PartitionWatch:
             finally:
                 on_read(segment.size)
 
-    def superseded(self) -> Superseded:
+    def superseded(self) -> SupersededRecords:
         """What compaction could take, but for the active segment."""
         return self._superseded or self._superseded_so_far()
 
-    def _superseded_so_far(self) -> Superseded:
-        return Superseded(self.statistics.superseded, self.statistics.superseded_size)
+    def _superseded_so_far(self) -> SupersededRecords:
+        return SupersededRecords(self.statistics.superseded, self.statistics.superseded_size)
 
     def sums(self) -> Sums:
         """All sums."""

@@ -3,7 +3,7 @@
 from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.kernel.statistics_contract import BATCH_SIZE, LINGERS_MS, Measure
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Column, Figure, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn, Weight
 from kseg.report.charts.plots import Bin, columns
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts
@@ -14,28 +14,31 @@ from kseg.report.partition_sums import ProducerSums
 _MOST_VERDICTS, _WORTH_BATCHES, _WORTH_SAVING = 3, 1000, 0.3
 _MIDDLE = LINGERS_MS[1]
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("batches", "Batches", Kind.COUNT),
-    Column("recordsMean", "Records each, mean", Kind.RATIO),
-    Column("recordsP25", "25 %", Kind.COUNT),
-    Column("recordsP50", "50 %", Kind.COUNT),
-    Column("recordsP99", "99 %", Kind.COUNT),
-    Column("recordsMost", "Most", Kind.COUNT),
-    Column("bytesP25", "Bytes, 25 %", Kind.SIZE),
-    Column("bytesP50", "50 %", Kind.SIZE),
-    Column("bytesP99", "99 %", Kind.SIZE),
-    Column("bytesMost", "Most", Kind.SIZE),
-    Column("headerShare", "Headers of batches", Kind.SHARE),
-    *(Column(f"batchesAfter{linger}ms", f"Batches with linger {linger} ms", Kind.COUNT) for linger in LINGERS_MS),
+    CellColumn("topic", "Topic"),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+    CellColumn("recordsMean", "Records each, mean", CellKind.RATIO),
+    CellColumn("recordsP25", "25 %", CellKind.COUNT),
+    CellColumn("recordsP50", "50 %", CellKind.COUNT),
+    CellColumn("recordsP99", "99 %", CellKind.COUNT),
+    CellColumn("recordsMost", "Most", CellKind.COUNT),
+    CellColumn("bytesP25", "Bytes, 25 %", CellKind.SIZE),
+    CellColumn("bytesP50", "50 %", CellKind.SIZE),
+    CellColumn("bytesP99", "99 %", CellKind.SIZE),
+    CellColumn("bytesMost", "Most", CellKind.SIZE),
+    CellColumn("headerShare", "Headers of batches", CellKind.SHARE),
+    *(
+        CellColumn(f"batchesAfter{linger}ms", f"Batches with linger {linger} ms", CellKind.COUNT)
+        for linger in LINGERS_MS
+    ),
 )
 _PRODUCER_COLUMNS = (
-    Column("topic", "Topic"),
-    Column("producerId", "Producer id"),
-    Column("batches", "Batches", Kind.COUNT),
-    Column("records", "Records", Kind.COUNT),
-    Column("recordsMean", "Records each", Kind.RATIO),
-    Column("bytesMean", "Bytes each", Kind.SIZE),
-    *(Column(f"batchesAfter{linger}ms", f"With linger {linger} ms", Kind.COUNT) for linger in LINGERS_MS),
+    CellColumn("topic", "Topic"),
+    CellColumn("producerId", "Producer id"),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("recordsMean", "Records each", CellKind.RATIO),
+    CellColumn("bytesMean", "Bytes each", CellKind.SIZE),
+    *(CellColumn(f"batchesAfter{linger}ms", f"With linger {linger} ms", CellKind.COUNT) for linger in LINGERS_MS),
 )
 
 
@@ -122,7 +125,7 @@ def _producer_row(topic: str, each: ProducerSums) -> tuple[str | int | float | N
     return (topic, producer_name(each.id), each.batches, each.records, *means, *after)
 
 
-def _verdicts(topics: list[TopicFacts]) -> list[Verdict]:
+def _verdicts(topics: list[TopicFacts]) -> list[Sentence]:
     found = []
     for topic in topics:
         batches, after = topic.sums["batches"], after_lingers(topic)[1]
@@ -137,18 +140,18 @@ def _verdicts(topics: list[TopicFacts]) -> list[Verdict]:
             f"{topic.name}: half of the batches have no more than {records} records and {human_size(size)}{of_header}; "
             f"linger.ms={_MIDDLE} would make {count_text(after)} of {count_text(batches)} batches."
         ).replace(" 1 records", " 1 record")
-        found.append((batches - after, Verdict(sentence, topic_line(topic, "ls", "--deep"), Weight.WATCH)))
+        found.append((batches - after, Sentence(sentence, topic_line(topic, "ls", "--deep"), Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
     small = _small(topics) if not found else []
     return [verdict for _, verdict in found[:_MOST_VERDICTS]] + small
 
 
-def _small(topics: list[TopicFacts]) -> list[Verdict]:
+def _small(topics: list[TopicFacts]) -> list[Sentence]:
     """Topics whose batches have a record each, which waiting wouldn't change."""
     for topic in topics:
         records = topic.sums.histograms[Measure.BATCH_RECORDS]
         if topic.sums["batches"] >= _WORTH_BATCHES and records.percentile(0.5) == 1:
             overhead = _header_share(topic)
             of_header = "" if overhead is None else f": headers are {share_text(overhead)} of the bytes"
-            return [Verdict(f"{topic.name}: half of the batches have one record{of_header}.", None, Weight.WATCH)]
+            return [Sentence(f"{topic.name}: half of the batches have one record{of_header}.", None, Weight.WATCH)]
     return []

@@ -4,7 +4,7 @@ from collections import Counter
 
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Column, Figure, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn, Weight
 from kseg.report.charts.treemap import Tile, treemap
 from kseg.report.commands import line_of
 from kseg.report.gathered import Gathered, PartitionFacts
@@ -15,30 +15,30 @@ _MOST_TILES, _MOST_PARTS = 20, 16
 _LARGE_SHARE, _FULL = 0.25, 0.9
 _KIND_ORDER = ("logs", "indexes", "snapshots", OTHERS, LEFTOVERS)
 _TOPIC_COLUMNS = (
-    Column("topic", "Topic"),
-    Column("share", "Share", Kind.BAR),
-    Column("bytes", "On disk", Kind.SIZE),
-    Column("logBytes", "Logs", Kind.SIZE),
-    Column("partitions", "Partitions", Kind.COUNT),
-    Column("segments", "Segments", Kind.COUNT),
-    Column("records", "Records", Kind.COUNT),
+    CellColumn("topic", "Topic"),
+    CellColumn("share", "Share", CellKind.BAR),
+    CellColumn("bytes", "On disk", CellKind.SIZE),
+    CellColumn("logBytes", "Logs", CellKind.SIZE),
+    CellColumn("partitions", "Partitions", CellKind.COUNT),
+    CellColumn("segments", "Segments", CellKind.COUNT),
+    CellColumn("records", "Records", CellKind.COUNT),
 )
 _PARTITION_COLUMNS = (
-    Column("directory", "Directory"),
-    Column("share", "Share", Kind.BAR),
-    Column("bytes", "On disk", Kind.SIZE),
-    Column("logBytes", "Logs", Kind.SIZE),
-    Column("segments", "Segments", Kind.COUNT),
-    Column("records", "Records", Kind.COUNT),
-    Column("logStartOffset", "First offset", Kind.COUNT),
-    Column("logEndOffset", "End offset", Kind.COUNT),
-    Column("logDir", "Log directory"),
+    CellColumn("directory", "Directory"),
+    CellColumn("share", "Share", CellKind.BAR),
+    CellColumn("bytes", "On disk", CellKind.SIZE),
+    CellColumn("logBytes", "Logs", CellKind.SIZE),
+    CellColumn("segments", "Segments", CellKind.COUNT),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("logStartOffset", "First offset", CellKind.COUNT),
+    CellColumn("logEndOffset", "End offset", CellKind.COUNT),
+    CellColumn("logDir", "Log directory"),
 )
 _KIND_COLUMNS = (
-    Column("kind", "Kind of file"),
-    Column("share", "Share", Kind.BAR),
-    Column("bytes", "Size", Kind.SIZE),
-    Column("allocatedBytes", "Set aside on disk", Kind.SIZE),
+    CellColumn("kind", "Kind of file"),
+    CellColumn("share", "Share", CellKind.BAR),
+    CellColumn("bytes", "Size", CellKind.SIZE),
+    CellColumn("allocatedBytes", "Set aside on disk", CellKind.SIZE),
 )
 
 
@@ -56,25 +56,25 @@ def bytes_block(known: Gathered) -> Block:
     return Block("bytes", "Where the bytes are", tuple(_verdicts(known, total)), figures, tables, notes)
 
 
-def _verdicts(known: Gathered, total: int) -> list[Verdict]:
+def _verdicts(known: Gathered, total: int) -> list[Sentence]:
     verdicts = []
     if len(known.topics) > 1:
         largest = max(known.topics.values(), key=lambda topic: topic.disk_size)
         if largest.disk_size >= _LARGE_SHARE * total:
             sentence = f"{largest.name} is {share_text(largest.disk_size / total)} of {human_size(total)}."
-            verdicts.append(Verdict(sentence, line_of(known, "ls", "--by", "topic", "--sort", "size")))
+            verdicts.append(Sentence(sentence, line_of(known, "ls", "--by", "topic", "--sort", "size")))
     for disk in known.check_up.disks:
         used = (disk.size - disk.available) / disk.size
         places = ", ".join(map(str, disk.log_dirs))
         sentence = f"The disk of {places} is {share_text(used)} full: {human_size(disk.available)} are free."
-        verdicts.append(Verdict(sentence, None, Weight.WATCH if used >= _FULL else Weight.PLAIN))
+        verdicts.append(Sentence(sentence, None, Weight.WATCH if used >= _FULL else Weight.PLAIN))
     gone = [each for each in known.partitions if each.state is not None]
     if gone:
         states = Counter(f"-{each.state}" for each in gone)
         names = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
         size = sum(each.disk_size for each in gone)
         sentence = f"{counted(len(gone), 'directory', 'directories')} not in use ({names}) hold {human_size(size)}."
-        verdicts.append(Verdict(sentence, line_of(known, "ls"), Weight.WATCH))
+        verdicts.append(Sentence(sentence, line_of(known, "ls"), Weight.WATCH))
     return verdicts
 
 

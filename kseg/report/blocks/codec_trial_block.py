@@ -2,7 +2,7 @@
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.codec_trial import SAMPLE_SIZE, Sample, try_codecs
 from kseg.report.commands import partition_line
 from kseg.report.gathered import Gathered, TopicFacts
@@ -11,15 +11,15 @@ from kseg.report.numbers import share_text
 MOST_TOPICS = 16
 _WORTH_SHARE, _WORTH = 0.2, 1 << 20
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("codec", "Codec"),
-    Column("ratio", "Ratio", Kind.RATIO),
-    Column("saved", "Less than now", Kind.SHARE),
-    Column("bytes", "The topic would have, about", Kind.SIZE),
-    Column("joinedSaved", "Less, in full batches", Kind.SHARE),
-    Column("joinedBytes", "The topic then", Kind.SIZE),
-    Column("speed", "Compressed a second", Kind.SIZE),
-    Column("sample", "Sample", Kind.SIZE),
+    CellColumn("topic", "Topic"),
+    CellColumn("codec", "Codec"),
+    CellColumn("ratio", "Ratio", CellKind.RATIO),
+    CellColumn("saved", "Less than now", CellKind.SHARE),
+    CellColumn("bytes", "The topic would have, about", CellKind.SIZE),
+    CellColumn("joinedSaved", "Less, in full batches", CellKind.SHARE),
+    CellColumn("joinedBytes", "The topic then", CellKind.SIZE),
+    CellColumn("speed", "Compressed a second", CellKind.SIZE),
+    CellColumn("sample", "Sample", CellKind.SIZE),
 )
 
 
@@ -71,7 +71,7 @@ def _rows(topic: TopicFacts, sample: Sample) -> list[tuple[Cell, ...]]:
     return rows
 
 
-def _verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Verdict]:
+def _verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Sentence]:
     found = []
     for topic, sample in tried:
         share = saved_share(sample, Codec.ZSTD)
@@ -82,6 +82,6 @@ def _verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Verdict]:
                 "by zstd, with batches as they are."
             )
             largest = max(topic.partitions, key=lambda each: each.size)
-            found.append((saved, Verdict(sentence, partition_line(largest, "ls", "--deep"), Weight.WATCH)))
+            found.append((saved, Sentence(sentence, partition_line(largest, "ls", "--deep"), Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
     return [verdict for _, verdict in found[:3]]

@@ -2,8 +2,8 @@
 
 from kseg.formats.codes import Codec, codec_name
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, Column, Figure, Kind, Table, Verdict, Weight
-from kseg.report.charts.strips import Part, Strip, stacked
+from kseg.report.block import Block, Cell, CellKind, Figure, Sentence, Table, CellColumn, Weight
+from kseg.report.charts.strips import Strip, StripPart, stacked
 from kseg.report.charts.svg import COLORS
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts
@@ -12,14 +12,14 @@ from kseg.report.numbers import ratio_text, share_text
 _MOST_STRIPS, _WORTH = 16, 1 << 20
 _NAMES = tuple(codec.name.lower() for codec in Codec)
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("codec", "Codec"),
-    Column("share", "Share of bytes", Kind.BAR),
-    Column("batches", "Batches", Kind.COUNT),
-    Column("records", "Records", Kind.COUNT),
-    Column("storedBytes", "Stored", Kind.SIZE),
-    Column("uncompressedBytes", "Uncompressed", Kind.SIZE),
-    Column("ratio", "Ratio", Kind.RATIO),
+    CellColumn("topic", "Topic"),
+    CellColumn("codec", "Codec"),
+    CellColumn("share", "Share of bytes", CellKind.BAR),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("storedBytes", "Stored", CellKind.SIZE),
+    CellColumn("uncompressedBytes", "Uncompressed", CellKind.SIZE),
+    CellColumn("ratio", "Ratio", CellKind.RATIO),
 )
 
 
@@ -71,15 +71,17 @@ def _strip(topic: TopicFacts) -> Strip:
     for codec, each in sorted(topic.sums.codecs.items()):
         color = codec if codec < len(_NAMES) else len(COLORS) - 1
         title = f"{topic.name}, {_name(codec)}: {human_size(each.stored_size)}"
-        parts.append(Part(each.stored_size, color, title))
+        parts.append(StripPart(each.stored_size, color, title))
         saved = each.uncompressed_size - each.stored_size
         if saved > 0:
-            parts.append(Part(saved, color, f"{title} instead of {human_size(each.uncompressed_size)}", is_pale=True))
+            parts.append(
+                StripPart(saved, color, f"{title} instead of {human_size(each.uncompressed_size)}", is_pale=True)
+            )
     ratio = ratio_of(topic)
     return Strip(topic.name, tuple(parts), "" if ratio is None else ratio_text(ratio))
 
 
-def _verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Verdict]:
+def _verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Sentence]:
     verdicts = []
     plain = {each.name: each.sums.codecs[0].stored_size for each in topics if 0 in each.sums.codecs}
     total = sum(one.stored_size for each in topics for one in each.sums.codecs.values())
@@ -89,9 +91,9 @@ def _verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Verdict]:
         share = share_text(sum(large.values()) / total)
         sentence = f"{human_size(sum(large.values()))}, {share} of all record bytes, are uncompressed: {names}."
         first = known.topics[next(iter(large))]
-        verdicts.append(Verdict(sentence, topic_line(first, "ls", "--deep"), Weight.WATCH))
+        verdicts.append(Sentence(sentence, topic_line(first, "ls", "--deep"), Weight.WATCH))
     mixed = [each for each in topics if len(each.sums.codecs) > 1]
     if mixed:
         names = ", ".join(each.name for each in mixed[:3]) + (f" and {len(mixed) - 3} more" if len(mixed) > 3 else "")
-        verdicts.append(Verdict(f"Several codecs in one topic: {names}.", topic_line(mixed[0], "ls", "--deep")))
+        verdicts.append(Sentence(f"Several codecs in one topic: {names}.", topic_line(mixed[0], "ls", "--deep")))
     return verdicts

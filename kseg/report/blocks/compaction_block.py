@@ -3,9 +3,9 @@
 from kseg.log.partition.cleaning import CleanerVerdict
 from kseg.output.cleaning import cleaning_text, keys_text
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, Column, Figure, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, Cell, CellKind, Figure, Sentence, Table, CellColumn, Weight
 from kseg.report.blocks.codecs_block import ratio_of
-from kseg.report.charts.strips import Part, Strip, stacked
+from kseg.report.charts.strips import Strip, StripPart, stacked
 from kseg.report.commands import partition_line, topic_line
 from kseg.report.gathered import Gathered, PartitionFacts, TopicFacts
 from kseg.report.numbers import age_text, share_text
@@ -13,25 +13,25 @@ from kseg.report.numbers import age_text, share_text
 _MOST_STRIPS, _WORTH = 16, 1 << 20
 _NAMES = ("clean", "dirty", "active or not to be cleaned")
 _COLUMNS = (
-    Column("directory", "Partition"),
-    Column("dirtyRatio", "Dirty ratio", Kind.SHARE),
-    Column("cleanBytes", "Clean", Kind.SIZE),
-    Column("dirtyBytes", "Dirty", Kind.SIZE),
-    Column("logBytes", "Log", Kind.SIZE),
-    Column("firstDirtyOffset", "First dirty offset", Kind.COUNT),
-    Column("superseded", "Superseded records", Kind.COUNT),
-    Column("frees", "Would free, about", Kind.SIZE),
-    Column("verdict", "The cleaner"),
+    CellColumn("directory", "Partition"),
+    CellColumn("dirtyRatio", "Dirty ratio", CellKind.SHARE),
+    CellColumn("cleanBytes", "Clean", CellKind.SIZE),
+    CellColumn("dirtyBytes", "Dirty", CellKind.SIZE),
+    CellColumn("logBytes", "Log", CellKind.SIZE),
+    CellColumn("firstDirtyOffset", "First dirty offset", CellKind.COUNT),
+    CellColumn("superseded", "Superseded records", CellKind.COUNT),
+    CellColumn("frees", "Would free, about", CellKind.SIZE),
+    CellColumn("verdict", "The cleaner"),
 )
 _TOPIC_COLUMNS = (
-    Column("topic", "Topic"),
-    Column("records", "Records", Kind.COUNT),
-    Column("keys", "Keys", Kind.COUNT),
-    Column("superseded", "Superseded", Kind.COUNT),
-    Column("tombstones", "Tombstones", Kind.COUNT),
-    Column("tombstoneBytes", "Their bytes", Kind.SIZE),
-    Column("oldestTombstone", "Oldest tombstone", Kind.TIME),
-    Column("nullKeys", "Without a key", Kind.COUNT),
+    CellColumn("topic", "Topic"),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("keys", "Keys", CellKind.COUNT),
+    CellColumn("superseded", "Superseded", CellKind.COUNT),
+    CellColumn("tombstones", "Tombstones", CellKind.COUNT),
+    CellColumn("tombstoneBytes", "Their bytes", CellKind.SIZE),
+    CellColumn("oldestTombstone", "Oldest tombstone", CellKind.TIME),
+    CellColumn("nullKeys", "Without a key", CellKind.COUNT),
 )
 
 
@@ -102,19 +102,19 @@ def _strip(each: PartitionFacts) -> Strip:
     rest = max(each.size - cleaning.clean_size - cleaning.cleanable_size, 0)
     sizes = (cleaning.clean_size, cleaning.cleanable_size, rest)
     parts = tuple(
-        Part(size, color, f"{each.name}, {_NAMES[color]}: {human_size(size)}") for color, size in enumerate(sizes)
+        StripPart(size, color, f"{each.name}, {_NAMES[color]}: {human_size(size)}") for color, size in enumerate(sizes)
     )
     return Strip(each.name, parts, "" if cleaning.dirty_ratio is None else share_text(cleaning.dirty_ratio))
 
 
-def _verdicts(known: Gathered, topics: list[TopicFacts], partitions: list[PartitionFacts]) -> list[Verdict]:
+def _verdicts(known: Gathered, topics: list[TopicFacts], partitions: list[PartitionFacts]) -> list[Sentence]:
     verdicts = []
     for topic in topics:
         frees = sum(freed(known, each) or 0 for each in topic.partitions if each.cleaning is not None)
         if frees >= _WORTH or (topic.size and frees >= topic.size / 2):
             share = share_text(frees / max(topic.size, 1))
             sentence = f"{topic.name}: compaction would free about {human_size(frees)}, {share} of the topic."
-            verdicts.append((frees, Verdict(sentence, _dry_run(topic), Weight.WATCH)))
+            verdicts.append((frees, Sentence(sentence, _dry_run(topic), Weight.WATCH)))
     verdicts.sort(key=lambda pair: -pair[0])
     shown = [verdict for _, verdict in verdicts[:3]]
     for each in partitions:
@@ -122,11 +122,11 @@ def _verdicts(known: Gathered, topics: list[TopicFacts], partitions: list[Partit
         stopped = cleaning is not None and cleaning.verdict in (CleanerVerdict.STOPPED, CleanerVerdict.UNCLEANABLE)
         if stopped and cleaning is not None and len(shown) < 5:
             sentence = f"{each.name}: the cleaner can't pass: {cleaning_text(cleaning)}."
-            shown.append(Verdict(sentence, partition_line(each, "ls", "--by", "segment"), Weight.BAD))
+            shown.append(Sentence(sentence, partition_line(each, "ls", "--by", "segment"), Weight.BAD))
     old = [topic for topic in topics if 0 <= topic.sums.first_tombstone_time < known.choices.now_ms - 30 * 86_400_000]
     for topic in old[:1]:
         age = age_text(known.choices.now_ms - topic.sums.first_tombstone_time)
-        shown.append(Verdict(f"{topic.name}: its oldest tombstone is {age} old.", topic_line(topic, "ls")))
+        shown.append(Sentence(f"{topic.name}: its oldest tombstone is {age} old.", topic_line(topic, "ls")))
     return shown
 
 

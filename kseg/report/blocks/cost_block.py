@@ -3,19 +3,19 @@
 from kseg.formats.codes import Codec
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict
+from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn
 from kseg.report.blocks.codec_trial_block import saved_share
 from kseg.report.blocks.compaction_block import freed
 from kseg.report.gathered import Gathered, TopicFacts
 
 _GIB = 1 << 30
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("bytes", "Bytes here", Kind.SIZE),
-    Column("cost", "A month", Kind.MONEY),
-    Column("due", "Due for deletion", Kind.MONEY),
-    Column("zstd", "By zstd", Kind.MONEY),
-    Column("compaction", "By compaction", Kind.MONEY),
+    CellColumn("topic", "Topic"),
+    CellColumn("bytes", "Bytes here", CellKind.SIZE),
+    CellColumn("cost", "A month", CellKind.MONEY),
+    CellColumn("due", "Due for deletion", CellKind.MONEY),
+    CellColumn("zstd", "By zstd", CellKind.MONEY),
+    CellColumn("compaction", "By compaction", CellKind.MONEY),
 )
 
 
@@ -36,7 +36,9 @@ def cost_block(known: Gathered) -> Block:
         f"At {price:g} for a GiB a month, and {replicas} of what is here (--price, --replicas): "
         "disk alone, no traffic. Savings are estimates of their own; they don't add up.",
     )
-    return Block("cost", "Cost", (Verdict(sentence),), tables=(Table("cost", "By topic", _COLUMNS, rows),), notes=notes)
+    return Block(
+        "cost", "Cost", (Sentence(sentence),), tables=(Table("cost", "By topic", _COLUMNS, rows),), notes=notes
+    )
 
 
 def _row(known: Gathered, topic: TopicFacts, price: float) -> tuple[Cell, ...]:

@@ -4,19 +4,19 @@ from collections import Counter
 
 from kseg.log.verify.finding_kinds import Severity
 from kseg.output.counted import counted
-from kseg.report.block import Block, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.gathered import Gathered
 from kseg.views.doctor.trouble import Trouble
 
 _WEIGHTS = {Severity.ERROR: Weight.BAD, Severity.WARNING: Weight.WATCH}
 _MOST_KINDS = 6
 _COLUMNS = (
-    Column("severity", "Severity"),
-    Column("id", "Finding"),
-    Column("file", "Where"),
-    Column("position", "Position", Kind.COUNT),
-    Column("sentence", "What"),
-    Column("command", "Next", Kind.COMMAND),
+    CellColumn("severity", "Severity"),
+    CellColumn("id", "Finding"),
+    CellColumn("file", "Where"),
+    CellColumn("position", "Position", CellKind.COUNT),
+    CellColumn("sentence", "What"),
+    CellColumn("command", "Next", CellKind.COMMAND),
 )
 
 
@@ -36,11 +36,11 @@ def findings_block(known: Gathered) -> Block:
             "findingKinds",
             "What they mean",
             (
-                Column("id", "Finding"),
-                Column("severity", "Severity"),
-                Column("meaning", "Meaning"),
-                Column("risk", "Risk"),
-                Column("nextStep", "What to do"),
+                CellColumn("id", "Finding"),
+                CellColumn("severity", "Severity"),
+                CellColumn("meaning", "Meaning"),
+                CellColumn("risk", "Risk"),
+                CellColumn("nextStep", "What to do"),
             ),
             explained,
         ),
@@ -48,23 +48,23 @@ def findings_block(known: Gathered) -> Block:
     return Block("findings", "Findings", tuple(_verdicts(known)), tables=tables if rows else ())
 
 
-def _verdicts(known: Gathered) -> list[Verdict]:
+def _verdicts(known: Gathered) -> list[Sentence]:
     serious = [each for each in known.check_up.troubles if each.severity is not Severity.NOTE]
     if not serious:
         seen = "nothing wrong was seen" if known.choices.is_quick else "nothing is wrong"
-        return [Verdict(f"{seen.capitalize()} in {counted(known.check_up.partitions, 'partition')}.")]
+        return [Sentence(f"{seen.capitalize()} in {counted(known.check_up.partitions, 'partition')}.")]
     kinds = Counter(each.id for each in serious)
     first: dict[str, Trouble] = {}
     for each in serious:
         first.setdefault(each.id, each)
     verdicts = [_verdict(each, kinds[name]) for name, each in list(first.items())[:_MOST_KINDS]]
     if len(first) > _MOST_KINDS:
-        verdicts.append(Verdict(f"{len(first) - _MOST_KINDS} more kinds of findings are below.", None, Weight.WATCH))
+        verdicts.append(Sentence(f"{len(first) - _MOST_KINDS} more kinds of findings are below.", None, Weight.WATCH))
     return verdicts
 
 
-def _verdict(each: Trouble, count: int) -> Verdict:
+def _verdict(each: Trouble, count: int) -> Sentence:
     where = each.file.name if each.topic is None else f"{each.topic}-{each.partition}"
     more = "" if count == 1 else f" And {count - 1} more like it."
     meaning = each.kind.meaning.removesuffix(".")
-    return Verdict(f"{where}: {meaning} ({each.sentence}).{more}", each.command, _WEIGHTS[each.severity])
+    return Sentence(f"{where}: {meaning} ({each.sentence}).{more}", each.command, _WEIGHTS[each.severity])

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Column, Figure, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn, Weight
 from kseg.report.charts.plots import Series, steps
 from kseg.report.commands import line_of
 from kseg.report.gathered import Gathered, PartitionFacts
@@ -13,21 +13,21 @@ from kseg.report.numbers import DAY_MS, axis_size, rate_text
 
 _RATE_DAYS = 7
 _COLUMNS = (
-    Column("day", "Until", Kind.TIME),
-    Column("goes", "Goes on that day", Kind.SIZE),
-    Column("left", "Left without new writes", Kind.SIZE),
-    Column("withWrites", "With writes as before", Kind.SIZE),
+    CellColumn("day", "Until", CellKind.TIME),
+    CellColumn("goes", "Goes on that day", CellKind.SIZE),
+    CellColumn("left", "Left without new writes", CellKind.SIZE),
+    CellColumn("withWrites", "With writes as before", CellKind.SIZE),
 )
 _TOPIC_COLUMNS = (
-    Column("topic", "Topic"),
-    Column("retention", "Retention by time", Kind.DURATION),
-    Column("retentionBytes", "By size, each partition", Kind.SIZE),
-    Column("source", "Known from"),
-    Column("due", "Due now", Kind.SIZE),
-    Column("within", "Goes within the forecast", Kind.SIZE),
-    Column("stays", "Stays longer", Kind.SIZE),
-    Column("never", "Never goes by time", Kind.SIZE),
-    Column("rate", "Written a day", Kind.SIZE),
+    CellColumn("topic", "Topic"),
+    CellColumn("retention", "Retention by time", CellKind.DURATION),
+    CellColumn("retentionBytes", "By size, each partition", CellKind.SIZE),
+    CellColumn("source", "Known from"),
+    CellColumn("due", "Due now", CellKind.SIZE),
+    CellColumn("within", "Goes within the forecast", CellKind.SIZE),
+    CellColumn("stays", "Stays longer", CellKind.SIZE),
+    CellColumn("never", "Never goes by time", CellKind.SIZE),
+    CellColumn("rate", "Written a day", CellKind.SIZE),
 )
 
 
@@ -136,21 +136,21 @@ def _figures(known: Gathered, rows: list[tuple[int, int, int, int]]) -> tuple[Fi
     return (Figure(title, svg),)
 
 
-def _verdicts(known: Gathered, rows: list[tuple[int, int, int, int]], rate: float) -> list[Verdict]:
+def _verdicts(known: Gathered, rows: list[tuple[int, int, int, int]], rate: float) -> list[Sentence]:
     verdicts = []
     if len(rows) > 1:
         sentence = (
             f"{human_size(rows[1][1])} go within a day, {human_size(sum(row[1] for row in rows[1:]))} within "
             f"{counted(known.choices.days, 'day')}; {rate_text(rate, DAY_MS)} are written."
         )
-        verdicts.append(Verdict(sentence, line_of(known, "retain")))
+        verdicts.append(Sentence(sentence, line_of(known, "retain")))
     never = sum(size for each in known.in_use for place, size in _places(each, rows[-1][0]) if place == "never")
     if never:
         sentence = f"{human_size(never)} never go by time: compacted, without a limit, or the policy isn't known."
-        verdicts.append(Verdict(sentence, line_of(known, "retain")))
+        verdicts.append(Sentence(sentence, line_of(known, "retain")))
     free = sum(disk.available for disk in known.check_up.disks)
     full = next((place for place, row in enumerate(rows) if row[3] - rows[0][2] > free), None)
     if full is not None and known.check_up.disks:
         sentence = f"At this rate, {human_size(free)} of free disk are used up in {counted(full, 'day')}."
-        verdicts.append(Verdict(sentence, line_of(known, "retain", "--free", "10GiB"), Weight.BAD))
+        verdicts.append(Sentence(sentence, line_of(known, "retain", "--free", "10GiB"), Weight.BAD))
     return verdicts

@@ -1,7 +1,7 @@
 """Groups: how far they are behind, and when they committed last."""
 
 from kseg.output.counted import counted
-from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.commands import line_of
 from kseg.report.gathered import Gathered
 from kseg.report.numbers import DAY_MS, age_text, count_text
@@ -9,12 +9,12 @@ from kseg.views.group import Group
 
 _STALE_MS, _WORTH_LAG = 7 * DAY_MS, 1000
 _COLUMNS = (
-    Column("group", "Group"),
-    Column("state", "State"),
-    Column("topic", "Topic"),
-    Column("partitions", "Partitions", Kind.COUNT),
-    Column("lag", "Lag", Kind.COUNT),
-    Column("lastCommit", "Last commit", Kind.TIME),
+    CellColumn("group", "Group"),
+    CellColumn("state", "State"),
+    CellColumn("topic", "Topic"),
+    CellColumn("partitions", "Partitions", CellKind.COUNT),
+    CellColumn("lag", "Lag", CellKind.COUNT),
+    CellColumn("lastCommit", "Last commit", CellKind.TIME),
 )
 
 
@@ -29,7 +29,7 @@ def groups_block(known: Gathered) -> Block:
     )
     for row in behind[:3]:
         sentence = f"{row[0]} is {count_text(_number(row[4]))} records behind in {row[2]}."
-        verdicts.append(Verdict(sentence, line_of(known, "groups", "--group", str(row[0])), Weight.WATCH))
+        verdicts.append(Sentence(sentence, line_of(known, "groups", "--group", str(row[0])), Weight.WATCH))
     now = known.choices.now_ms
     stale = [row for row in rows if 0 < _number(row[5]) < now - _STALE_MS]
     if stale:
@@ -37,7 +37,7 @@ def groups_block(known: Gathered) -> Block:
         groups = len({row[0] for row in stale})
         age = age_text(now - _number(oldest[5]))
         sentence = f"{counted(groups, 'group')} committed nothing for a week; {oldest[0]} not for {age}."
-        verdicts.append(Verdict(sentence, line_of(known, "groups")))
+        verdicts.append(Sentence(sentence, line_of(known, "groups")))
     tables = (Table("groups", "By group and topic", _COLUMNS, rows),)
     return Block("groups", "Groups", tuple(verdicts), tables=tables if rows else ())
 

@@ -6,7 +6,7 @@ from kseg.errors import KsegError
 from kseg.log.lookup.lookup import lookup_offset
 from kseg.output.printable import printable
 from kseg.redaction import Redactor
-from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.commands import partition_line
 from kseg.report.gathered import Gathered, PlacedKey, TopicFacts
 from kseg.report.key_sketch import has_sketches, sketched_count
@@ -15,20 +15,20 @@ from kseg.report.numbers import share_text
 _HOT_SHARE, _WORTH_RECORDS, _MOST_KEYS, _MOST_TOPICS = 0.1, 1000, 10, 30
 _LONGEST = 64
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("key", "Key"),
-    Column("share", "Of the topic's records", Kind.BAR),
-    Column("records", "Records", Kind.COUNT),
-    Column("bytes", "Bytes", Kind.SIZE),
-    Column("directory", "Partition"),
-    Column("command", "Show it", Kind.COMMAND),
+    CellColumn("topic", "Topic"),
+    CellColumn("key", "Key"),
+    CellColumn("share", "Of the topic's records", CellKind.BAR),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("bytes", "Bytes", CellKind.SIZE),
+    CellColumn("directory", "Partition"),
+    CellColumn("command", "Show it", CellKind.COMMAND),
 )
 _COUNT_COLUMNS = (
-    Column("topic", "Topic"),
-    Column("records", "Records", Kind.COUNT),
-    Column("keys", "Different keys"),
-    Column("recordsPerKey", "Records of each", Kind.RATIO),
-    Column("nullKeys", "Without a key", Kind.COUNT),
+    CellColumn("topic", "Topic"),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("keys", "Different keys"),
+    CellColumn("recordsPerKey", "Records of each", CellKind.RATIO),
+    CellColumn("nullKeys", "Without a key", CellKind.COUNT),
 )
 
 
@@ -124,7 +124,7 @@ def _count_row(topic: TopicFacts) -> tuple[Cell, ...]:
     return (topic.name, topic.sums["records"], words, keyed / count if count else None, topic.sums["null_keys"])
 
 
-def _verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Verdict]:
+def _verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Sentence]:
     found = []
     for topic in topics:
         records = topic.sums["records"]
@@ -136,6 +136,6 @@ def _verdicts(known: Gathered, topics: list[TopicFacts]) -> list[Verdict]:
             home = hottest.partition.name
             sentence = f"{topic.name}: one key has {share_text(share)} of the records, most of them in {home}."
             line = partition_line(hottest.partition, "get", "--offset", str(hottest.key.last_offset), "--field", "key")
-            found.append((hottest.key.records, Verdict(sentence, line, Weight.WATCH)))
+            found.append((hottest.key.records, Sentence(sentence, line, Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
     return [verdict for _, verdict in found[:3]]

@@ -1,7 +1,7 @@
 """Producers that wrote what is there: how much, since when, with which epochs; and their transactions."""
 
 from kseg.output.counted import counted
-from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.blocks.batches_block import producer_name
 from kseg.report.commands import line_of, topic_line
 from kseg.report.gathered import Gathered, TopicFacts
@@ -11,26 +11,26 @@ from kseg.report.partition_sums import ProducerSums
 _MANY_EPOCHS = 20
 _OPEN = ("hanging-transaction", "long-transaction", "open-transaction")
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("producerId", "Producer id"),
-    Column("share", "Of the topic's bytes", Kind.BAR),
-    Column("bytes", "Bytes", Kind.SIZE),
-    Column("records", "Records", Kind.COUNT),
-    Column("batches", "Batches", Kind.COUNT),
-    Column("firstTime", "First time", Kind.TIME),
-    Column("lastTime", "Last time", Kind.TIME),
-    Column("epoch", "Epoch", Kind.COUNT),
-    Column("epochChanges", "Changes of it", Kind.COUNT),
-    Column("transactional", "In transactions", Kind.COUNT),
-    Column("markers", "Transactions ended", Kind.COUNT),
+    CellColumn("topic", "Topic"),
+    CellColumn("producerId", "Producer id"),
+    CellColumn("share", "Of the topic's bytes", CellKind.BAR),
+    CellColumn("bytes", "Bytes", CellKind.SIZE),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+    CellColumn("firstTime", "First time", CellKind.TIME),
+    CellColumn("lastTime", "Last time", CellKind.TIME),
+    CellColumn("epoch", "Epoch", CellKind.COUNT),
+    CellColumn("epochChanges", "Changes of it", CellKind.COUNT),
+    CellColumn("transactional", "In transactions", CellKind.COUNT),
+    CellColumn("markers", "Transactions ended", CellKind.COUNT),
 )
 _TRANSACTION_COLUMNS = (
-    Column("topic", "Topic"),
-    Column("transactionalBatches", "Batches in transactions", Kind.COUNT),
-    Column("share", "Of all batches", Kind.SHARE),
-    Column("markers", "Markers", Kind.COUNT),
-    Column("aborted", "Aborted, in .txnindex", Kind.COUNT),
-    Column("open", "Open", Kind.COUNT),
+    CellColumn("topic", "Topic"),
+    CellColumn("transactionalBatches", "Batches in transactions", CellKind.COUNT),
+    CellColumn("share", "Of all batches", CellKind.SHARE),
+    CellColumn("markers", "Markers", CellKind.COUNT),
+    CellColumn("aborted", "Aborted, in .txnindex", CellKind.COUNT),
+    CellColumn("open", "Open", CellKind.COUNT),
 )
 
 
@@ -47,7 +47,7 @@ def producers_block(known: Gathered) -> Block:
     if restless is not None and restless[1].epochs >= _MANY_EPOCHS:
         topic, producer = restless
         sentence = f"{topic.name}: the epoch of producer {producer.id} changed {producer.epochs} times."
-        verdicts.append(Verdict(sentence, topic_line(topic, "txns"), Weight.WATCH))
+        verdicts.append(Sentence(sentence, topic_line(topic, "txns"), Weight.WATCH))
     tables = (Table("producers", "By topic and producer", _COLUMNS, tuple(_row(*pair) for pair in rows)),)
     return Block(
         "producers", "Producers", tuple(verdicts), tables=tables if rows else (), notes=tuple(notes) if rows else ()
@@ -84,13 +84,13 @@ def transactions_block(known: Gathered) -> Block:
         return Block("transactions", "Transactions")
     rows = tuple(_transaction_row(topic, sum(each.topic == topic.name for each in is_open)) for topic in topics)
     verdicts = [
-        Verdict(f"{each.topic}-{each.partition}: {each.sentence}.", each.command, Weight.WATCH) for each in is_open[:3]
+        Sentence(f"{each.topic}-{each.partition}: {each.sentence}.", each.command, Weight.WATCH) for each in is_open[:3]
     ]
     if not is_open:
         share = share_text(known.all["transactional"] / max(known.all["batches"], 1))
         words = "none was seen to be open" if known.choices.is_quick else "none is open"
         sentence = f"{share} of all batches are in transactions; {words}."
-        verdicts = [Verdict(sentence, line_of(known, "txns"))]
+        verdicts = [Sentence(sentence, line_of(known, "txns"))]
     tables = (Table("transactions", "By topic", _TRANSACTION_COLUMNS, rows),)
     notes = (
         "Open ones are judged by their coordinators' log, as by `kseg doctor`; ages and commands are in the findings.",

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from kseg.kernel.statistics_contract import HOUR_MS, WEEK_HOURS
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Column, Figure, Kind, Table, Verdict
+from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn
 from kseg.report.charts.plots import Series, steps, week_map
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts
@@ -15,28 +15,28 @@ _MOST_POINTS = 300
 _SILENT_MS = 7 * DAY_MS
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("records", "Records", Kind.COUNT),
-    Column("batches", "Batches", Kind.COUNT),
-    Column("bytes", "Bytes", Kind.SIZE),
-    Column("firstTime", "First time", Kind.TIME),
-    Column("lastTime", "Last time", Kind.TIME),
-    Column("meanRate", "Bytes a second", Kind.SIZE),
-    Column("peakRate", "At most", Kind.SIZE),
-    Column("peakTime", "From", Kind.TIME),
-    Column("peakMs", "For", Kind.DURATION),
+    CellColumn("topic", "Topic"),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+    CellColumn("bytes", "Bytes", CellKind.SIZE),
+    CellColumn("firstTime", "First time", CellKind.TIME),
+    CellColumn("lastTime", "Last time", CellKind.TIME),
+    CellColumn("meanRate", "Bytes a second", CellKind.SIZE),
+    CellColumn("peakRate", "At most", CellKind.SIZE),
+    CellColumn("peakTime", "From", CellKind.TIME),
+    CellColumn("peakMs", "For", CellKind.DURATION),
 )
 _TIME_COLUMNS = (
-    Column("time", "From", Kind.TIME),
-    Column("bytes", "Bytes", Kind.SIZE),
-    Column("records", "Records", Kind.COUNT),
-    Column("batches", "Batches", Kind.COUNT),
+    CellColumn("time", "From", CellKind.TIME),
+    CellColumn("bytes", "Bytes", CellKind.SIZE),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("batches", "Batches", CellKind.COUNT),
 )
 _WEEK_COLUMNS = (
-    Column("day", "Day"),
-    Column("hour", "Hour", Kind.COUNT),
-    Column("bytes", "Bytes", Kind.SIZE),
-    Column("records", "Records", Kind.COUNT),
+    CellColumn("day", "Day"),
+    CellColumn("hour", "Hour", CellKind.COUNT),
+    CellColumn("bytes", "Bytes", CellKind.SIZE),
+    CellColumn("records", "Records", CellKind.COUNT),
 )
 
 
@@ -124,14 +124,14 @@ def _row(topic: TopicFacts) -> tuple[str | int | float | None, ...]:
     )
 
 
-def _verdicts(known: Gathered) -> list[Verdict]:
+def _verdicts(known: Gathered) -> list[Sentence]:
     now, zone, times = known.choices.now_ms, known.choices.zone, known.all.times
     stretches = list(times.stretches())
     peak = max(stretches, key=lambda one: (one.size, -one.start))
     sentence = (
         f"Peak: {rate_text(peak.size, times.step)} from {moment_text(peak.start, zone)} on, for {age_text(times.step)}."
     )
-    verdicts = [Verdict(sentence)]
+    verdicts = [Sentence(sentence)]
     silent = [
         topic
         for topic in known.by_size
@@ -147,5 +147,5 @@ def _verdicts(known: Gathered) -> list[Verdict]:
         since = moment_text(first.sums.largest_timestamp, zone)
         size = human_size(sum(topic.disk_size for topic in silent))
         sentence = f"Nothing new for a week in {names}, {size}; in {first.name} since {since}."
-        verdicts.append(Verdict(sentence, topic_line(first, "ls")))
+        verdicts.append(Sentence(sentence, topic_line(first, "ls")))
     return verdicts

@@ -3,20 +3,20 @@
 from collections import defaultdict
 
 from kseg.output.counted import counted
-from kseg.report.block import Block, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.gathered import Gathered, PartitionFacts
 from kseg.report.numbers import count_text
 from kseg.views.doctor.next_steps import command_line, path_word
 
 _COLUMNS = (
-    Column("partition", "Partition"),
-    Column("logDir", "Log directory"),
-    Column("logStartOffset", "First offset", Kind.COUNT),
-    Column("logEndOffset", "End offset", Kind.COUNT),
-    Column("behind", "Behind", Kind.COUNT),
-    Column("leaderEpoch", "Leader epoch", Kind.COUNT),
-    Column("records", "Records", Kind.COUNT),
-    Column("bytes", "Log", Kind.SIZE),
+    CellColumn("partition", "Partition"),
+    CellColumn("logDir", "Log directory"),
+    CellColumn("logStartOffset", "First offset", CellKind.COUNT),
+    CellColumn("logEndOffset", "End offset", CellKind.COUNT),
+    CellColumn("behind", "Behind", CellKind.COUNT),
+    CellColumn("leaderEpoch", "Leader epoch", CellKind.COUNT),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("bytes", "Log", CellKind.SIZE),
 )
 
 
@@ -49,11 +49,11 @@ def replicas_block(known: Gathered) -> Block:
         if _spread(group):
             sentence = f"{behind.name}: {behind.log_dir} lacks {count_text(_spread(group))} offsets at the end."
             line = command_line(["diff", *(path_word(one.path) for one in group)])
-            verdicts.append(Verdict(sentence, line, Weight.WATCH))
+            verdicts.append(Sentence(sentence, line, Weight.WATCH))
     if not verdicts:
         sentence = f"All copies of {counted(len(several), 'partition')} reach equally far."
         line = command_line(["diff", *(path_word(path) for path in known.log_dirs)])
-        verdicts.append(Verdict(sentence, line))
+        verdicts.append(Sentence(sentence, line))
     notes = ("Offsets alone are compared here; `kseg diff` compares records.",)
     return Block(
         "replicas", "Replicas", tuple(verdicts), tables=(Table("replicas", "Copies", _COLUMNS, rows),), notes=notes

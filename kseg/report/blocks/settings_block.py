@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kseg.log.partition.roll import Rolled
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.commands import line_of, topic_line
 from kseg.report.gathered import Gathered, TopicFacts
 from kseg.report.numbers import age_text, share_text
@@ -14,16 +14,16 @@ from kseg.views.doctor.examination import roll_settings_of
 
 _EMPTY_SHARE, _LONG = 0.1, 2.0
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("what", "What disagrees"),
-    Column("command", "See", Kind.COMMAND),
+    CellColumn("topic", "Topic"),
+    CellColumn("what", "What disagrees"),
+    CellColumn("command", "See", CellKind.COMMAND),
 )
-_OWN_COLUMNS = (Column("topic", "Topic"), Column("setting", "Setting"), Column("value", "Value"))
+_OWN_COLUMNS = (CellColumn("topic", "Topic"), CellColumn("setting", "Setting"), CellColumn("value", "Value"))
 _EMPTY_COLUMNS = (
-    Column("topic", "Topic"),
-    Column("partitions", "Partitions", Kind.COUNT),
-    Column("empty", "Empty", Kind.COUNT),
-    Column("files", "Files", Kind.SIZE),
+    CellColumn("topic", "Topic"),
+    CellColumn("partitions", "Partitions", CellKind.COUNT),
+    CellColumn("empty", "Empty", CellKind.COUNT),
+    CellColumn("files", "Files", CellKind.SIZE),
 )
 
 
@@ -51,12 +51,12 @@ def settings_block(known: Gathered) -> Block:
     return Block("settings", "Settings", tuple(_verdicts(known, rows)), tables=tuple(tables), notes=notes)
 
 
-def _verdicts(known: Gathered, rows: tuple[tuple[Cell, ...], ...]) -> list[Verdict]:
+def _verdicts(known: Gathered, rows: tuple[tuple[Cell, ...], ...]) -> list[Sentence]:
     verdicts = [
-        Verdict(f"{row[0]}: {row[1]}.", None if row[2] is None else str(row[2]), Weight.WATCH) for row in rows[:3]
+        Sentence(f"{row[0]}: {row[1]}.", None if row[2] is None else str(row[2]), Weight.WATCH) for row in rows[:3]
     ]
     if len(rows) > len(verdicts):
-        verdicts.append(Verdict(f"{counted(len(rows) - 3, 'more disagreement')} in the table.", None, Weight.WATCH))
+        verdicts.append(Sentence(f"{counted(len(rows) - 3, 'more disagreement')} in the table.", None, Weight.WATCH))
     empty = sum(not each.size for each in known.in_use)
     if empty:
         share = empty / len(known.in_use)
@@ -64,7 +64,7 @@ def _verdicts(known: Gathered, rows: tuple[tuple[Cell, ...], ...]) -> list[Verdi
         topics = f"{counted(unused, 'topic')} {'holds' if unused == 1 else 'hold'} nothing here"
         sentence = f"{empty} of {counted(len(known.in_use), 'partition')} are empty; {topics}."
         weight = Weight.WATCH if share >= _EMPTY_SHARE and empty > 1 else Weight.PLAIN
-        verdicts.append(Verdict(sentence, line_of(known, "ls", "--by", "topic"), weight))
+        verdicts.append(Sentence(sentence, line_of(known, "ls", "--by", "topic"), weight))
     return verdicts
 
 

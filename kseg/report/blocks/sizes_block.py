@@ -2,7 +2,7 @@
 
 from kseg.kernel.statistics_contract import Measure
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.blocks.batches_block import histogram_figure
 from kseg.report.commands import partition_line
 from kseg.report.gathered import Gathered, TopicFacts
@@ -16,21 +16,21 @@ _PARTS = (
     (Measure.HEADERS_SIZE, "headers"),
 )
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("part", "Of"),
-    Column("count", "How many", Kind.COUNT),
-    Column("bytes", "Together", Kind.SIZE),
-    Column("least", "Least", Kind.SIZE),
-    Column("p50", "50 %", Kind.SIZE),
-    Column("mean", "Mean", Kind.SIZE),
-    Column("p99", "99 %", Kind.SIZE),
-    Column("most", "Most", Kind.SIZE),
+    CellColumn("topic", "Topic"),
+    CellColumn("part", "Of"),
+    CellColumn("count", "How many", CellKind.COUNT),
+    CellColumn("bytes", "Together", CellKind.SIZE),
+    CellColumn("least", "Least", CellKind.SIZE),
+    CellColumn("p50", "50 %", CellKind.SIZE),
+    CellColumn("mean", "Mean", CellKind.SIZE),
+    CellColumn("p99", "99 %", CellKind.SIZE),
+    CellColumn("most", "Most", CellKind.SIZE),
 )
 _LARGEST_COLUMNS = (
-    Column("directory", "Partition"),
-    Column("offset", "Offset", Kind.COUNT),
-    Column("bytes", "Key, value, headers", Kind.SIZE),
-    Column("command", "Show it", Kind.COMMAND),
+    CellColumn("directory", "Partition"),
+    CellColumn("offset", "Offset", CellKind.COUNT),
+    CellColumn("bytes", "Key, value, headers", CellKind.SIZE),
+    CellColumn("command", "Show it", CellKind.COMMAND),
 )
 
 
@@ -73,7 +73,7 @@ def _rows(topic: TopicFacts) -> list[tuple[Cell, ...]]:
     return rows
 
 
-def _verdicts(topics: list[TopicFacts]) -> list[Verdict]:
+def _verdicts(topics: list[TopicFacts]) -> list[Sentence]:
     found = []
     for topic in topics:
         sizes = topic.sums.histograms[Measure.RECORD_SIZE]
@@ -84,7 +84,7 @@ def _verdicts(topics: list[TopicFacts]) -> list[Verdict]:
                 f"{topic.name}: {share_text(_FEW)} of the records are {share_text(share)} of the bytes; the largest "
                 f"has {human_size(largest.record.size)}, at offset {largest.record.offset} of {largest.partition.name}."
             )
-            found.append((share * sizes.sum, Verdict(sentence, _lookup(topic), Weight.WATCH)))
+            found.append((share * sizes.sum, Sentence(sentence, _lookup(topic), Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
     return [verdict for _, verdict in found[:3]]
 

@@ -3,28 +3,28 @@
 from statistics import median
 
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Column, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, CellKind, Sentence, Table, CellColumn, Weight
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts
 from kseg.report.numbers import ratio_text
 
 _SKEWED, _WORTH, _MOST_VERDICTS = 2.0, 1 << 20, 3
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("partitions", "Partitions", Kind.COUNT),
-    Column("bytesRatio", "Bytes, largest to median", Kind.RATIO),
-    Column("recordsRatio", "Records, most to median", Kind.RATIO),
-    Column("largest", "Largest"),
-    Column("largestBytes", "Its bytes", Kind.SIZE),
-    Column("medianBytes", "Median", Kind.SIZE),
-    Column("leastBytes", "Least", Kind.SIZE),
-    Column("empty", "Empty", Kind.COUNT),
+    CellColumn("topic", "Topic"),
+    CellColumn("partitions", "Partitions", CellKind.COUNT),
+    CellColumn("bytesRatio", "Bytes, largest to median", CellKind.RATIO),
+    CellColumn("recordsRatio", "Records, most to median", CellKind.RATIO),
+    CellColumn("largest", "Largest"),
+    CellColumn("largestBytes", "Its bytes", CellKind.SIZE),
+    CellColumn("medianBytes", "Median", CellKind.SIZE),
+    CellColumn("leastBytes", "Least", CellKind.SIZE),
+    CellColumn("empty", "Empty", CellKind.COUNT),
 )
 _DIR_COLUMNS = (
-    Column("logDir", "Log directory"),
-    Column("share", "Share", Kind.BAR),
-    Column("bytes", "On disk", Kind.SIZE),
-    Column("partitions", "Partitions", Kind.COUNT),
+    CellColumn("logDir", "Log directory"),
+    CellColumn("share", "Share", CellKind.BAR),
+    CellColumn("bytes", "On disk", CellKind.SIZE),
+    CellColumn("partitions", "Partitions", CellKind.COUNT),
 )
 
 
@@ -32,13 +32,13 @@ def skew_block(known: Gathered) -> Block:
     """Ratios of the largest partition to the median one."""
     topics = [topic for topic in known.topics.values() if len(topic.partitions) > 1 and topic.size]
     rows = sorted((_row(topic) for topic in topics), key=lambda row: (-float(row[2] or 0), str(row[0])))
-    verdicts: list[Verdict] = []
+    verdicts: list[Sentence] = []
     for row in rows:
         ratio, largest = float(row[2] or 0), int(row[5] or 0)
         if ratio >= _SKEWED and largest >= _WORTH and len(verdicts) < _MOST_VERDICTS:
             sentence = f"{row[0]}: its largest partition has {ratio_text(ratio)} the bytes of the median one."
             command = topic_line(known.topics[str(row[0])], "ls", "--sort", "size")
-            verdicts.append(Verdict(sentence, command, Weight.WATCH))
+            verdicts.append(Sentence(sentence, command, Weight.WATCH))
     tables = [Table("skew", "Topics by skew", _COLUMNS, tuple(rows))] if rows else []
     dirs = _dir_rows(known)
     if len(dirs) > 1:
@@ -46,7 +46,7 @@ def skew_block(known: Gathered) -> Block:
         sizes = [int(row[2] or 0) for row in dirs]
         if sizes[0] >= _SKEWED * max(sizes[-1], 1) and sizes[0] >= _WORTH:
             sentence = f"{dirs[0][0]} holds {human_size(sizes[0])}, {dirs[-1][0]} only {human_size(sizes[-1])}."
-            verdicts.append(Verdict(sentence, None, Weight.WATCH))
+            verdicts.append(Sentence(sentence, None, Weight.WATCH))
     return Block("skew", "Skew", tuple(verdicts), tables=tuple(tables))
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from kseg.report.block import About, Block, Report
+from kseg.report.block import About, Block, DiskReport
 from kseg.report.blocks.batches_block import batches_block
 from kseg.report.blocks.bytes_block import bytes_block
 from kseg.report.blocks.codec_trial_block import codec_trial_block
@@ -47,8 +47,8 @@ BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
 )
 
 
-def report_of(known: Gathered, about: About) -> Report:
+def report_of(known: Gathered, about: About) -> DiskReport:
     """The report of what was gathered; blocks that have nothing to say are left out."""
     blocks = (make(known) for make in BLOCKS)
     told = tuple(block for block in blocks if block.verdicts or block.tables or block.notes)
-    return Report(about, told, GLOSSARY, is_well=known.check_up.is_well)
+    return DiskReport(about, told, GLOSSARY, is_well=known.check_up.is_well)

@@ -6,7 +6,7 @@ from kseg.log.partition.roll import Retention, Rolled
 from kseg.log.retain import Retained
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Column, Figure, Kind, Table, Verdict, Weight
+from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn, Weight
 from kseg.report.charts.strips import Lane, Span, timeline
 from kseg.report.commands import line_of, partition_line
 from kseg.report.gathered import Gathered, PartitionFacts
@@ -18,24 +18,24 @@ KEPT, DUE, COMPACTED, ACTIVE, PINNED = range(5)
 _NAMES = ("kept", "due", "compacted", "active", "pinned")
 _MOST_LANES, _MOST_SPANS = 24, 120
 _COLUMNS = (
-    Column("directory", "Partition"),
-    Column("baseOffset", "Base offset", Kind.COUNT),
-    Column("bytes", "Log", Kind.SIZE),
-    Column("firstTime", "First time", Kind.TIME),
-    Column("largestTime", "Largest time", Kind.TIME),
-    Column("rolled", "Next one started by"),
-    Column("retention", "Retention"),
-    Column("expires", "Expires", Kind.TIME),
+    CellColumn("directory", "Partition"),
+    CellColumn("baseOffset", "Base offset", CellKind.COUNT),
+    CellColumn("bytes", "Log", CellKind.SIZE),
+    CellColumn("firstTime", "First time", CellKind.TIME),
+    CellColumn("largestTime", "Largest time", CellKind.TIME),
+    CellColumn("rolled", "Next one started by"),
+    CellColumn("retention", "Retention"),
+    CellColumn("expires", "Expires", CellKind.TIME),
 )
 _ROLL_COLUMNS = (
-    Column("topic", "Topic"),
-    Column("segments", "Segments", Kind.COUNT),
-    Column("bySize", "By size", Kind.COUNT),
-    Column("byTime", "By time", Kind.COUNT),
-    Column("byFullIndex", "By full index", Kind.COUNT),
-    Column("byOffsets", "By offsets", Kind.COUNT),
-    Column("byOther", "By other things", Kind.COUNT),
-    Column("median", "Median closed segment", Kind.SIZE),
+    CellColumn("topic", "Topic"),
+    CellColumn("segments", "Segments", CellKind.COUNT),
+    CellColumn("bySize", "By size", CellKind.COUNT),
+    CellColumn("byTime", "By time", CellKind.COUNT),
+    CellColumn("byFullIndex", "By full index", CellKind.COUNT),
+    CellColumn("byOffsets", "By offsets", CellKind.COUNT),
+    CellColumn("byOther", "By other things", CellKind.COUNT),
+    CellColumn("median", "Median closed segment", CellKind.SIZE),
 )
 _REASONS = ("size", "time", "index-full", "offset-range", "unknown")
 
@@ -119,7 +119,7 @@ def _roll_rows(known: Gathered) -> tuple[tuple[str | int | float | None, ...], .
     return tuple(rows)
 
 
-def _verdicts(known: Gathered) -> list[Verdict]:
+def _verdicts(known: Gathered) -> list[Sentence]:
     verdicts = []
     for each in known.in_use:
         pinned = [one for one in each.retained if kind_of(known, each, one) == PINNED]
@@ -131,11 +131,11 @@ def _verdicts(known: Gathered) -> list[Verdict]:
                 f"{each.name}: {counted(len(pinned), 'segment')}, {human_size(size)}, can't go before {until}: "
                 f"a record of {moment_text(latest, known.choices.zone)} keeps them."
             )
-            verdicts.append((size, Verdict(sentence, partition_line(each, "retain"), Weight.WATCH)))
+            verdicts.append((size, Sentence(sentence, partition_line(each, "retain"), Weight.WATCH)))
     verdicts.sort(key=lambda pair: -pair[0])
     due = [one.segment.size for each in known.in_use for one in each.retained if not one.is_kept]
     shown = [verdict for _, verdict in verdicts[:3]]
     if due:
         sentence = f"{counted(len(due), 'segment')}, {human_size(sum(due))}, are due for deletion now."
-        shown.append(Verdict(sentence, line_of(known, "retain")))
+        shown.append(Sentence(sentence, line_of(known, "retain")))
     return shown

@@ -1,7 +1,7 @@
 """Times that are out of order, in the future, or in other units than milliseconds."""
 
 from kseg.kernel.statistics_contract import Measure
-from kseg.report.block import Block, Cell, Column, Kind, Table, Verdict
+from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn
 from kseg.report.blocks.batches_block import histogram_figure
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, PartitionFacts, TopicFacts
@@ -10,25 +10,25 @@ from kseg.views.doctor.suspect_times import SuspectTimes
 
 _LATE_SHARE, _LATE_MS = 0.01, 60_000
 _COLUMNS = (
-    Column("topic", "Topic"),
-    Column("records", "Records", Kind.COUNT),
-    Column("late", "Late records", Kind.COUNT),
-    Column("lateShare", "Share", Kind.SHARE),
-    Column("lateP50", "Late by, 50 %", Kind.DURATION),
-    Column("lateP99", "99 %", Kind.DURATION),
-    Column("lateMost", "Most", Kind.DURATION),
-    Column("appendTimeBatches", "Batches with the broker's time", Kind.COUNT),
-    Column("untimedBatches", "Without a time", Kind.COUNT),
-    Column("strangeBatches", "With a time that can't be right", Kind.COUNT),
+    CellColumn("topic", "Topic"),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("late", "Late records", CellKind.COUNT),
+    CellColumn("lateShare", "Share", CellKind.SHARE),
+    CellColumn("lateP50", "Late by, 50 %", CellKind.DURATION),
+    CellColumn("lateP99", "99 %", CellKind.DURATION),
+    CellColumn("lateMost", "Most", CellKind.DURATION),
+    CellColumn("appendTimeBatches", "Batches with the broker's time", CellKind.COUNT),
+    CellColumn("untimedBatches", "Without a time", CellKind.COUNT),
+    CellColumn("strangeBatches", "With a time that can't be right", CellKind.COUNT),
 )
 _SUSPECT_COLUMNS = (
-    Column("directory", "Partition"),
-    Column("id", "What"),
-    Column("producerId", "Producer id"),
-    Column("batches", "Batches", Kind.COUNT),
-    Column("firstOffset", "From offset", Kind.COUNT),
-    Column("lastOffset", "To", Kind.COUNT),
-    Column("largest", "Largest time", Kind.COUNT),
+    CellColumn("directory", "Partition"),
+    CellColumn("id", "What"),
+    CellColumn("producerId", "Producer id"),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+    CellColumn("firstOffset", "From offset", CellKind.COUNT),
+    CellColumn("lastOffset", "To", CellKind.COUNT),
+    CellColumn("largest", "Largest time", CellKind.COUNT),
 )
 
 
@@ -66,8 +66,8 @@ def _suspect_row(partition: PartitionFacts, suspect: SuspectTimes) -> tuple[Cell
     return (partition.name, suspect.id, who, suspect.batches, *ends)
 
 
-def _late_verdicts(topics: list[TopicFacts]) -> list[Verdict]:
-    verdicts: list[Verdict] = []
+def _late_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
+    verdicts: list[Sentence] = []
     for topic in topics:
         late = topic.sums.histograms[Measure.LATENESS]
         share = late.count / max(topic.sums["records"], 1)
@@ -76,5 +76,5 @@ def _late_verdicts(topics: list[TopicFacts]) -> list[Verdict]:
                 f"{topic.name}: {count_text(late.count)} records, {share_text(share)}, came late, half of them by "
                 f"{age_text(late.percentile(0.5) or 0)} or more, one by {age_text(late.most)}."
             )
-            verdicts.append(Verdict(sentence, topic_line(topic, "ls", "--by", "segment")))
+            verdicts.append(Sentence(sentence, topic_line(topic, "ls", "--by", "segment")))
     return verdicts

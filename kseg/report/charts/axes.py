@@ -11,7 +11,7 @@ _HOUR = 3_600_000
 _STEPS = tuple(_HOUR * hours for hours in (1, 3, 6, 12, 24, 48, 168, 336, 720, 2160, 8760, 43800))
 
 
-class Frame(NamedTuple):
+class PlotArea(NamedTuple):
     """Where values lie in a picture: between left and right, top and bottom."""
 
     left: float = 54
@@ -43,7 +43,7 @@ def ticks(most: float, base: int = 10) -> list[float]:
     return [step * place for place in range(int(most / step) + 1)]
 
 
-def value_axis(frame: Frame, most: float, text: Callable[[float], str], base: int = 10) -> Iterator[str]:
+def value_axis(frame: PlotArea, most: float, text: Callable[[float], str], base: int = 10) -> Iterator[str]:
     """Lines of the grid with what they stand for."""
     for value in ticks(most, base):
         y = frame.bottom - frame.height * value / most if most else frame.bottom
@@ -51,7 +51,7 @@ def value_axis(frame: Frame, most: float, text: Callable[[float], str], base: in
         yield dim_label(frame.left - 4, y + 4, text(value), "end")
 
 
-def time_axis(frame: Frame, first: int, last: int, zone: tzinfo) -> Iterator[str]:
+def time_axis(frame: PlotArea, first: int, last: int, zone: tzinfo) -> Iterator[str]:
     """Days or hours under a picture."""
     span = max(last - first, 1)
     step = next((each for each in _STEPS if span / each <= 5), _STEPS[-1])

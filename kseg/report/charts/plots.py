@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
-from kseg.report.charts.axes import Frame, time_axis, value_axis
+from kseg.report.charts.axes import PlotArea, time_axis, value_axis
 from kseg.report.charts.svg import COLORS, WIDTH, dim_label, label, number, picture, rect, shown
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -23,7 +23,7 @@ def steps(
     title: str, series: Sequence[Series], text: Callable[[float], str], zone: tzinfo = UTC, base: int = 10
 ) -> str:
     """Values over time: areas, or lines, that change in steps."""
-    frame = Frame()
+    frame = PlotArea()
     times = [time for each in series for time, _ in each.points]
     first, last = min(times), max(times)
     most = max((value for each in series for _, value in each.points), default=0) or 1
@@ -33,7 +33,7 @@ def steps(
     return picture(frame.bottom + 38, title, [*parts, *_legend(frame.bottom + 32, [each.name for each in series])])
 
 
-def _step_path(frame: Frame, series: Series, first: int, span: int, most: float, color: int) -> str:
+def _step_path(frame: PlotArea, series: Series, first: int, span: int, most: float, color: int) -> str:
     def x(time: int) -> str:
         return number(frame.left + frame.width * (time - first) / span)
 
@@ -75,7 +75,7 @@ class Bin(NamedTuple):
 
 def columns(title: str, bins: Sequence[Bin], text: Callable[[float], str], axis: str) -> str:
     """A histogram; `axis`: what is counted in what."""
-    frame = Frame()
+    frame = PlotArea()
     most = max((each.value for each in bins), default=0) or 1
     wide = frame.width / max(len(bins), 1)
     parts = list(value_axis(frame, most, text))

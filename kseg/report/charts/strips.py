@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
-from kseg.report.charts.axes import Frame, time_axis
+from kseg.report.charts.axes import PlotArea, time_axis
 from kseg.report.charts.svg import COLORS, WIDTH, clipped, dim_label, label, line, number, picture, rect
 
 _ROW = 20
 
 
-class Part(NamedTuple):
+class StripPart(NamedTuple):
     """A part of a strip: how large, of which colour, and what to say when it is pointed at; is_pale: it isn't there."""
 
     size: float
@@ -23,7 +23,7 @@ class Strip(NamedTuple):
     """A strip: its name, its parts, and words at its end."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[StripPart, ...]
     words: str = ""
 
 
@@ -77,7 +77,7 @@ def timeline(
     spans = [span for lane in lanes for span in lane.spans]
     start = min((span.first for span in spans), default=now) if first is None else first
     end = max([now, *(span.last for span in spans)])
-    frame = Frame(left=118, top=4, bottom=4 + len(lanes) * _ROW)
+    frame = PlotArea(left=118, top=4, bottom=4 + len(lanes) * _ROW)
     wide = frame.width / max(end - start, 1)
     parts = []
     for place, lane in enumerate(lanes):

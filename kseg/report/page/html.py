@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from datetime import tzinfo
 from hashlib import sha256
 
-from kseg.report.block import Block, Column, Figure, Kind, Report, Table, Verdict, Weight
+from kseg.report.block import Block, CellKind, DiskReport, Figure, Sentence, Table, CellColumn, Weight
 from kseg.report.charts.svg import COLORS, number, shown
 from kseg.report.page.cells import NUMBERS, cell_text
-from kseg.report.page.objects import report_json
+from kseg.report.page.report_objects import report_json
 from kseg.report.page.script import SCRIPT
 from kseg.report.page.style import STYLE
 
@@ -23,7 +23,7 @@ _MARKS = {Weight.BAD: "Act", Weight.WATCH: "Look", Weight.PLAIN: "Know"}
 _BAR_WIDTH, _PROSE = 60, 40
 
 
-def html_page(report: Report, zone: tzinfo) -> Iterator[str]:
+def html_page(report: DiskReport, zone: tzinfo) -> Iterator[str]:
     """The page, in pieces."""
     yield _head(report)
     yield '<body><a class="skip" href="#verdicts">To the verdicts</a><header>\n'
@@ -42,7 +42,7 @@ def html_page(report: Report, zone: tzinfo) -> Iterator[str]:
     yield f"<script>{SCRIPT}</script>\n</body></html>\n"
 
 
-def _head(report: Report) -> str:
+def _head(report: DiskReport) -> str:
     own = f"style-src {_source(STYLE)}; script-src {_source(SCRIPT)}"
     policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
     return (
@@ -59,7 +59,7 @@ def _source(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
-def _about(report: Report) -> Iterator[str]:
+def _about(report: DiskReport) -> Iterator[str]:
     about = report.about
     yield f"<h1>{shown(about.title)}</h1>\n<dl class=about>"
     entries = [("Read", about.read), ("Judged at", about.time_text), ("Made by", about.version)]
@@ -77,7 +77,7 @@ def _about(report: Report) -> Iterator[str]:
     yield f"<div><dt>Command</dt><dd><code>{shown(about.command)}</code></dd></div></dl>\n"
 
 
-def _verdict_list(verdicts: list[tuple[Verdict, Block | None]]) -> Iterator[str]:
+def _verdict_list(verdicts: list[tuple[Sentence, Block | None]]) -> Iterator[str]:
     yield '<ul class="verdicts">\n'
     for verdict, block in verdicts:
         where = "" if block is None else f' <a href="#{block.id}">{shown(block.title)}</a>'
@@ -87,7 +87,7 @@ def _verdict_list(verdicts: list[tuple[Verdict, Block | None]]) -> Iterator[str]
     yield "</ul>\n"
 
 
-def _contents(report: Report) -> Iterator[str]:
+def _contents(report: DiskReport) -> Iterator[str]:
     yield '<nav aria-label="Sections"><ul>'
     for block in report.blocks:
         yield f'<li><a href="#{block.id}">{shown(block.title)}</a></li>'
@@ -139,21 +139,21 @@ def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
     yield "</div>\n"
 
 
-def _alignment(column: Column) -> str:
+def _alignment(column: CellColumn) -> str:
     return " align=right" if column.kind in NUMBERS else ""
 
 
-def _cell(place: int, column: Column, value: str | int | float | None, zone: tzinfo) -> str:
+def _cell(place: int, column: CellColumn, value: str | int | float | None, zone: tzinfo) -> str:
     text = shown(cell_text(column.kind, value, zone))
     if place == 0:
         return f"<th scope=row align=left>{text}</th>"
-    if column.kind is Kind.COMMAND and value is not None:
+    if column.kind is CellKind.COMMAND and value is not None:
         return f'<td class="prose"><code>{text}</code></td>'
     if column.kind not in NUMBERS:
         return f'<td class="prose">{text}</td>' if len(text) > _PROSE else f"<td>{text}</td>"
-    is_plain = column.kind is Kind.COUNT or not isinstance(value, int | float)
+    is_plain = column.kind is CellKind.COUNT or not isinstance(value, int | float)
     data = "" if is_plain else f" data-v={value if isinstance(value, int) else round(float(value or 0), 6)}"
-    bar = _bar(value) if column.kind is Kind.BAR and isinstance(value, float) else ""
+    bar = _bar(value) if column.kind is CellKind.BAR and isinstance(value, float) else ""
     words = f"<span>{text}</span>" if bar else text
     return f"<td align=right{data}>{bar}{words}</td>"
 
@@ -165,7 +165,7 @@ def _bar(share: float) -> str:
     return f'<svg {size} aria-hidden="true"><rect class="c0" width="{width}" height="8" fill="{COLORS[0]}"/></svg> '
 
 
-def _glossary(report: Report) -> Iterator[str]:
+def _glossary(report: DiskReport) -> Iterator[str]:
     yield _opening("glossary", "Glossary")
     yield '<dl class="terms">'
     for term in report.glossary:

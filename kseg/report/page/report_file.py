@@ -9,9 +9,9 @@ from pathlib import Path
 from kseg.errors import UsageError
 from kseg.output.printable import printable
 from kseg.output.stdout import write_stdout
-from kseg.report.block import Report, Weight
+from kseg.report.block import DiskReport, Weight
 from kseg.report.page.html import html_page
-from kseg.report.page.objects import report_objects
+from kseg.report.page.report_objects import report_objects
 from kseg.system.new_file import write_new_file
 
 _MARKS = {Weight.BAD: "!!", Weight.WATCH: " !", Weight.PLAIN: "  "}
@@ -23,7 +23,7 @@ def check_place(output: str, file: Path | None) -> None:
         raise UsageError("a page isn't for a terminal: give --to report.html, or -o text")
 
 
-def write_report(report: Report, output: str, file: Path | None, zone: tzinfo) -> int:
+def write_report(report: DiskReport, output: str, file: Path | None, zone: tzinfo) -> int:
     """Writes a report in a form; the number of its bytes.
 
     Raises UsageError if the file is there already, WriteError if it can't be written.
@@ -36,12 +36,12 @@ def write_report(report: Report, output: str, file: Path | None, zone: tzinfo) -
     return len(content)
 
 
-def _json_lines(report: Report, zone: tzinfo) -> Iterator[str]:
+def _json_lines(report: DiskReport, zone: tzinfo) -> Iterator[str]:
     for found in report_objects(report, zone):
         yield json.dumps(found, ensure_ascii=False) + "\n"
 
 
-def _text_lines(report: Report, _: tzinfo) -> Iterator[str]:
+def _text_lines(report: DiskReport, _: tzinfo) -> Iterator[str]:
     """The verdicts, those that matter most first, each with its command."""
     yield f"{printable(report.about.title)}\nread: {report.about.read}\n"
     for _block, verdict in report.verdicts:

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from datetime import tzinfo
 from typing import Any
 
-from kseg.report.block import About, Report, Table
+from kseg.report.block import About, DiskReport, Table
 from kseg.report.page.cells import cell_value
 
 MOST_ROWS = 250
 """Rows of a table that the page's own JSON has; `-o json` has all."""
 
 
-def report_objects(report: Report, zone: tzinfo) -> Iterator[dict[str, Any]]:
+def report_objects(report: DiskReport, zone: tzinfo) -> Iterator[dict[str, Any]]:
     """What the report is about; its verdicts, those that matter most first; rows of its tables; its notes."""
     yield {"type": "report", **_about(report.about)}
     for block, verdict in report.verdicts:
@@ -33,7 +33,7 @@ def report_objects(report: Report, zone: tzinfo) -> Iterator[dict[str, Any]]:
             yield {"type": "note", "block": block.id, "text": note}
 
 
-def report_json(report: Report, zone: tzinfo) -> str:
+def report_json(report: DiskReport, zone: tzinfo) -> str:
     """The same as one text of JSON, which no page can take for markup; tables by columns and rows."""
     found = {
         **_about(report.about),

@@ -3,7 +3,7 @@
 from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.kernel.statistics_contract import BATCH_SIZE, LINGERS_MS, Measure
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.charts.plots import Bin, columns
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts

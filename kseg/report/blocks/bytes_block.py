@@ -4,7 +4,7 @@ from collections import Counter
 
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.charts.treemap import Tile, treemap
 from kseg.report.commands import line_of
 from kseg.report.gathered import Gathered, PartitionFacts

@@ -2,7 +2,7 @@
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.codec_trial import SAMPLE_SIZE, Sample, try_codecs
 from kseg.report.commands import partition_line
 from kseg.report.gathered import Gathered, TopicFacts

@@ -2,7 +2,7 @@
 
 from kseg.formats.codes import Codec, codec_name
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, CellKind, Figure, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.charts.strips import Strip, StripPart, stacked
 from kseg.report.charts.svg import COLORS
 from kseg.report.commands import topic_line

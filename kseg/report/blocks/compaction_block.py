@@ -3,7 +3,7 @@
 from kseg.log.partition.cleaning import CleanerVerdict
 from kseg.output.cleaning import cleaning_text, keys_text
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, CellKind, Figure, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.blocks.codecs_block import ratio_of
 from kseg.report.charts.strips import Strip, StripPart, stacked
 from kseg.report.commands import partition_line, topic_line

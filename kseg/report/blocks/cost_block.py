@@ -3,7 +3,7 @@
 from kseg.formats.codes import Codec
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table
 from kseg.report.blocks.codec_trial_block import saved_share
 from kseg.report.blocks.compaction_block import freed
 from kseg.report.gathered import Gathered, TopicFacts

@@ -4,7 +4,7 @@ from collections import Counter
 
 from kseg.log.verify.finding_kinds import Severity
 from kseg.output.counted import counted
-from kseg.report.block import Block, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.gathered import Gathered
 from kseg.views.doctor.trouble import Trouble
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.charts.plots import Series, steps
 from kseg.report.commands import line_of
 from kseg.report.gathered import Gathered, PartitionFacts

@@ -1,7 +1,7 @@
 """Groups: how far they are behind, and when they committed last."""
 
 from kseg.output.counted import counted
-from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.commands import line_of
 from kseg.report.gathered import Gathered
 from kseg.report.numbers import DAY_MS, age_text, count_text

@@ -6,7 +6,7 @@ from kseg.errors import KsegError
 from kseg.log.lookup.lookup import lookup_offset
 from kseg.output.printable import printable
 from kseg.redaction import Redactor
-from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.commands import partition_line
 from kseg.report.gathered import Gathered, PlacedKey, TopicFacts
 from kseg.report.key_sketch import has_sketches, sketched_count

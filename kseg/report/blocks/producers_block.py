@@ -1,7 +1,7 @@
 """Producers that wrote what is there: how much, since when, with which epochs; and their transactions."""
 
 from kseg.output.counted import counted
-from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.blocks.batches_block import producer_name
 from kseg.report.commands import line_of, topic_line
 from kseg.report.gathered import Gathered, TopicFacts

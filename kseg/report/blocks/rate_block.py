@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from kseg.kernel.statistics_contract import HOUR_MS, WEEK_HOURS
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn
+from kseg.report.block import Block, CellColumn, CellKind, Figure, Sentence, Table
 from kseg.report.charts.plots import Series, steps, week_map
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts

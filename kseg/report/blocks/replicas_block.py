@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from kseg.output.counted import counted
-from kseg.report.block import Block, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.gathered import Gathered, PartitionFacts
 from kseg.report.numbers import count_text
 from kseg.views.doctor.next_steps import command_line, path_word

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from kseg.log.partition.roll import Rolled
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.commands import line_of, topic_line
 from kseg.report.gathered import Gathered, TopicFacts
 from kseg.report.numbers import age_text, share_text

@@ -2,7 +2,7 @@
 
 from kseg.kernel.statistics_contract import Measure
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.blocks.batches_block import histogram_figure
 from kseg.report.commands import partition_line
 from kseg.report.gathered import Gathered, TopicFacts

@@ -3,7 +3,7 @@
 from statistics import median
 
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, CellKind, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts
 from kseg.report.numbers import ratio_text

@@ -6,7 +6,7 @@ from kseg.log.partition.roll import Retention, Rolled
 from kseg.log.retain import Retained
 from kseg.output.counted import counted
 from kseg.output.sizes import human_size
-from kseg.report.block import Block, CellKind, Figure, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.charts.strips import Lane, Span, timeline
 from kseg.report.commands import line_of, partition_line
 from kseg.report.gathered import Gathered, PartitionFacts

@@ -1,7 +1,7 @@
 """Times that are out of order, in the future, or in other units than milliseconds."""
 
 from kseg.kernel.statistics_contract import Measure
-from kseg.report.block import Block, Cell, CellKind, Sentence, Table, CellColumn
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table
 from kseg.report.blocks.batches_block import histogram_figure
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, PartitionFacts, TopicFacts

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from datetime import tzinfo
 from hashlib import sha256
 
-from kseg.report.block import Block, CellKind, DiskReport, Figure, Sentence, Table, CellColumn, Weight
+from kseg.report.block import Block, CellColumn, CellKind, DiskReport, Figure, Sentence, Table, Weight
 from kseg.report.charts.svg import COLORS, number, shown
 from kseg.report.page.cells import NUMBERS, cell_text
 from kseg.report.page.report_objects import report_json

@@ -38,7 +38,7 @@ def forecast_block(known: Gathered) -> Block:
     rate = sum(rates.values())
     goes = _goes_by_day(known, days)
     total = sum(each.size for each in known.in_use)
-    kept_ms = {each.topic: each.retention.retention_ms for each in known.in_use}
+    kept_ms = {each.topic: -1 if _is_compacted(each) else each.retention.retention_ms for each in known.in_use}
     left, rows = total, []
     for place, day in enumerate(days):
         left -= goes[place]
@@ -49,9 +49,8 @@ def forecast_block(known: Gathered) -> Block:
         Table("retention", "By topic", _TOPIC_COLUMNS, _topic_rows(known, days[-1], rates)),
     )
     notes = (
-        f"Written a day: the mean of the {_RATE_DAYS} days before the last record of the topic, if that was within "
-        "that time; what comes in at this rate goes by the topic's retention, too. Segments go whole, and a broker "
-        "looks every five minutes.",
+        f"Written a day: the mean of the last {_RATE_DAYS} days, or since the topic's first record; what comes in at "
+        "this rate goes by the topic's retention, too. Segments go whole, and a broker looks every five minutes.",
     )
     verdicts = tuple(_verdicts(known, rows, rate))
     return Block("forecast", "Retention forecast", verdicts, _figures(known, rows), tables, notes)
@@ -68,6 +67,10 @@ def topic_rate(known: Gathered, name: str) -> float:
     first = min((each.start for each in times.stretches()), default=now)
     days = max((now - max(since, first)) / DAY_MS, 1.0)
     return sum(each.size for each in stretches) / days
+
+
+def _is_compacted(partition: PartitionFacts) -> bool:
+    return partition.cleaning is not None or partition.retention.is_policy_unknown
 
 
 def _still_there(rate: float, day: int, retention_ms: int) -> float:
@@ -96,7 +99,7 @@ def _topic_rows(known: Gathered, end: int, rates: dict[str, float]) -> tuple[tup
                 sizes[place] += size
         one = topic.partitions[0]
         own = "its settings" if one.has_own_time else "Kafka's default"
-        is_compacted = one.cleaning is not None or one.retention.is_policy_unknown
+        is_compacted = _is_compacted(one)
         rows.append(
             (
                 topic.name,
@@ -152,5 +155,6 @@ def _verdicts(known: Gathered, rows: list[tuple[int, int, int, int]], rate: floa
     full = next((place for place, row in enumerate(rows) if row[3] - rows[0][2] > free), None)
     if full is not None and known.check_up.disks:
         sentence = f"At this rate, {human_size(free)} of free disk are used up in {counted(full, 'day')}."
-        verdicts.append(Sentence(sentence, line_of(known, "retain", "--free", "10GiB"), Weight.BAD))
+        missing = max(row[3] for row in rows) - rows[0][2] - free
+        verdicts.append(Sentence(sentence, line_of(known, "retain", "--free", str(missing)), Weight.BAD))
     return verdicts

@@ -61,7 +61,8 @@ tbody tr:last-child>*{{border-bottom:0}}
 thead th{{position:sticky;top:0;background:var(--panel);font-weight:600;vertical-align:bottom;
 z-index:1;min-width:4.2rem}}
 tbody th{{font-weight:400;white-space:nowrap;max-width:20rem;overflow:hidden;text-overflow:ellipsis}}
-td{{white-space:nowrap}}td.prose{{white-space:normal;min-width:14rem;max-width:34rem;overflow-wrap:break-word}}
+td{{white-space:nowrap}}td.prose:has(code){{min-width:24rem}}
+td.prose{{white-space:normal;min-width:14rem;max-width:34rem;overflow-wrap:break-word}}
 [align=right]{{text-align:right}}[align=left]{{text-align:left}}
 td svg+span{{display:inline-block;min-width:3.3rem}}
 th button{{all:unset;cursor:pointer;font:inherit}}th button:focus-visible{{outline:2px solid var(--link)}}
@@ -83,7 +84,8 @@ th button::after{{content:none!important}}
 table{{font-size:7.5pt}}thead th{{position:static}}
 tbody tr:nth-child(n+41){{display:none}}
 th,td{{padding:.1rem .35rem}}
-tbody th,td{{white-space:normal;overflow-wrap:anywhere}}td.prose{{max-width:14rem;min-width:7rem}}
+tbody th,td{{white-space:normal;overflow-wrap:anywhere}}
+td.prose,td.prose:has(code){{max-width:14rem;min-width:7rem}}
 tr,figure,li{{break-inside:avoid}}h2,h3{{break-after:avoid}}
 a{{color:inherit;text-decoration:none}}figure{{flex:0 1 45%}}}}
 """

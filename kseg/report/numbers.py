@@ -54,11 +54,6 @@ def moment_text(timestamp: int, zone: tzinfo = UTC) -> str:
     return moment.strftime("%Y-%m-%d %H:%M")
 
 
-def day_text(timestamp: int, zone: tzinfo = UTC) -> str:
-    """A day: `2026-11-24`."""
-    return moment_text(timestamp, zone).partition(" ")[0]
-
-
 def age_text(milliseconds: int) -> str:
     """How long ago, or how long: `13 days`, `5h02m`."""
     days = milliseconds // DAY_MS

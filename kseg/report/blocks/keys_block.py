@@ -55,6 +55,8 @@ def _notes(known: Gathered) -> list[str]:
         "A key in several partitions counts in each of them. Records of a key are at least so many where there are "
         "very many keys."
     ]
+    if not has_sketches() and not known.all.has_all_keys:
+        notes.append("Some topics have more keys than can be kept; pip install 'kseg[report]' lets them be counted.")
     if known.choices.shows_keys:
         return notes
     if known.choices.redact_key is None:
@@ -64,8 +66,6 @@ def _notes(known: Gathered) -> list[str]:
         )
     else:
         notes.append("Keys are data: substitutes stand for them, as of `kseg dump --redact keys` with the same key.")
-    if not has_sketches() and not known.all.has_all_keys:
-        notes.append("Some topics have more keys than can be kept; pip install 'kseg[report]' lets them be counted.")
     return notes
 
 

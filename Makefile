@@ -7,6 +7,7 @@ VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
 KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h
 PEERS := $(VENV)/peers# a file: the libraries that kseg is compared with are installed
+BROWSER := $(VENV)/browser# a file: what drives a browser for the tests is installed
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
@@ -16,7 +17,8 @@ FUZZ :=# other options of tests/fuzz
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs test-kafka test-go test-hours test-spark test-cluster \
+.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs test-kafka test-browser test-go \
+    test-hours test-spark test-cluster \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -106,7 +108,10 @@ docs: $(KERNEL) ## Check that examples run and that generated pages are up to da
 	$(PYTEST) tests/test_docs.py tests/test_generate.py
 
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
-	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go' $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser' $(TESTS)
+
+test-browser: $(BROWSER) ## Run the tests that open reports in Chromium, which must be installed
+	$(PYTEST) tests/report -m browser $(TESTS)
 
 HOURS := 200
 test-hours: $(KERNEL) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven
@@ -189,6 +194,11 @@ $(KERNEL): $(VENV)/dependencies $(VENV)/compiler $(KERNEL_SOURCES)
 $(PEERS): $(KERNEL)
 	@echo 'Installing what kseg is compared with'
 	@$(VENV_PYTHON) -m pip install -q --group bench
+	@touch $@
+
+$(BROWSER): $(KERNEL)
+	@echo 'Installing what drives a browser'
+	@$(VENV_PYTHON) -m pip install -q --group browser
 	@touch $@
 
 $(SPARK): $(KERNEL)

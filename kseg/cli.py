@@ -22,6 +22,7 @@ COMMANDS = {
     "verify": "Check logs, indexes, snapshots and checkpoints.",
     "salvage": "Save every intact batch of damaged partitions into a new directory.",
     "diff": "Compare copies of partitions: replicas, backups, disks, brokers.",
+    "report": "Make a page about a disk: findings, bytes, retention, batches, codecs.",
     "get": "Print the bytes of one record's value, key or header.",
     "reindex": "Rebuild indexes from the logs.",
     "explain": "Explain bytes: each field with its bytes, value and meaning.",

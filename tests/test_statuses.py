@@ -56,7 +56,7 @@ def test_every_kind_of_damage_stands_in_the_table_of_findings() -> None:
     assert {kind for kind in DamageKind if status_of(str(kind)) == 0} == {DamageKind.ZERO_TAIL}
 
 
-COMMANDS = (["dump"], ["dump", "-o", "json"], ["verify"], ["doctor"], ["export"], ["salvage", "--dry-run"])
+COMMANDS = (["dump"], ["dump", "-o", "json"], ["verify"], ["doctor"], ["report"], ["export"], ["salvage", "--dry-run"])
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)

@@ -22,6 +22,9 @@ FILES = {
     "docs/findings.md": "tools.generators.findings:page",
     "docs/formats.md": "kseg.explain.tables:whole_page",
     "docs/kseg.svg": "tools.generators.picture:page",
+    "docs/report-bytes.svg": "tools.generators.report_pictures:bytes_picture",
+    "docs/report-batches.svg": "tools.generators.report_pictures:batches_picture",
+    "docs/report-codecs.svg": "tools.generators.report_pictures:codecs_picture",
 }
 """Each generated file, and the function that gives its text.
 

@@ -12,6 +12,7 @@ class Task(NamedTuple):
 
 TASKS = (
     Task("Something is wrong, at 3 a.m.", "kseg doctor kafka-logs/"),
+    Task("Look at a disk as a page", "kseg report kafka-logs/ --to report.html"),
     Task("A group is stuck", "kseg groups kafka-logs/ --group 'ord*'"),
     Task("read_committed stands still", "kseg txns kafka-logs/ --open"),
     Task("A partition won't load", "kseg verify kafka-logs/orders-0"),

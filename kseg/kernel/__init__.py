@@ -10,14 +10,14 @@ from kseg.errors import UsageError
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from kseg.kernel.cleaning_contract import CleaningKernel
+    from kseg.kernel.statistics_contract import StatisticsKernel
 
 KERNEL_VARIABLE = "KSEG_KERNEL"
 _FAST, _TWIN = "fast", "twin"
 _COMPILED = "kseg.kernel.fast"
 
 
-def load() -> "CleaningKernel":
+def load() -> "StatisticsKernel":
     """The kernel to use: the one that KSEG_KERNEL names, else the compiled one, else its twin.
 
     Raises UsageError if the variable names none, or one that isn't there.
@@ -26,16 +26,16 @@ def load() -> "CleaningKernel":
 
 
 @cache
-def _load(wanted: str) -> "CleaningKernel":
+def _load(wanted: str) -> "StatisticsKernel":
     if wanted not in ("", _FAST, _TWIN):
         raise UsageError(f"{KERNEL_VARIABLE} is {wanted!r}; it can be fast or twin")
     if wanted != _TWIN:
         try:
-            return cast("CleaningKernel", _import_compiled())
+            return cast("StatisticsKernel", _import_compiled())
         except ImportError as error:
             if wanted:
                 raise UsageError(f"{KERNEL_VARIABLE}={wanted}: that kernel isn't built: {error}") from error
-    return cast("CleaningKernel", import_module("kseg.kernel.twin"))
+    return cast("StatisticsKernel", import_module("kseg.kernel.twin"))
 
 
 def _import_compiled() -> "ModuleType":

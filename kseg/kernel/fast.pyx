@@ -15,9 +15,11 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 
 from functools import lru_cache
+from os import urandom
 
 from kseg.kernel.contract import Problem as ProblemValue
 from kseg.kernel.contract import RecordProblem
+from kseg.kernel.statistics_contract import LINGERS_MS, TIME_STEPS
 
 cdef extern from "crc.h" nogil:
     void crc_prepare()
@@ -53,3 +55,4 @@ include "fast/index_entries.pxi"
 include "fast/folding.pxi"
 include "fast/encoding.pxi"
 include "fast/cleaning.pxi"
+include "fast/statistics.pxi"

@@ -43,6 +43,7 @@ from kseg.kernel.twin_objects import records
 from kseg.kernel.twin_records import MARKERS, batch_as_record, batch_pieces, read_batch, read_control
 from kseg.kernel.twin_redacting import replace_header_values
 from kseg.kernel.twin_rows import Bodies, has_batch_header, take_rows
+from kseg.kernel.twin_statistics import Statistics
 from kseg.kernel.twin_values import (
     CODEC,
     COUNT,
@@ -81,6 +82,7 @@ __all__ = [
     "Output",
     "ProducerTable",
     "Renderer",
+    "Statistics",
     "TimeEntries",
     "columns",
     "crc32c",

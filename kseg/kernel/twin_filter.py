@@ -86,7 +86,7 @@ def test_of(wanted: RecordFilter) -> Callable[[RecordValues], bool]:
         if not (first_offset <= offset <= last_offset and first_timestamp <= timestamp_of(record) <= last_timestamp):
             return False
         found_key, found_value = key_of(record), value_of(record)
-        if share is not None and _mixed(offset) >= share:
+        if share is not None and mixed(offset) >= share:
             return False
         if key is not None and found_key != key:
             return False
@@ -110,7 +110,7 @@ def _has_headers(record: RecordValues, wanted: tuple[tuple[bytes, bytes | None],
     return False
 
 
-def _mixed(number: int) -> int:
+def mixed(number: int) -> int:
     """The number's bits mixed evenly: splitmix64."""
     number = (number + _INCREMENT) & _64_BITS
     number = (number ^ number >> 30) * _FIRST_FACTOR & _64_BITS

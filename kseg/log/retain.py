@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.index.producer_snapshot import build_producer_snapshot
-from kseg.log.partition.listing import ListingSettings, list_partition
+from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.log.partition.roll import Retention, RetentionSettings
 from kseg.log.partition.segment_listing import SegmentListing
@@ -32,11 +32,15 @@ def retain_partition(partition: PartitionLog, settings: RetentionSettings) -> li
     A segment expires when it is older than retention.ms and all before it are gone. Source:
     UnifiedLog.deleteOldSegments.
     """
-    listing = list_partition(partition, ListingSettings(settings))
+    return retained_of(list_partition(partition, ListingSettings(settings)), settings)
+
+
+def retained_of(listing: PartitionListing, settings: RetentionSettings) -> list[Retained]:
+    """The same of a partition that was listed by these settings."""
     retained, latest = [], 0
     for segment in listing.segments:
         latest = max(latest, segment.age_timestamp + settings.retention_ms + 1)
-        has_age = partition.topic != METADATA_TOPIC and segment.retention not in (None, Retention.COMPACTED)
+        has_age = listing.partition.topic != METADATA_TOPIC and segment.retention not in (None, Retention.COMPACTED)
         has_end = settings.retention_ms >= 0 and has_age and segment.size > 0
         expires = latest if has_end else None
         retained.append(Retained(segment, expires))

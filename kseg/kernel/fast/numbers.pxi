@@ -19,5 +19,8 @@ cdef enum:
     CONTINUED_BY_BROKER = 2  # and has the broker's time
     LARGEST_SEQUENCE = 2147483647  # 0 follows
     LARGEST_INT32 = 2147483647
+    MOST_WAITING = 32  # keys that are looked up together
+    WORTH_KEEPING = 1 << 14  # rows of a table whose memory is kept for the next one
+    MANY_ROWS = 1 << 18  # from so many on a table doubles; before, it becomes four times as large
 
 cdef int64_t MOST_INT64 = 9223372036854775807LL

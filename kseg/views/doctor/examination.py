@@ -1,6 +1,7 @@
 """Reads the partitions of some directories once each: checks, times, sizes and retention come out of it together."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,19 +11,22 @@ from typing import NamedTuple
 from kseg.errors import OpenError, UnreadableError
 from kseg.formats.codes import DamageKind
 from kseg.formats.names import KINDS_BESIDE, parse_file_name
+from kseg.log.partition.cleaning import CleaningSettings
 from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition
 from kseg.log.partition.log_dir import NoPartitionError, Refuse, is_of_partition
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog, read_tail
-from kseg.log.partition.roll import RetentionSettings
+from kseg.log.partition.partition_log import PartitionLog, SegmentFiles, read_tail
+from kseg.log.partition.roll import RetentionSettings, RollSettings
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.quick_checks import verify_quickly
 from kseg.log.verify.verification_plan import NothingToVerifyError, Order, VerificationPlan, plan_verification
-from kseg.log.verify.verify import Verified, verify_partition
+from kseg.log.verify.verify import OnSlice, Verified, verify_partition
+from kseg.reading.bodies import Slice
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.times import now_ms
 from kseg.views.doctor.suspect_times import SuspectTimes, TimesWatch, suspect_segments, unit_of
 from kseg.views.metadata_beside import CHEAP_METADATA, OnUnread
+from kseg.views.topic_cleaning import TopicCleaning
 from kseg.views.topic_retention import TopicRetention
 
 _TORN = str(DamageKind.TORN_TAIL)
@@ -34,11 +38,13 @@ class ExaminationSettings:
 
     given_ms: the time to judge by, milliseconds since 1970; None takes the clock's, or that of a file that was written
     later. is_quick: read names, small files and ends of logs alone. keep_cache: leave what is read in the page cache.
+    tells_cleaning: say what the log cleaner would do.
     """
 
     given_ms: int | None = None
     is_quick: bool = False
     keep_cache: bool = False
+    tells_cleaning: bool = False
 
 
 class Examined(NamedTuple):
@@ -93,12 +99,18 @@ def _tells_something(name: str) -> bool:
     return found.suffix is None and (is_of_partition(name) or found.kind in KINDS_BESIDE)
 
 
-class _ExaminationOrder(NamedTuple):
-    """A partition to examine, by its topic's retention."""
+class ExaminationOrder(NamedTuple):
+    """A partition to examine, by its topic's settings.
+
+    has_own_time: whether these tell how long segments are kept. cleaning: None unless it is asked for, and the cleaner
+    has to do with the topic. own: what the topic sets itself, by name.
+    """
 
     order: Order
     retention: RetentionSettings
     has_own_time: bool
+    cleaning: CleaningSettings | None = None
+    own: dict[str, str] = {}  # noqa: RUF012  a default that nobody changes
 
 
 def examine(
@@ -120,54 +132,62 @@ def examine(
     """
     cost = _quick_cost if settings.is_quick else _cost
     work = partial(_examined, settings)
-    orders = _orders(plan, settings, on_unread)
+    orders = examination_orders(plan, settings, on_unread=on_unread)
     with shared_work(work, orders, cost, processes=processes, on_read=on_read) as results:
         for _, found in results:
             yield found
 
 
-def _cost(each: _ExaminationOrder) -> int:
+def _cost(each: ExaminationOrder) -> int:
     return each.order.size + SMALLEST_COST
 
 
-def _quick_cost(_: _ExaminationOrder) -> int:
+def _quick_cost(_: ExaminationOrder) -> int:
     return SMALLEST_COST
 
 
-def _orders(
-    plan: VerificationPlan, settings: ExaminationSettings, on_unread: OnUnread | None
-) -> Iterator[_ExaminationOrder]:
+def examination_orders(
+    plan: VerificationPlan, settings: ExaminationSettings, *, on_unread: OnUnread | None = None
+) -> Iterator[ExaminationOrder]:
+    """The partitions of a plan, each with its topic's settings; arguments as for `examine`."""
     at = now_ms() if settings.given_ms is None else settings.given_ms
     largest = CHEAP_METADATA if settings.is_quick else None
     log_dirs = [each.path for each in plan.log_dirs]
     topics = TopicRetention(RetentionSettings(at), largest_metadata=largest, on_unread=on_unread, log_dirs=log_dirs)
+    cleaning = TopicCleaning(CleaningSettings(at), (), topics.beside) if settings.tells_cleaning else None
     for order in plan.orders:
         try:
             partition = PartitionLog(order.path, order.checkpoints)
             own = {} if partition.topic is None else topics.beside.topic_settings(partition, partition.topic)
             has_own = "retention.ms" in own or "local.retention.ms" in own
-            yield _ExaminationOrder(order, topics.of(partition), has_own_time=has_own)
+            cleaned = None if cleaning is None else cleaning.of(partition)
+            yield ExaminationOrder(order, topics.of(partition), has_own_time=has_own, cleaning=cleaned, own=own)
         except OpenError:  # whoever reads it says so
-            yield _ExaminationOrder(order, RetentionSettings(at), has_own_time=False)
+            yield ExaminationOrder(order, RetentionSettings(at), has_own_time=False)
 
 
-def _examined(settings: ExaminationSettings, each: _ExaminationOrder, on_read: OnRead) -> Iterator[Examined]:
+def _examined(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Examined]:
     try:
-        yield _examined_partition(PartitionLog(each.order.path, each.order.checkpoints), settings, each, on_read)
+        partition = PartitionLog(each.order.path, each.order.checkpoints)
+        yield examine_partition(partition, settings, each, on_read=on_read)
     except OpenError as error:
         if each.order.path.exists():  # else a broker deleted it meanwhile
-            problem, at = UnreadableError(error.message, error.path), each.retention.now_ms
-            verified = Verified(each.order.path, (), (problem,))
-            yield Examined(
-                verified=verified,
-                listing=None,
-                suspects=(),
-                retention=each.retention,
-                has_own_time=each.has_own_time,
-                newest_ms=0,
-                began_ms=at,
-                judged_ms=at,
-            )
+            yield unreadable_partition(each, error)
+
+
+def unreadable_partition(each: ExaminationOrder, error: OpenError) -> Examined:
+    """What is known of a partition that can't be opened."""
+    at = each.retention.now_ms
+    return Examined(
+        verified=Verified(each.order.path, (), (UnreadableError(error.message, error.path),)),
+        listing=None,
+        suspects=(),
+        retention=each.retention,
+        has_own_time=each.has_own_time,
+        newest_ms=0,
+        began_ms=at,
+        judged_ms=at,
+    )
 
 
 def _judged_at(settings: ExaminationSettings, newest_ms: int) -> int:
@@ -175,9 +195,23 @@ def _judged_at(settings: ExaminationSettings, newest_ms: int) -> int:
     return max(now_ms(), newest_ms) if settings.given_ms is None else settings.given_ms
 
 
-def _examined_partition(
-    partition: PartitionLog, settings: ExaminationSettings, each: _ExaminationOrder, on_read: OnRead
+def examine_partition(
+    partition: PartitionLog,
+    settings: ExaminationSettings,
+    each: ExaminationOrder,
+    *,
+    on_read: OnRead | None = None,
+    on_slice: OnSlice | None = None,
 ) -> Examined:
+    """What is known of a partition after its logs were read once, unless that is to be quick.
+
+    Args:
+        partition: which one.
+        settings: how.
+        each: by which settings of its topic.
+        on_read: takes how many bytes of logs were read since the last call.
+        on_slice: takes the batches while they are read, for who wants to know something else about them.
+    """
     newest_ms = max((segment.log.modified_ms for segment in partition.segments if segment.log), default=0)
     began_ms = _judged_at(settings, 0)
     at = _judged_at(settings, newest_ms)
@@ -186,9 +220,13 @@ def _examined_partition(
     if settings.is_quick:
         verified = verify_quickly(partition, keep_cache=settings.keep_cache)
     else:
-        verified = verify_partition(partition, keep_cache=settings.keep_cache, on_read=on_read, on_slice=watch.take)
+        see = watch.take if on_slice is None else partial(_tell_both, watch.take, on_slice)
+        verified = verify_partition(partition, keep_cache=settings.keep_cache, on_read=on_read, on_slice=see)
     verified = _without_finished_tail(verified)
-    listing = list_partition(partition, ListingSettings(retention, keep_cache=settings.keep_cache))
+    listing_settings = ListingSettings(
+        retention, roll_settings_of(each.own), keep_cache=settings.keep_cache, cleaning=each.cleaning
+    )
+    listing = list_partition(partition, listing_settings)
     # What was written while this was read isn't in the future.
     found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
     suspects = [each for each in found if unit_of(each.largest, _judged_at(settings, at)) is not None]
@@ -202,6 +240,19 @@ def _examined_partition(
         began_ms=began_ms,
         judged_ms=at,
     )
+
+
+def roll_settings_of(own: dict[str, str]) -> RollSettings:
+    """When a topic with such settings rolls its segments."""
+    known = {
+        name: own.get(name.replace("_", "."), "") for name in ("segment_bytes", "segment_ms", "segment_index_bytes")
+    }
+    return RollSettings(**{name: int(value) for name, value in known.items() if re.fullmatch("[0-9]{1,19}", value)})
+
+
+def _tell_both(one: OnSlice, other: OnSlice, segment: SegmentFiles, piece: Slice) -> None:
+    one(segment, piece)
+    other(segment, piece)
 
 
 def _without_finished_tail(verified: Verified) -> Verified:

@@ -53,14 +53,14 @@ def _quoted(word: str) -> str:
     return f"$'{''.join(shown)}'"
 
 
-def _path(path: Path) -> str:
+def path_word(path: Path) -> str:
     """A path that no command takes for an option."""
     text = str(path)
     return f"./{text}" if text.startswith("-") else text
 
 
 def _where(place: Place) -> str:
-    return _path(place.file if place.directory is None else place.directory)
+    return path_word(place.file if place.directory is None else place.directory)
 
 
 def nothing(_: Place) -> Words:
@@ -122,14 +122,14 @@ def list_homes(place: Place) -> Words:
     """The directories of one partition on several disks of a broker."""
     name = place.file.name
     homes = [log_dir / name for log_dir in place.log_dirs if (log_dir / name).is_dir()]
-    return ["ls", *map(_path, homes or [place.file])]
+    return ["ls", *map(path_word, homes or [place.file])]
 
 
 def open_transactions(place: Place) -> Words:
     """The topic's open transactions: those that hang with the command that aborts them."""
     if not place.log_dirs or place.topic is None:
         return ["txns", _where(place), "--open"]
-    return ["txns", *map(_path, place.log_dirs), "--open", "--topic", place.topic]
+    return ["txns", *map(path_word, place.log_dirs), "--open", "--topic", place.topic]
 
 
 def show_batches(place: Place) -> Words:
@@ -137,7 +137,7 @@ def show_batches(place: Place) -> Words:
     if place.first_offset is None or place.last_offset is None or parse_file_name(place.file).kind is not FileKind.LOG:
         return explain(place)
     ends = ["--from-offset", str(place.first_offset), "--to-offset", str(place.last_offset + 1)]
-    return ["dump", _path(place.file), "-o", "json", "--only", "batches", *ends]
+    return ["dump", path_word(place.file), "-o", "json", "--only", "batches", *ends]
 
 
 def show_records(place: Place) -> Words:
@@ -150,4 +150,4 @@ def show_records(place: Place) -> Words:
 
 def show_retention(place: Place) -> Words:
     """Which segments retention would delete, and when; by settings that one log directory has for all."""
-    return ["retain", *map(_path, place.log_dirs or [place.file])]
+    return ["retain", *map(path_word, place.log_dirs or [place.file])]

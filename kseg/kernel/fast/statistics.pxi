@@ -1,0 +1,585 @@
+# What batches and their records add up to: histograms; sums by codec, time and producer; keys.
+
+cdef extern from *:
+    int leading_zeros "__builtin_clzll"(unsigned long long number) noexcept nogil
+    void prefetch "__builtin_prefetch"(const void* at) noexcept nogil
+
+
+# The memory of a large table is kept for the next partition's: the system would clear it again, page by page. It changes
+# under the GIL only.
+cdef int64_t* spare_rows = NULL
+cdef uint64_t* spare_places = NULL
+cdef Py_ssize_t spare_row_room = 0, spare_place_room = 0
+
+
+@cython.final
+cdef class SumTable:
+    """Rows of integers in the order of arrival, each found by its first; a free place is probed for one after another.
+
+    A place has a row's number + 1 and, above it, bits of the hash: they spare the look at most rows that are others.
+    Where rows lie is salted: whoever makes up keys doesn't know which of them would be probed for long.
+    """
+
+    cdef int64_t* rows
+    cdef uint64_t* places  # 0: free; `place_count` is a power of two
+    cdef Py_ssize_t width, count, capacity, place_count
+    cdef Py_ssize_t row_room, place_room  # integers that there is memory for
+    cdef uint64_t salt
+
+    def __cinit__(self, Py_ssize_t width):
+        self.width = width
+        self.salt = int.from_bytes(urandom(8), "little")
+
+    def __dealloc__(self):
+        global spare_rows, spare_places, spare_row_room, spare_place_room
+        if spare_rows == NULL and self.count >= WORTH_KEEPING:
+            spare_rows, spare_row_room = self.rows, self.row_room
+            spare_places, spare_place_room = self.places, self.place_room
+            return
+        free(self.rows)
+        free(self.places)
+
+    cdef int take_spare(self) except -1 with gil:
+        """Takes over the memory of a table that is gone."""
+        global spare_rows, spare_places, spare_row_room, spare_place_room
+        if spare_rows == NULL:
+            return 0
+        free(self.places)
+        if self.count:
+            memcpy(spare_rows, self.rows, self.count * self.width * sizeof(int64_t))
+        free(self.rows)
+        self.rows, self.row_room = spare_rows, spare_row_room
+        self.places, self.place_room = spare_places, spare_place_room
+        spare_rows = NULL
+        return 0
+
+    cdef int64_t* find(self, int64_t first) noexcept nogil:
+        """NULL for one that isn't there."""
+        cdef uint64_t hashed = mixed(<uint64_t>first ^ self.salt)
+        cdef uint64_t place = hashed, found
+        cdef int64_t* row
+        if self.place_count == 0:
+            return NULL
+        while True:
+            place &= self.place_count - 1
+            found = self.places[place]
+            if found == 0:
+                return NULL
+            if (found ^ hashed) >> 32 == 0:
+                row = self.rows + ((found & 0xFFFFFFFFU) - 1) * self.width
+                if row[0] == first:
+                    return row
+            place += 1
+
+    cdef void expect(self, int64_t first) noexcept nogil:
+        """Has memory fetched that `find` will look at soon: many such looks at once take little longer than one."""
+        if self.place_count:
+            prefetch(&self.places[mixed(<uint64_t>first ^ self.salt) & (self.place_count - 1)])
+
+    cdef int64_t* add(self, int64_t first) except NULL nogil:
+        """A new row of zeros behind its first; there mustn't be one."""
+        cdef int64_t* row
+        if self.count == self.capacity:
+            self.grow(max(4 * self.capacity, 16) if self.capacity < MANY_ROWS else 2 * self.capacity)
+        row = self.rows + self.count * self.width
+        memset(row, 0, self.width * sizeof(int64_t))
+        row[0] = first
+        self.take_place(self.count)
+        self.count += 1
+        return row
+
+    cdef int grow(self, Py_ssize_t capacity) except -1 nogil:
+        """Makes room; at most half of the places are ever taken."""
+        cdef int64_t* rows
+        cdef uint64_t* places
+        if capacity >= WORTH_KEEPING and spare_rows != NULL and spare_row_room > self.count * self.width:
+            self.take_spare()
+        if capacity * self.width > self.row_room:
+            rows = <int64_t*>realloc(self.rows, capacity * self.width * sizeof(int64_t))
+            if rows == NULL:
+                return self.fail()
+            self.rows, self.row_room = rows, capacity * self.width
+        if 2 * capacity > self.place_room:
+            places = <uint64_t*>realloc(self.places, 2 * capacity * sizeof(uint64_t))
+            if places == NULL:
+                return self.fail()
+            self.places, self.place_room = places, 2 * capacity
+        self.place_count, self.capacity = 2 * capacity, capacity
+        self.place_all()
+        return 0
+
+    cdef int fail(self) except -1 with gil:
+        raise MemoryError()
+
+    cdef void expect_row(self, int64_t first) noexcept nogil:
+        """The same for the row that is most likely the one."""
+        cdef uint64_t found
+        if self.place_count:
+            found = self.places[mixed(<uint64_t>first ^ self.salt) & (self.place_count - 1)]
+            if found:
+                prefetch(self.rows + ((found & 0xFFFFFFFFU) - 1) * self.width)
+
+    cdef void place_all(self) noexcept nogil:
+        cdef Py_ssize_t i
+        memset(self.places, 0, self.place_count * sizeof(uint64_t))
+        for i in range(self.count):
+            self.take_place(i)
+
+    cdef void take_place(self, Py_ssize_t number) noexcept nogil:
+        cdef uint64_t hashed = mixed(<uint64_t>self.rows[number * self.width] ^ self.salt)
+        cdef uint64_t place = hashed & (self.place_count - 1)
+        while self.places[place] != 0:
+            place = (place + 1) & (self.place_count - 1)
+        self.places[place] = (hashed >> 32 << 32) | <uint64_t>(number + 1)
+
+    cdef bytes content(self):
+        return b"" if self.count == 0 else (<const char*>self.rows)[:self.count * self.width * sizeof(int64_t)]
+
+
+cdef inline Py_ssize_t bucket_of(int64_t number) noexcept nogil:
+    """The bucket of a number of 0 or more; see the contract."""
+    cdef int doublings
+    if number < EXACT_BUCKETS:
+        return number
+    doublings = 63 - leading_zeros(<unsigned long long>number)
+    return EXACT_BUCKETS + (doublings - 6) * BUCKETS_A_DOUBLING + (number >> (doublings - 5) & (BUCKETS_A_DOUBLING - 1))
+
+
+cdef uint64_t hash_of(Bytes key) noexcept nogil:
+    """A hash of 64 bits: eight bytes at a time, little-endian."""
+    cdef uint64_t result = mixed(<uint64_t>key.size), word
+    cdef int64_t at = 0
+    cdef int i
+    while key.size - at >= 8:
+        word = 0
+        for i in range(8):
+            word |= <uint64_t>key.at[at + i] << (8 * i)
+        result = mixed(result ^ word)
+        at += 8
+    word = 0
+    for i in range(<int>(key.size - at)):
+        word |= <uint64_t>key.at[at + i] << (8 * i)
+    return mixed(result ^ word)
+
+
+cdef int64_t floor_of(int64_t number, int64_t divisor) noexcept nogil:
+    """How often the divisor goes into the number, rounded down."""
+    cdef int64_t quotient = number // divisor
+    return quotient - 1 if number < 0 and quotient * divisor != number else quotient
+
+
+cdef inline int64_t added(int64_t number, int64_t other) noexcept nogil:
+    """The sum, or the largest number if that is too large: sizes and times of strange batches add up to anything."""
+    return number + other if number <= MOST_INT64 - other else MOST_INT64
+
+
+cdef struct Largest:
+    int64_t size, offset
+
+
+cdef struct KeyOfRecord:
+    int64_t key_hash, size, offset
+
+
+@cython.final
+cdef class Statistics:
+    """See the contract."""
+
+    cdef int64_t histograms[MEASURES][OF_HISTOGRAM_VALUES + BUCKETS]
+    cdef int64_t codec_sums[8][OF_CODEC_VALUES]
+    cdef int64_t week_sums[WEEK_HOURS][2]
+    cdef Largest largest_records[MOST_LARGEST]
+    cdef int64_t lingers[LINGERS]
+    cdef int largest_count, waiting_count
+    cdef KeyOfRecord waiting[MOST_WAITING]  # keys that weren't looked up yet
+    cdef int64_t first_time, last_time
+    cdef Py_ssize_t most_keys
+    cdef SumTable time_sums, producer_sums, open_batches, known_keys
+    cdef Growing dropped
+    cdef RecordView view
+    cdef RowWalk walk
+    cdef readonly int64_t batches, control_batches, size, records, largest_timestamp, without_time, beyond_time
+    cdef readonly int64_t append_time, transactional, sparse, magics, null_keys, tombstones, tombstones_size
+    cdef readonly int64_t first_tombstone_time, late, superseded, superseded_size, dropped_below, time_step
+
+    def __cinit__(self, int64_t first_time, int64_t last_time, Py_ssize_t most_keys):
+        cdef int i
+        self.first_time, self.last_time, self.most_keys = first_time, last_time, max(most_keys, 1)
+        self.time_sums, self.producer_sums = SumTable(OF_TIME_VALUES), SumTable(OF_PRODUCER_VALUES)
+        self.open_batches, self.known_keys = SumTable(1 + 2 * LINGERS), SumTable(OF_KEY_VALUES)
+        self.dropped = Growing()
+        self.largest_timestamp = self.first_tombstone_time = -1
+        self.time_step = TIME_STEPS[0]
+        for i in range(LINGERS):
+            self.lingers[i] = LINGERS_MS[i]
+
+    @property
+    def keys(self):
+        return self.known_keys.count
+
+    def take_headers(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last):
+        cdef Py_ssize_t row
+        cdef const uint8_t* base = NULL
+        cdef const uint8_t* at
+        if first < 0 or last < first or last * ROW > rows.shape[0]:
+            raise IndexError("rows that aren't there")
+        if buffer.shape[0]:
+            base = &buffer[0]
+        with nogil:
+            for row in range(first, last):
+                check_header(buffer.shape[0], base, rows, row)
+                if rows[row * ROW + 2] != 0:
+                    at = base + rows[row * ROW]
+                    if 2 <= at[MAGIC_AT] <= 127:
+                        fill_batch(at, rows[row * ROW + 1], True, 0, &self.view)
+                    else:
+                        self.fill_entry_header(at, rows[row * ROW + 1])
+                    self.take_batch(self.view.slots[COUNT], -1, -1)
+
+    cdef void fill_entry_header(self, const uint8_t* at, int64_t size) noexcept nogil:
+        """The view's slots of a v0 or v1 entry. unsafe: the header of its magic is there."""
+        cdef int64_t* slots = self.view.slots
+        clear_record(&self.view)
+        slots[MAGIC] = entry_v0_magic(at)
+        slots[ATTRIBUTES] = <uint8_t>entry_v0_attributes(at)
+        slots[CODEC] = slots[ATTRIBUTES] & CODEC_MASK
+        slots[BASE_OFFSET] = slots[LAST_OFFSET] = entry_v0_offset(at)
+        slots[MAX_TIMESTAMP] = slots[BASE_TIMESTAMP] = entry_v1_timestamp(at) if slots[MAGIC] == 1 else -1
+        slots[TIMESTAMP_TYPE] = (slots[ATTRIBUTES] >> TIMESTAMP_TYPE_SHIFT & 1) if slots[MAGIC] == 1 else -1
+        slots[IS_TRANSACTIONAL] = slots[IS_CONTROL] = 0
+        slots[PRODUCER_ID] = slots[PRODUCER_EPOCH] = -1
+        slots[SIZE] = size
+        slots[COUNT] = 0 if slots[CODEC] else 1
+
+    def take(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, bodies,
+             Py_ssize_t first_body=-1):
+        cdef Py_ssize_t row
+        check_rows(buffer.shape[0], rows, first, last)
+        cdef Bytes* given = take_bodies(bodies, first - first_body if first_body >= 0 else 0, last - first)
+        try:
+            with nogil:
+                for row in range(first, last):
+                    if rows[row * ROW + 2] != 0:
+                        self.take_row(&buffer[rows[row * ROW]], rows[row * ROW + 1], given[row - first])
+                self.take_waiting()
+        finally:
+            free(given)
+
+    cdef int take_row(self, const uint8_t* at, int64_t size, Bytes body) except -1 nogil:
+        """A batch, an entry or a wrapper, with its records."""
+        cdef RecordView* view = &self.view
+        cdef int64_t walked = 0, stored
+        cdef bint is_batch = batch_magic(at) >= 2 and size >= BATCH_HEADER_SIZE
+        cdef Body compressed
+        self.walk.is_message = self.walk.has_messages = False
+        if is_batch:
+            fill_batch(at, size, True, 0, view)
+            stored = size - BATCH_HEADER_SIZE
+            if view.slots[CODEC] == 0:
+                body.at, body.size = at + BATCH_HEADER_SIZE, stored
+            start_walk(&self.walk.records, body, view.slots[COUNT] if body.size >= 0 else 0)
+        else:
+            start_entry(&self.walk, view, at, size, True, body)
+            compressed = compressed_body(at, size)
+            stored = compressed.frame.end - compressed.frame.at
+            if view.slots[CODEC] == 0:
+                body.size = stored
+        while next_of_row(&self.walk, view):
+            walked += 1
+            if view.slots[IS_CONTROL] == 0:
+                self.take_record(view)
+        if not is_batch:
+            self.fill_entry_header(at, size)
+        self.take_batch(view.slots[COUNT] if is_batch else walked, stored, body.size)
+        return 0
+
+    # --- batches -----------------------------------------------------------------------------------------------------
+
+    cdef int take_batch(self, int64_t count, int64_t stored, int64_t whole) except -1 nogil:
+        """The batch in the view: its records, the bytes of its body, and of that decompressed; -1 where unknown."""
+        cdef int64_t* slots = self.view.slots
+        cdef int64_t* codec = self.codec_sums[slots[CODEC] & 7]
+        cdef int64_t* producer
+        cdef int64_t span = added(difference_of(slots[LAST_OFFSET], slots[BASE_OFFSET]), 1)
+        count = max(count, 0)
+        self.magics |= <int64_t>1 << min(slots[MAGIC] & 127, 62)
+        self.size += slots[SIZE]
+        producer = self.producer_of(slots[PRODUCER_ID])
+        if producer[OF_PRODUCER_EPOCH] != slots[PRODUCER_EPOCH]:
+            producer[OF_PRODUCER_EPOCHS] += producer[OF_PRODUCER_BATCHES] + producer[OF_PRODUCER_MARKERS] > 0
+            producer[OF_PRODUCER_EPOCH] = slots[PRODUCER_EPOCH]
+        self.take_time(0 if slots[IS_CONTROL] else count)
+        if slots[IS_CONTROL]:
+            self.control_batches += 1
+            producer[OF_PRODUCER_MARKERS] += 1
+            return 0
+        self.batches += 1
+        self.records += count
+        self.transactional += slots[IS_TRANSACTIONAL] != 0
+        self.sparse += slots[MAGIC] >= 2 and count < span
+        self.put(MEASURE_BATCH_SIZE, slots[SIZE])
+        if count > 0 or slots[MAGIC] >= 2:
+            self.put(MEASURE_BATCH_RECORDS, count)
+        codec[OF_CODEC_BATCHES] += 1
+        codec[OF_CODEC_RECORDS] += count
+        codec[OF_CODEC_STORED_SIZE] += max(stored, 0)
+        codec[OF_CODEC_UNCOMPRESSED_SIZE] += max(whole, 0)
+        self.take_producer(producer, count)
+        return 0
+
+    cdef int take_time(self, int64_t count) except -1 nogil:
+        cdef int64_t* slots = self.view.slots
+        cdef int64_t time = slots[MAX_TIMESTAMP], hour
+        cdef int64_t* sums
+        self.append_time += slots[TIMESTAMP_TYPE] == 1
+        if time < 0:
+            self.without_time += 1
+            return 0
+        if not self.first_time <= time <= self.last_time:
+            self.beyond_time += 1
+            return 0
+        self.largest_timestamp = max(self.largest_timestamp, time)
+        sums = self.time_sums.find(floor_of(time, self.time_step))
+        while sums == NULL and self.time_sums.count >= MOST_TIMES:
+            self.lengthen_times()
+            sums = self.time_sums.find(floor_of(time, self.time_step))
+        if sums == NULL:
+            sums = self.time_sums.add(floor_of(time, self.time_step))
+        sums[OF_TIME_BATCHES] += 1
+        sums[OF_TIME_RECORDS] += count
+        sums[OF_TIME_SIZE] += slots[SIZE]
+        hour = (floor_of(time, HOUR_MS) + 72) % WEEK_HOURS  # 1970 began on a Thursday
+        self.week_sums[hour][0] += count
+        self.week_sums[hour][1] += slots[SIZE]
+        return 0
+
+    cdef int lengthen_times(self) except -1 with gil:
+        """Joins stretches of time to longer ones."""
+        cdef SumTable before = self.time_sums
+        cdef int64_t longer = min([step for step in TIME_STEPS if step > self.time_step], default=10 * self.time_step)
+        self.time_sums = SumTable(OF_TIME_VALUES)
+        cdef Py_ssize_t i
+        cdef int64_t* sums
+        cdef int64_t* old
+        cdef int64_t number
+        for i in range(before.count):
+            old = before.rows + i * OF_TIME_VALUES
+            number = floor_of(old[OF_TIME_NUMBER] * self.time_step, longer)
+            sums = self.time_sums.find(number)
+            if sums == NULL:
+                sums = self.time_sums.add(number)
+            sums[OF_TIME_BATCHES] += old[OF_TIME_BATCHES]
+            sums[OF_TIME_RECORDS] += old[OF_TIME_RECORDS]
+            sums[OF_TIME_SIZE] += old[OF_TIME_SIZE]
+        self.time_step = longer
+        return 0
+
+    cdef int64_t* producer_of(self, int64_t producer_id) except NULL nogil:
+        cdef int64_t* producer = self.producer_sums.find(producer_id)
+        if producer == NULL and self.producer_sums.count >= MOST_PRODUCERS:
+            producer_id = OTHER_PRODUCERS
+            producer = self.producer_sums.find(producer_id)
+        if producer == NULL:
+            producer = self.producer_sums.add(producer_id)
+            producer[OF_PRODUCER_FIRST_OFFSET] = producer[OF_PRODUCER_LAST_OFFSET] = -1
+            producer[OF_PRODUCER_FIRST_TIME] = producer[OF_PRODUCER_LAST_TIME] = producer[OF_PRODUCER_EPOCH] = -1
+        return producer
+
+    cdef int take_producer(self, int64_t* producer, int64_t count) except -1 nogil:
+        cdef int64_t* slots = self.view.slots
+        if producer[OF_PRODUCER_BATCHES] == 0:
+            producer[OF_PRODUCER_FIRST_OFFSET] = slots[BASE_OFFSET]
+            producer[OF_PRODUCER_FIRST_TIME] = max(slots[BASE_TIMESTAMP], -1)
+        producer[OF_PRODUCER_BATCHES] += 1
+        producer[OF_PRODUCER_RECORDS] += count
+        producer[OF_PRODUCER_SIZE] += slots[SIZE]
+        producer[OF_PRODUCER_LAST_OFFSET] = max(producer[OF_PRODUCER_LAST_OFFSET], slots[LAST_OFFSET])
+        producer[OF_PRODUCER_LAST_TIME] = max(producer[OF_PRODUCER_LAST_TIME], slots[MAX_TIMESTAMP])
+        producer[OF_PRODUCER_TRANSACTIONAL] += slots[IS_TRANSACTIONAL] != 0
+        return self.linger(producer)
+
+    cdef int linger(self, int64_t* producer) except -1 nogil:
+        """Into how many batches a producer would have put its batches, had it waited."""
+        cdef int64_t* slots = self.view.slots
+        cdef int64_t* batch = self.open_batches.find(producer[OF_PRODUCER_ID])
+        cdef int64_t waited, size = slots[SIZE]
+        cdef bint is_timed = slots[MAGIC] >= 2 and slots[TIMESTAMP_TYPE] == 0 and slots[BASE_TIMESTAMP] >= 0
+        cdef int i
+        if batch == NULL:
+            batch = self.open_batches.add(producer[OF_PRODUCER_ID])
+        for i in range(LINGERS):
+            waited = difference_of(slots[BASE_TIMESTAMP], batch[1 + 2 * i])
+            if (is_timed and batch[2 + 2 * i] > 0 and 0 <= waited <= self.lingers[i]
+                    and size <= FULL_BATCH - batch[2 + 2 * i]):
+                batch[2 + 2 * i] += size - BATCH_HEADER_SIZE
+                continue
+            producer[OF_PRODUCER_AFTER_SHORT + i] += 1
+            batch[1 + 2 * i], batch[2 + 2 * i] = slots[BASE_TIMESTAMP], size if is_timed else 0
+        return 0
+
+    # --- records -----------------------------------------------------------------------------------------------------
+
+    cdef inline void put(self, int measure, int64_t number) noexcept nogil:
+        """Adds a number of 0 or more to a histogram."""
+        cdef int64_t* histogram = self.histograms[measure]
+        if histogram[OF_HISTOGRAM_COUNT] == 0:
+            histogram[OF_HISTOGRAM_LEAST] = histogram[OF_HISTOGRAM_MOST] = number
+        histogram[OF_HISTOGRAM_COUNT] += 1
+        histogram[OF_HISTOGRAM_SUM] = added(histogram[OF_HISTOGRAM_SUM], number)
+        histogram[OF_HISTOGRAM_LEAST] = min(histogram[OF_HISTOGRAM_LEAST], number)
+        histogram[OF_HISTOGRAM_MOST] = max(histogram[OF_HISTOGRAM_MOST], number)
+        histogram[OF_HISTOGRAM_VALUES + bucket_of(number)] += 1
+
+    cdef int take_record(self, RecordView* view) except -1 nogil:
+        cdef int64_t key_size = view.texts[KEY].size, value_size = view.texts[VALUE].size
+        cdef int64_t headers_size = headers_size_of(view), size
+        size = max(key_size, 0) + max(value_size, 0) + headers_size
+        if key_size >= 0:
+            self.put(MEASURE_KEY_SIZE, key_size)
+        else:
+            self.null_keys += 1
+        if value_size >= 0:
+            self.put(MEASURE_VALUE_SIZE, value_size)
+        if headers_size or view.slots[HEADER_COUNT]:
+            self.put(MEASURE_HEADERS_SIZE, headers_size)
+        self.put(MEASURE_RECORD_SIZE, size)
+        self.take_largest(size, view.slots[OFFSET])
+        self.take_record_time(view.slots[TIMESTAMP], view.slots[TIMESTAMP_TYPE])
+        if key_size >= 0:
+            if value_size < 0:
+                self.take_tombstone(size, view.slots[TIMESTAMP])
+            self.take_key_later(<int64_t>hash_of(view.texts[KEY]), size, view.slots[OFFSET])
+        return 0
+
+    cdef int take_key_later(self, int64_t key_hash, int64_t size, int64_t offset) except -1 nogil:
+        cdef KeyOfRecord* key = &self.waiting[self.waiting_count]
+        key.key_hash, key.size, key.offset = key_hash, size, offset
+        self.known_keys.expect(key_hash)
+        self.waiting_count += 1
+        return self.take_waiting() if self.waiting_count == MOST_WAITING else 0
+
+    cdef int take_waiting(self) except -1 nogil:
+        cdef int i
+        for i in range(self.waiting_count):
+            self.known_keys.expect_row(self.waiting[i].key_hash)
+        for i in range(self.waiting_count):
+            self.take_key(self.waiting[i].key_hash, self.waiting[i].size, self.waiting[i].offset)
+        self.waiting_count = 0
+        return 0
+
+    cdef void take_record_time(self, int64_t time, int64_t kind) noexcept nogil:
+        if kind != 0 or time < 0 or not self.first_time <= time <= self.last_time:
+            return
+        if time < self.largest_timestamp:
+            self.late += 1
+            self.put(MEASURE_LATENESS, self.largest_timestamp - time)
+        else:
+            self.largest_timestamp = time
+
+    cdef void take_tombstone(self, int64_t size, int64_t time) noexcept nogil:
+        self.tombstones += 1
+        self.tombstones_size += size
+        if time >= 0 and (self.first_tombstone_time < 0 or time < self.first_tombstone_time):
+            self.first_tombstone_time = time
+
+    cdef void take_largest(self, int64_t size, int64_t offset) noexcept nogil:
+        """Keeps the largest records in order; of those of one size the first ones."""
+        cdef int place = self.largest_count
+        if place == MOST_LARGEST:
+            if size <= self.largest_records[place - 1].size:
+                return
+            place -= 1
+        else:
+            self.largest_count += 1
+        while place > 0 and self.largest_records[place - 1].size < size:
+            self.largest_records[place] = self.largest_records[place - 1]
+            place -= 1
+        self.largest_records[place].size, self.largest_records[place].offset = size, offset
+
+    cdef int take_key(self, int64_t key_hash, int64_t size, int64_t offset) except -1 nogil:
+        cdef int64_t* key = self.known_keys.find(key_hash)
+        if key == NULL:
+            if self.known_keys.count >= self.most_keys:
+                self.drop_keys()
+            key = self.known_keys.add(key_hash)
+        else:
+            self.superseded += 1
+            self.superseded_size += key[OF_KEY_LAST_SIZE]
+        key[OF_KEY_COUNT] += 1
+        key[OF_KEY_SIZE] += size
+        key[OF_KEY_LAST_OFFSET], key[OF_KEY_LAST_SIZE] = offset, size
+        return 0
+
+    cdef int drop_keys(self) except -1 with gil:
+        """Drops the half of the keys, or more, that have the fewest records."""
+        cdef SumTable keys = self.known_keys
+        cdef int64_t least = 1
+        cdef Py_ssize_t i, dropped = 0, left = 0
+        while 2 * dropped < keys.count:
+            least *= 2
+            dropped = 0
+            for i in range(keys.count):
+                dropped += keys.rows[i * OF_KEY_VALUES + OF_KEY_COUNT] < least
+        for i in range(keys.count):
+            if keys.rows[i * OF_KEY_VALUES + OF_KEY_COUNT] < least:
+                (<int64_t*>self.dropped.add(8))[0] = keys.rows[i * OF_KEY_VALUES]
+                continue
+            if left < i:
+                memcpy(keys.rows + left * OF_KEY_VALUES, keys.rows + i * OF_KEY_VALUES, OF_KEY_VALUES * sizeof(int64_t))
+            left += 1
+        keys.count = left
+        keys.place_all()
+        self.dropped_below += least
+        return 0
+
+    # --- results -----------------------------------------------------------------------------------------------------
+
+    def histogram(self, int measure):
+        if not 0 <= measure < MEASURES:
+            raise IndexError("no such histogram")
+        return (<const char*>self.histograms[measure])[:(OF_HISTOGRAM_VALUES + BUCKETS) * sizeof(int64_t)]
+
+    def codecs(self):
+        return (<const char*>self.codec_sums)[:8 * OF_CODEC_VALUES * sizeof(int64_t)]
+
+    def times(self):
+        return self.time_sums.content()
+
+    def week(self):
+        return (<const char*>self.week_sums)[:WEEK_HOURS * 2 * sizeof(int64_t)]
+
+    def producers(self):
+        return self.producer_sums.content()
+
+    def largest(self):
+        return (<const char*>self.largest_records)[:self.largest_count * sizeof(Largest)]
+
+    def top_keys(self, int64_t least):
+        cdef Growing chosen = Growing()
+        cdef Py_ssize_t i
+        for i in range(self.known_keys.count):
+            if self.known_keys.rows[i * OF_KEY_VALUES + OF_KEY_COUNT] >= least:
+                memcpy(chosen.add(8 * OF_KEY_VALUES), self.known_keys.rows + i * OF_KEY_VALUES, 8 * OF_KEY_VALUES)
+        return (<const char*>chosen.memory)[:chosen.used] if chosen.used else b""
+
+    def take_hashes(self):
+        taken = (<const char*>self.dropped.memory)[:self.dropped.used] if self.dropped.used else b""
+        self.dropped.used = 0
+        return taken
+
+    def hashes(self):
+        cdef Growing firsts = Growing()
+        cdef Py_ssize_t i
+        for i in range(self.known_keys.count):
+            (<int64_t*>firsts.add(8))[0] = self.known_keys.rows[i * OF_KEY_VALUES]
+        return (<const char*>firsts.memory)[:firsts.used] if firsts.used else b""
+
+
+cdef int64_t headers_size_of(RecordView* view) noexcept nogil:
+    """Bytes of the keys and values of a record's headers."""
+    cdef Cursor headers = view.headers
+    cdef int64_t size = 0, i
+    for i in range(view.slots[HEADER_COUNT]):
+        size += max(sized(&headers, varint(&headers)).size, 0)
+        size += max(sized(&headers, varint(&headers)).size, 0)
+    return size

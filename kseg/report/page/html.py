@@ -1,0 +1,173 @@
+"""The page: everything can be read without its style sheet and its script, by who sees it or hears it read.
+
+Names out of files are escaped; a policy in the page lets nothing run or load but its own style and script.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterator
+from datetime import tzinfo
+from hashlib import sha256
+
+from kseg.report.block import Block, CellColumn, CellKind, DiskReport, Figure, Sentence, Table, Weight
+from kseg.report.charts.svg import COLORS, number, shown
+from kseg.report.page.cells import NUMBERS, cell_text
+from kseg.report.page.report_objects import report_json
+from kseg.report.page.script import SCRIPT
+from kseg.report.page.style import STYLE
+
+MOST_ROWS = 100
+"""Rows of a table on the page; its JSON has more, `-o json` all."""
+_FEW_ROWS = 14
+_FIRST_VERDICTS = 12
+_MARKS = {Weight.BAD: "Act", Weight.WATCH: "Look", Weight.PLAIN: "Know"}
+_BAR_WIDTH, _PROSE = 60, 40
+
+
+def html_page(report: DiskReport, zone: tzinfo) -> Iterator[str]:
+    """The page, in pieces."""
+    yield _head(report)
+    yield '<body><a class="skip" href="#verdicts">To the verdicts</a><header>\n'
+    yield from _about(report)
+    yield f"</header><main>\n{_opening('verdicts', 'Verdicts')}"
+    found = report.verdicts
+    yield from _verdict_list([(verdict, block) for block, verdict in found[:_FIRST_VERDICTS]])
+    if len(found) > _FIRST_VERDICTS:
+        yield f"<p>{len(found) - _FIRST_VERDICTS} more are in the sections below.</p>\n"
+    yield "</section>\n"
+    yield from _contents(report)
+    for block in report.blocks:
+        yield from _section(block, zone)
+    yield from _glossary(report)
+    yield f'</main>\n<script type="application/json" id="kseg">{report_json(report, zone)}</script>\n'
+    yield f"<script>{SCRIPT}</script>\n</body></html>\n"
+
+
+def _head(report: DiskReport) -> str:
+    own = f"style-src {_source(STYLE)}; script-src {_source(SCRIPT)}"
+    policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{shown(report.about.title)}</title>\n<style>{STYLE}</style></head>\n"
+    )
+
+
+def _source(text: str) -> str:
+    """What a policy calls an inline text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _about(report: DiskReport) -> Iterator[str]:
+    about = report.about
+    yield f"<h1>{shown(about.title)}</h1>\n<dl class=about>"
+    entries = [("Read", about.read), ("Judged at", about.time_text), ("Made by", about.version)]
+    for source in about.sources[:6]:
+        names = [
+            f"cluster {source.cluster_id}" if source.cluster_id else "",
+            f"node {source.node_id}" if source.node_id else "",
+        ]
+        words = ", ".join(filter(None, names))
+        entries.append(("Directory", f"{source.path}{f' ({words})' if words else ''}"))
+    if len(about.sources) > 6:
+        entries.append(("Directory", f"and {len(about.sources) - 6} more"))
+    for name, text in entries:
+        yield f"<div><dt>{name}</dt><dd>{shown(text)}</dd></div>"
+    yield f"<div><dt>Command</dt><dd><code>{shown(about.command)}</code></dd></div></dl>\n"
+
+
+def _verdict_list(verdicts: list[tuple[Sentence, Block | None]]) -> Iterator[str]:
+    yield '<ul class="verdicts">\n'
+    for verdict, block in verdicts:
+        where = "" if block is None else f' <a href="#{block.id}">{shown(block.title)}</a>'
+        command = "" if verdict.command is None else f" <code>{shown(verdict.command)}</code>"
+        mark = f'<b class="mark {verdict.weight}">{_MARKS[verdict.weight]}</b>'
+        yield f"<li>{mark} <span>{shown(verdict.sentence)}{where}{command}</span></li>\n"
+    yield "</ul>\n"
+
+
+def _contents(report: DiskReport) -> Iterator[str]:
+    yield '<nav aria-label="Sections"><ul>'
+    for block in report.blocks:
+        yield f'<li><a href="#{block.id}">{shown(block.title)}</a></li>'
+    yield '<li><a href="#glossary">Glossary</a></li></ul></nav>\n'
+
+
+def _opening(name: str, title: str) -> str:
+    """The beginning of a section."""
+    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{shown(title)}</h2>\n'
+
+
+def _section(block: Block, zone: tzinfo) -> Iterator[str]:
+    yield _opening(block.id, block.title)
+    if block.verdicts:
+        yield from _verdict_list([(verdict, None) for verdict in block.verdicts])
+    yield '<div class="parts">\n'
+    yield from map(_figure, block.figures)
+    for table in block.tables:
+        yield from _table(block, table, zone)
+    yield "</div>\n"
+    for note in block.notes:
+        yield f'<p class="note">{shown(note)}</p>\n'
+    yield "</section>\n"
+
+
+def _figure(figure: Figure) -> str:
+    return f"<figure><figcaption>{shown(figure.title)}</figcaption>{figure.svg}</figure>\n"
+
+
+def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
+    if not table.rows:
+        return
+    is_long = len(table.rows) > _FEW_ROWS
+    title = f"{shown(table.title)} <small>{len(table.rows):,}</small>" if is_long else shown(table.title)
+    yield f'<div class="part"><h3 id="t-{table.id}">{title}</h3>\n'
+    titles = f"{block.id}-title t-{table.id}"
+    yield f'<div class="table{" long" if is_long else ""}" tabindex="0" role="region" aria-labelledby="{titles}">'
+    yield f'<table aria-labelledby="t-{table.id}" cellpadding=3><thead><tr>'
+    for column in table.columns:
+        yield f'<th scope="col"{_alignment(column)}>{shown(column.title)}</th>'
+    yield "</tr></thead><tbody>\n"
+    for row in table.rows[:MOST_ROWS]:
+        cells = zip(table.columns, row, strict=True)
+        yield f"<tr>{''.join(_cell(place, column, value, zone) for place, (column, value) in enumerate(cells))}</tr>\n"
+    yield "</tbody></table></div>\n"
+    if len(table.rows) > MOST_ROWS:
+        more = len(table.rows) - MOST_ROWS
+        yield f'<p class="note">And {more:,} more; <code>kseg report -o json</code> has all.</p>\n'
+    yield "</div>\n"
+
+
+def _alignment(column: CellColumn) -> str:
+    return " align=right" if column.kind in NUMBERS else ""
+
+
+def _cell(place: int, column: CellColumn, value: str | int | float | None, zone: tzinfo) -> str:
+    text = shown(cell_text(column.kind, value, zone))
+    if place == 0:
+        return f"<th scope=row align=left>{text}</th>"
+    if column.kind is CellKind.COMMAND and value is not None:
+        return f'<td class="prose"><code>{text}</code></td>'
+    if column.kind not in NUMBERS:
+        return f'<td class="prose">{text}</td>' if len(text) > _PROSE else f"<td>{text}</td>"
+    is_plain = column.kind is CellKind.COUNT or not isinstance(value, int | float)
+    data = "" if is_plain else f" data-v={value if isinstance(value, int) else round(float(value or 0), 6)}"
+    bar = _bar(value) if column.kind is CellKind.BAR and isinstance(value, float) else ""
+    words = f"<span>{text}</span>" if bar else text
+    return f"<td align=right{data}>{bar}{words}</td>"
+
+
+def _bar(share: float) -> str:
+    """A share as a bar; its number stands beside it."""
+    width = number(_BAR_WIDTH * min(max(share, 0.0), 1.0))
+    size = f'width="{_BAR_WIDTH}" height="8" viewBox="0 0 {_BAR_WIDTH} 8"'
+    return f'<svg {size} aria-hidden="true"><rect class="c0" width="{width}" height="8" fill="{COLORS[0]}"/></svg> '
+
+
+def _glossary(report: DiskReport) -> Iterator[str]:
+    yield _opening("glossary", "Glossary")
+    yield '<dl class="terms">'
+    for term in report.glossary:
+        yield f"<div><dt>{shown(term.word)}</dt><dd>{shown(term.meaning)}</dd></div>\n"
+    yield "</dl></section>\n"

@@ -1,0 +1,121 @@
+"""`report`: reads some directories once, and puts a report about them together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+
+from kseg.archive.shown_paths import shown as shown_path
+from kseg.errors import KsegError
+from kseg.log.verify.verification_plan import VerificationPlan
+from kseg.output.counted import counted
+from kseg.output.sizes import human_size
+from kseg.report.block import About, DiskReport, ReadDirectory
+from kseg.report.blocks.codec_trial_block import take_samples
+from kseg.report.blocks.table_of_blocks import report_of
+from kseg.report.gathered import Choices, Gathered
+from kseg.report.numbers import share_text
+from kseg.report.survey import survey
+from kseg.system.shared_work import OnRead
+from kseg.times import now_ms, time_text
+from kseg.views.doctor.check_up import CheckUpInWork
+from kseg.views.doctor.examination import ExaminationSettings
+from kseg.views.group import Group
+from kseg.views.groups import TOPIC as CONSUMER_OFFSETS
+from kseg.views.groups import read_groups
+from kseg.views.metadata_beside import CHEAP_METADATA, MetadataBeside, OnUnread
+
+Refuse = Callable[[KsegError], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read.
+
+    processes: how many share the work, as in `shared_work`. keep_cache: leave what is read in the page cache. refuse:
+    takes files that can't be read; the others are. on_read: takes how many bytes of logs were read since the last call.
+    on_unread: takes metadata that aren't read, and why.
+    """
+
+    processes: int | None = None
+    keep_cache: bool = False
+    refuse: Refuse | None = None
+    on_read: OnRead | None = None
+    on_unread: OnUnread | None = None
+
+
+def judged_by(given_ms: int | None, choices: Choices) -> Choices:
+    """The choices with a time that was given, or else the clock's."""
+    at = now_ms() if given_ms is None else given_ms
+    return choices._replace(now_ms=at, has_given_time=given_ms is not None)
+
+
+def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, command: str) -> DiskReport:
+    """The report about what a plan of `plan_examination` names; `command`: the line that makes it again.
+
+    How full the disks are now is left out where the time was given.
+    """
+    at = choices.now_ms if choices.has_given_time else None
+    settings = ExaminationSettings(at, is_quick=choices.is_quick, keep_cache=reading.keep_cache, tells_cleaning=True)
+    known, check_up = Gathered(choices), CheckUpInWork(plan, is_quick=choices.is_quick, zone=choices.zone)
+    work = survey(plan, settings, processes=reading.processes, on_read=reading.on_read, on_unread=reading.on_unread)
+    for surveyed in work:
+        known.take(surveyed)
+        check_up.take(surveyed.examined)
+        if reading.refuse is not None:
+            for problem in surveyed.examined.verified.problems:
+                reading.refuse(problem)
+    found = check_up.result()
+    known.check_up = replace(found, disks=()) if choices.has_given_time else found
+    known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(known.log_dirs)
+    if not choices.is_quick:
+        take_samples(known)
+        known.groups = _groups(known)
+    return report_of(known, _about(plan, known, command))
+
+
+def _groups(known: Gathered) -> tuple[Group, ...] | None:
+    """The groups of `__consumer_offsets`; None if it isn't here, or can't be read."""
+    paths = [each.path for each in known.in_use if each.topic == CONSUMER_OFFSETS]
+    if not paths:
+        return None
+    try:
+        return read_groups(known.log_dirs).groups
+    except KsegError:
+        return None
+
+
+def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
+    sources = [ReadDirectory(shown_path(str(each.path)), *_names(plan, each.path)) for each in plan.log_dirs]
+    sources = sources or [ReadDirectory(shown_path(str(path)), None, None) for path in known.log_dirs]
+    places = counted(len(plan.log_dirs) or len(known.log_dirs), "log directory", "log directories")
+    size = known.check_up.size
+    counts = f"{counted(len(known.partitions), 'partition')}, {counted(len(known.topics), 'topic')}, {human_size(size)}"
+    return About(
+        title=f"{places}: {counts}",
+        version=f"kseg {version('kseg')}",
+        command=command,
+        time_text=time_text(known.choices.now_ms, known.choices.zone),
+        read=_read_text(known),
+        sources=tuple(sources),
+        partitions=len(known.partitions),
+        size=size,
+    )
+
+
+def _names(plan: VerificationPlan, path: Path) -> tuple[str | None, str | None]:
+    """The cluster's id and the node's, of a log directory."""
+    log_dir = next(each for each in plan.log_dirs if each.path == path)
+    try:
+        properties = log_dir.read_properties()
+    except KsegError:
+        return None, None
+    return properties.get("cluster.id"), properties.get("node.id", properties.get("broker.id"))
+
+
+def _read_text(known: Gathered) -> str:
+    if known.choices.is_quick:
+        return "names, indexes and the header of every batch (--quick): no record, and no byte of most batches"
+    read, size = known.check_up.read, known.check_up.size
+    share = share_text(read / size) if size else "100 %"
+    return f"every record: {human_size(read)}, {share} of the logs"

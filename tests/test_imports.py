@@ -26,8 +26,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "lz4": (),
     "pyarrow": ("kseg.arrow", "kseg.export"),
     "pyspark": ("kseg.spark",),
-    "rich": ("kseg.output",),
+    "rich": ("kseg.output", "kseg.browse.screen"),
     "snappy": (),
+    "textual": ("kseg.browse.screen",),
     "zstandard": (),
 }
 SLOW = {*HOMES, "concurrent.futures", "importlib.metadata", "kseg.kernel.fast", "kseg.reading.log_file"}

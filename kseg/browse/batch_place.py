@@ -1,7 +1,7 @@
 """A batch as a place: its records, or the messages in a wrapper, one row each."""
 
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -76,7 +76,13 @@ class BatchPlace(Place):
         if delta is not None and isinstance(delta.value, int) and base is not None:
             return base + delta.value
         own = _leaf(fields, "offset")
-        return "" if own is None else own.value
+        return own.value + self._shift if own is not None and isinstance(own.value, int) else ""
+
+    @cached_property
+    def _shift(self) -> int:
+        """What has to be added to the offsets of messages in a wrapper: in format 1 they count from its first one."""
+        first = _leaf(self._fields(0), "offset")
+        return self.batch.base_offset - first.value if first is not None and isinstance(first.value, int) else 0
 
     def shown(self, number: int) -> Shown:
         """The fields of a record."""

@@ -46,6 +46,8 @@ def places_at(path: Path) -> list[Place]:
         return [PartitionPlace(here)]
     found = find_log_dirs(here, lambda _: None)
     if not found:
+        if any(parse_file_name(file).kind is not FileKind.UNKNOWN for file in _files_in(here)):
+            return [PartitionPlace(here)]  # indexes alone, or what was copied from somewhere
         raise NoPartitionError(path)
     return [DisksPlace(here, found) if len(found) > 1 else LogDirPlace(found[0].path)]
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 ENOUGH_ROWS = 512
 """Rows that are read at once."""
+BYTES_BEFORE = 1 << 20
+"""Bytes before a position from which on rows are read, so that there are some to be seen above it."""
 MOST_BEFORE = 1 << 16
 """Rows before the known ones that are kept, where no index says how to begin near to them."""
 LARGEST_SHOWN = 1 << 26
@@ -119,8 +121,8 @@ class LogPlace(Place):
         return Found(rows, self._walked.size if end >= self._walked.size or not rows else end)
 
     def read_before(self) -> Found:
-        """Reads what lies before the known rows, from the nearest index entry on, or from the log's beginning."""
-        start = start_before(self._walked, self._begin - 1)
+        """Reads what lies before the known rows, from an index entry on, or from the log's beginning."""
+        start = start_before(self._walked, self._begin - BYTES_BEFORE)
         before: deque[Stretch] = deque(maxlen=MOST_BEFORE)
         for piece in stretches(self._walked, start):
             own = list(takewhile(lambda each: each.position < self._begin, piece))
@@ -130,8 +132,8 @@ class LogPlace(Place):
         return Found(list(before))
 
     def read_at(self, position: int) -> Found:
-        """Reads rows around a position: from the nearest index entry before it on."""
-        start = start_before(self._walked, position)
+        """Reads rows around a position: from an index entry before it on."""
+        start = start_before(self._walked, position - BYTES_BEFORE)
         rows: deque[Stretch] = deque(maxlen=MOST_BEFORE)
         end = start
         for piece in stretches(self._walked, start):

@@ -222,10 +222,10 @@ class Browser(App[None]):
         """Reads more rows where the cursor is near to the last known one, or at the first."""
         if self.is_busy or not self.is_running:
             return
-        near = self.rows.cursor + 2 * max(self.rows.size.height, 1) >= self.place.count
-        if near and not self.place.has_all:
+        cursor, near = self.rows.cursor, 2 * max(self.rows.size.height, 1)
+        if cursor + near >= self.place.count and not self.place.has_all:
             self.begin(self._read_on)
-        elif self.rows.cursor == 0 and not self.place.has_beginning:
+        elif cursor < near and not self.place.has_beginning:
             self.begin(self._read_before)
 
     async def _read_on(self, _: Watch) -> None:
@@ -244,7 +244,10 @@ class Browser(App[None]):
         if place is not self.place:
             return
         self._mark_wrong(place)
-        self.rows.refit(self.rows.cursor + moved)
+        if moved:
+            self.rows.take_above(moved)
+        else:
+            self.rows.refit(self.rows.cursor)
         self.way.cursor = self.rows.cursor
         if is_new:
             self._show_row()

@@ -7,12 +7,13 @@ Screen { layout: vertical; }
 #panes { height: 1fr; }
 #rows-pane { width: 36; }
 #fields-pane, #bytes-pane { border-left: solid $surface-lighten-2; }
-.heading { height: 1; background: $surface; color: $text-muted; }
+.heading { height: 1; padding: 0 1; background: $surface; color: $text-muted; }
+#fields-heading, #bytes-heading { padding: 0; }
 #detail { height: 2; padding: 0 1; background: $surface; }
 #says { height: 1; padding: 0 1; }
 #says.-wrong { color: $text-error; text-style: bold; }
 .-narrow #contents { layout: vertical; }
-.-narrow #rows-pane { width: 33; }
+.-narrow #rows-pane { width: 34; }
 .-narrow #fields-pane { height: 3fr; }
 .-narrow #bytes-pane { height: 2fr; }
 .-wide #rows-pane { width: 40; }

@@ -2,7 +2,7 @@
 
 from kseg.browse.field_lines import FieldLine
 from kseg.browse.place import Place
-from kseg.browse.screen.row_list import Part
+from kseg.browse.screen.row_list import BASE, NAME, NOTE, WRONG, Part
 from kseg.errors import KsegError
 from kseg.output.printable import printable
 
@@ -25,8 +25,8 @@ class PlaceLines:
         try:
             row = self._place.row(number)
         except KsegError as error:
-            return [Part(printable(error.message), "row-wrong")]
-        return [Part(row.text, "row-wrong" if row.is_wrong else "row")]
+            return [Part(f" {printable(error.message)}", WRONG)]
+        return [Part(f" {row.text}", WRONG if row.is_wrong else BASE)]
 
 
 class FieldPane:
@@ -47,10 +47,10 @@ class FieldPane:
         line = self.lines[number]
         indent = "  " * line.depth
         if line.is_note:
-            look = "row-wrong" if line.is_wrong else "row-note"
+            look = WRONG if line.is_wrong else NOTE
             return [Part(indent + " ".join(filter(None, (line.name, line.value))), look)]
         name = f"{indent + line.name:<{self._width}} "
-        return [Part(name, "row-wrong" if line.is_wrong else "row-name"), Part(line.value)]
+        return [Part(name, WRONG if line.is_wrong else NAME), Part(line.value)]
 
     def line_at(self, position: int) -> int | None:
         """The line of the smallest field that holds a byte; None if none does."""

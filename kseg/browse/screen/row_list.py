@@ -11,8 +11,8 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-BASE = "row"
-"""The look of text that has no other one."""
+BASE, NAME, NOTE, WRONG = "row", "row-name", "row-note", "row-wrong"
+"""Looks of text: as it is, a field's name, a note, damage."""
 
 
 class Part(NamedTuple):
@@ -46,7 +46,7 @@ class NoLines:
 class RowList(ScrollView, can_focus=True):
     """A list of lines; a line has the cursor."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {BASE, "row-wrong", "row-name", "row-note", "row-cursor", "row-here"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {BASE, NAME, NOTE, WRONG, "row-cursor", "row-here", "row-wrong-cursor"}
     DEFAULT_CSS = """
     RowList { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
     RowList > .row { color: $foreground; }
@@ -54,6 +54,7 @@ class RowList(ScrollView, can_focus=True):
     RowList > .row-name { color: $text-accent; }
     RowList > .row-note { color: $text-muted; }
     RowList > .row-cursor { background: $primary; color: $text; }
+    RowList > .row-wrong-cursor { background: $error; color: $text; text-style: bold; }
     RowList > .row-here { background: $surface-lighten-2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -96,7 +97,7 @@ class RowList(ScrollView, can_focus=True):
     def show(self, lines: Lines, cursor: int = 0) -> None:
         """Shows other lines."""
         self._lines = lines
-        self.scroll_to(y=0, animate=False, immediate=True)
+        self.scroll_to(y=0, animate=False, immediate=True, force=True)
         self.refit(cursor)
 
     def refit(self, cursor: int) -> None:
@@ -105,6 +106,12 @@ class RowList(ScrollView, can_focus=True):
         self.cursor = max(min(cursor, self._lines.count - 1), 0)
         self._keep_in_view()
         self.refresh()
+
+    def take_above(self, count: int) -> None:
+        """Takes notice of more lines above the known ones, which stay where they are on the screen."""
+        self.virtual_size = Size(self.scrollable_content_region.width, self._lines.count)
+        self.scroll_to(y=self.scroll_offset.y + count, animate=False, immediate=True, force=True)
+        self.refit(self.cursor + count)
 
     def put(self, cursor: int) -> None:
         """Puts the cursor on a line, and tells of it."""
@@ -116,7 +123,7 @@ class RowList(ScrollView, can_focus=True):
         if self.cursor < top or self.cursor >= top + height:
             wanted = self.cursor if self.cursor < top else self.cursor - height + 1
             far = abs(wanted - top) > height
-            self.scroll_to(y=max(self.cursor - height // 3, 0) if far else wanted, animate=False, immediate=True)
+            self.scroll_to(y=max(self.cursor - height // 3, 0) if far else wanted, animate=False, immediate=True, force=True)
 
     def on_resize(self) -> None:
         """Keeps the cursor's line in view."""
@@ -129,16 +136,17 @@ class RowList(ScrollView, can_focus=True):
         if number >= self._lines.count:
             return Strip.blank(width, base)
         parts = self._lines.line(number)
-        over = self._over(number)
+        over = self._over(number, is_wrong=any(part.look == WRONG for part in parts))
         segments = [Segment(part.text, self.get_component_rich_style(part.look) + over) for part in parts]
         return Strip(segments).adjust_cell_length(width, base + over)
 
-    def _over(self, number: int) -> Style:
+    def _over(self, number: int, *, is_wrong: bool) -> Style:
         """What the cursor adds to the look of a line: more where the keys go to this list."""
         if number != self.cursor:
             return Style()
-        style = self.get_component_rich_style("row-cursor" if self.has_focus else "row-here")
-        return style if self.has_focus else Style(bgcolor=style.bgcolor)
+        if self.has_focus:
+            return self.get_component_rich_style("row-wrong-cursor" if is_wrong else "row-cursor")
+        return Style(bgcolor=self.get_component_rich_style("row-here").bgcolor)
 
     def action_move(self, by: int) -> None:
         """Moves the cursor."""

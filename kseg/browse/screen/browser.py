@@ -29,6 +29,7 @@ from kseg.browse.searches import Begin, Watch, next_damage
 from kseg.browse.taken_out import copied_text, exported
 from kseg.browse.way import Way
 from kseg.errors import KsegError, UsageError
+from kseg.output.counted import counted
 from kseg.output.printable import printable
 
 T = TypeVar("T")
@@ -174,13 +175,13 @@ class Browser(App[None]):
         if not self.fields.has_focus and not self.bytes_view.has_focus:
             self.bytes_view.light(range(0))
             item = shown.item
-            bytes_text = f": position {item.position}, {item.size} bytes" if item.size else ""
+            bytes_text = f": position {item.position}, {counted(item.size, 'byte')}" if item.size else ""
             self._write("detail", printable(problem or item.title + bytes_text), "bold red" if problem else "")
             return
         field = line.field
         if not self.bytes_view.has_focus:
             self.bytes_view.light(range(field.position, field.position + field.size))
-        size = f"{field.size} bytes at {field.position}  " if field.size else ""
+        size = f"{counted(field.size, 'byte')} at {field.position}  " if field.size else ""
         text = f"{field.path}  {field.kind}  {size}{field.problem or field.meaning}"
         self._write("detail", printable(text), "bold red" if field.problem else "")
 

@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 
 from kseg.browse.byte_source import BodyBytes, ByteSource
-from kseg.browse.place import Found, Place, Row, Shown
+from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow
 from kseg.explain.batch_records import BatchRecords, RecordBytes
 from kseg.explain.field import ExplainedField
 from kseg.explain.internal_records import OpenRecord
@@ -21,7 +21,7 @@ ENOUGH_RECORDS = 4096
 _SHOWN_KEY, _SHOWN_VALUE = 32, 160
 
 
-class BatchPlace(Place):
+class BatchPlace(BrowsedPlace):
     """The records of one batch."""
 
     heading = f"{'offset':>10}  key → value"
@@ -45,11 +45,11 @@ class BatchPlace(Place):
         """How many records are known."""
         return len(self._places)
 
-    def read_more(self) -> Found:
+    def read_more(self) -> ReadRows:
         """Looks for records after the known ones."""
-        return Found(list(islice(self._coming, ENOUGH_RECORDS)))
+        return ReadRows(list(islice(self._coming, ENOUGH_RECORDS)))
 
-    def take_more(self, found: Found) -> None:
+    def take_more(self, found: ReadRows) -> None:
         """Adds them."""
         added = [each for each in found.rows or () if isinstance(each, RecordBytes)]
         self._places += added
@@ -58,18 +58,18 @@ class BatchPlace(Place):
     def _read_fields(self, number: int) -> list[ExplainedField]:
         return self._records.fields(number, self._places[number])
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """A record as a line: offset, key, value."""
         place = self._places[number]
         if place.is_rest:
-            return Row(f"unreadable: {place.end - place.start} bytes", is_wrong=True, is_open=False)
+            return PlaceRow(f"unreadable: {place.end - place.start} bytes", is_wrong=True, is_open=False)
         fields = self._fields(number)
         is_wrong = any(field.problem is not None for field in fields)
         key, value = (
             _short(_leaf(fields, name), most) for name, most in (("key", _SHOWN_KEY), ("value", _SHOWN_VALUE))
         )
         text = f"{self._offset(fields):>10}  {key} → {value}" if key else f"{self._offset(fields):>10}  → {value}"
-        return Row(text, is_wrong=is_wrong, is_open=False)
+        return PlaceRow(text, is_wrong=is_wrong, is_open=False)
 
     def _offset(self, fields: list[ExplainedField]) -> object:
         delta, base = _leaf(fields, "offset_delta"), self.batch.header.base_offset
@@ -84,14 +84,14 @@ class BatchPlace(Place):
         first = _leaf(self._fields(0), "offset")
         return self.batch.base_offset - first.value if first is not None and isinstance(first.value, int) else 0
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """The fields of a record."""
         place, fields = self._places[number], self._fields(number)
         position = self._records.first_position + place.start
         item = Item(
             f"record {number}, offset {self._offset(fields)}", position, place.end - place.start, lambda: fields
         )
-        return Shown(item, self._source)
+        return ShownRow(item, self._source)
 
     def offset_of(self, number: int) -> int | None:
         """The offset of a row's record; None if it can't be read."""

@@ -64,7 +64,7 @@ class FileBytes:
             os.close(descriptor)
 
 
-class LogBytes:
+class OpenLogBytes:
     """The bytes of a log that is open: they can be read even after a broker has deleted it."""
 
     def __init__(self, log_file: LogFile) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from kseg.browse.byte_source import FileBytes
 from kseg.browse.file_places import EntryPlace, PiecesPlace
 from kseg.browse.log_place import LogPlace
-from kseg.browse.place import Place, Row, Shown, fact, facts
+from kseg.browse.place import BrowsedPlace, PlaceRow, ShownRow, fact, facts
 from kseg.errors import KsegError, OpenError
 from kseg.explain.field import ExplainedField
 from kseg.explain.items import ENTRY_KINDS
@@ -32,7 +32,7 @@ from kseg.times import iso_time
 _ORDER = {kind: place for place, kind in enumerate(FileKind)}
 
 
-def places_at(path: Path) -> list[Place]:
+def places_at(path: Path) -> list[BrowsedPlace]:
     """The way to a path: of a file its directory first, if that is a partition's.
 
     Raises OpenError if it isn't there or can't be listed, KsegError if it is no file of Kafka's.
@@ -52,7 +52,7 @@ def places_at(path: Path) -> list[Place]:
     return [DisksPlace(here, found) if len(found) > 1 else LogDirPlace(found[0].path)]
 
 
-def place_of_file(path: Path) -> Place:
+def place_of_file(path: Path) -> BrowsedPlace:
     """A file as a place. Raises OpenError if it can't be opened, KsegError if kseg doesn't know such files."""
     kind = parse_file_name(path).kind
     if kind in LOG_KINDS:
@@ -60,7 +60,7 @@ def place_of_file(path: Path) -> Place:
     return EntryPlace(path) if kind in ENTRY_KINDS else PiecesPlace(path)
 
 
-class DirectoryPlace(Place):
+class DirectoryPlace(BrowsedPlace):
     """A directory whose rows lead to files and directories in it."""
 
     def __init__(self, title: str, path: Path) -> None:
@@ -106,15 +106,15 @@ class DisksPlace(DirectoryPlace):
     def _list(self) -> list[Path]:
         return [each.path for each in self._found]
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """A log directory."""
-        return Row(printable(self._rows[number].name), self.is_wrong(self._rows[number]))
+        return PlaceRow(printable(self._rows[number].name), self.is_wrong(self._rows[number]))
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """What is known of a log directory."""
         return _facts_of_log_dir(self._found[number])
 
-    def enter(self, number: int) -> Place:
+    def enter(self, number: int) -> BrowsedPlace:
         """Its topics."""
         return _marked(LogDirPlace(self._rows[number]), self.wrong)
 
@@ -152,16 +152,16 @@ class LogDirPlace(DirectoryPlace):
         """The partitions of a row; None for a file."""
         return list(self._topics.values())[number] if number < len(self._topics) else None
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """A topic, or a file."""
         directories = self._of_row(number)
         name = self._rows[number].name
         if directories is None:
-            return Row(printable(name), is_open=parse_file_name(name).kind is not FileKind.UNKNOWN)
+            return PlaceRow(printable(name), is_open=parse_file_name(name).kind is not FileKind.UNKNOWN)
         is_wrong = any(map(self.is_wrong, directories))
-        return Row(printable(f"{name}  {counted(len(directories), 'partition')}"), is_wrong)
+        return PlaceRow(printable(f"{name}  {counted(len(directories), 'partition')}"), is_wrong)
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """What is known of a topic, or of a file."""
         directories = self._of_row(number)
         if directories is None:
@@ -175,7 +175,7 @@ class LogDirPlace(DirectoryPlace):
             fact("size", human_size(sum(sizes)), "of all logs"),
         )
 
-    def enter(self, number: int) -> Place | None:
+    def enter(self, number: int) -> BrowsedPlace | None:
         """The partitions of a topic, or a file."""
         directories = self._of_row(number)
         if directories is None:
@@ -199,18 +199,18 @@ class TopicPlace(DirectoryPlace):
     def _list(self) -> list[Path]:
         return [each for each in self._directories if each.is_dir()]
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """A partition."""
-        return Row(printable(self._rows[number].name), self.is_wrong(self._rows[number]))
+        return PlaceRow(printable(self._rows[number].name), self.is_wrong(self._rows[number]))
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """What is known of a partition."""
         partition = _partition(self._rows[number])
         if partition is None:
             raise OpenError("can't be listed", self._rows[number])
         return _facts_of_partition(partition)
 
-    def enter(self, number: int) -> Place:
+    def enter(self, number: int) -> BrowsedPlace:
         """Its files."""
         return _marked(PartitionPlace(self._rows[number]), self.wrong)
 
@@ -230,7 +230,7 @@ class PartitionPlace(DirectoryPlace):
     def _list(self) -> list[Path]:
         return sorted(_files_in(self.path), key=_file_order)
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """A file: the name of a log whole, what belongs to it by its end only."""
         path = self._rows[number]
         name = printable(path.name)
@@ -239,9 +239,9 @@ class PartitionPlace(DirectoryPlace):
         if stem and stem == above and parse_file_name(path).base_offset is not None:
             name = " " * len(stem) + printable(path.name[len(stem) :])
         is_open = parse_file_name(path).kind is not FileKind.UNKNOWN
-        return Row(f"{name:<32} {human_size(FileBytes(path).size):>9}", self.is_wrong(path), is_open)
+        return PlaceRow(f"{name:<32} {human_size(FileBytes(path).size):>9}", self.is_wrong(path), is_open)
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """What is known of a file."""
         return _facts_of_file(self._rows[number], self._next_base(number))
 
@@ -249,7 +249,7 @@ class PartitionPlace(DirectoryPlace):
         names = (parse_file_name(path) for path in self._rows[number + 1 :])
         return next((name.base_offset for name in names if name.kind is FileKind.LOG and name.suffix is None), None)
 
-    def enter(self, number: int) -> Place | None:
+    def enter(self, number: int) -> BrowsedPlace | None:
         """A file."""
         path = self._rows[number]
         return None if parse_file_name(path).kind is FileKind.UNKNOWN else place_of_file(path)
@@ -298,7 +298,7 @@ def _file_order(path: Path) -> tuple[int, int, str]:
     return (1 << 63 if name.base_offset is None else name.base_offset, _ORDER[name.kind], path.name)
 
 
-def _facts_of_log_dir(log_dir: LogDir) -> Shown:
+def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
     return facts(
         f"log directory {log_dir.path}",
         fact("path", printable(str(log_dir.path))),
@@ -308,7 +308,7 @@ def _facts_of_log_dir(log_dir: LogDir) -> Shown:
     )
 
 
-def _facts_of_partition(partition: PartitionLog) -> Shown:
+def _facts_of_partition(partition: PartitionLog) -> ShownRow:
     checkpoints = partition.checkpoints()
     known = {
         "high_watermark": (checkpoints.high_watermark, "replicated up to"),
@@ -336,7 +336,7 @@ def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedFie
     return [] if value is None else [fact(name, printable(str(value)))]
 
 
-def _facts_of_file(path: Path, next_base: int | None = None) -> Shown:
+def _facts_of_file(path: Path, next_base: int | None = None) -> ShownRow:
     name, source = parse_file_name(path), FileBytes(path)
     suffix = None if name.suffix is None else fact("suffix", name.suffix, SUFFIXES[name.suffix])
     is_log = name.kind is FileKind.LOG and name.base_offset is not None

@@ -4,7 +4,7 @@ from itertools import islice
 from pathlib import Path
 
 from kseg.browse.byte_source import FileBytes
-from kseg.browse.place import Found, Place, Row, Shown
+from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow
 from kseg.explain.field import ExplainedField
 from kseg.explain.items import EntryItems, Item, explain_file
 from kseg.explain.words import shown_value
@@ -14,7 +14,7 @@ ENOUGH_ITEMS = 512
 _WIDTH = 14
 
 
-class EntryPlace(Place):
+class EntryPlace(BrowsedPlace):
     """The entries of an index or another such file, each read when it is looked at."""
 
     def __init__(self, path: Path) -> None:
@@ -28,17 +28,17 @@ class EntryPlace(Place):
         """How many entries there are, with what follows them."""
         return self._items.count
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """An entry's values."""
         item = self._items.item(number)
         values = [leaf for field in item.fields for leaf in field.leaves()]
         if item.problem is not None or len(values) != len(self._items.names):
-            return Row(printable(f"{item.title}: {item.size} bytes"), item.problem is not None, is_open=False)
-        return Row(printable(" ".join(f"{shown_value(leaf):>{_WIDTH}}" for leaf in values)), is_open=False)
+            return PlaceRow(printable(f"{item.title}: {item.size} bytes"), item.problem is not None, is_open=False)
+        return PlaceRow(printable(" ".join(f"{shown_value(leaf):>{_WIDTH}}" for leaf in values)), is_open=False)
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """An entry's fields."""
-        return Shown(self._items.item(number), FileBytes(self.path))
+        return ShownRow(self._items.item(number), FileBytes(self.path))
 
     def row_at(self, position: int) -> int:
         """The entry that holds a position."""
@@ -59,7 +59,7 @@ class EntryPlace(Place):
         self._items.close()
 
 
-class PiecesPlace(Place):
+class PiecesPlace(BrowsedPlace):
     """The pieces of a file that are read one after another: lines, or the whole file as one."""
 
     def __init__(self, path: Path) -> None:
@@ -78,26 +78,28 @@ class PiecesPlace(Place):
         """How many pieces are known."""
         return len(self._known)
 
-    def read_more(self) -> Found:
+    def read_more(self) -> ReadRows:
         """Reads pieces after the known ones."""
-        return Found(list(islice(self._coming, ENOUGH_ITEMS)))
+        return ReadRows(list(islice(self._coming, ENOUGH_ITEMS)))
 
-    def take_more(self, found: Found) -> None:
+    def take_more(self, found: ReadRows) -> None:
         """Adds them."""
         added = [each for each in found.rows or () if isinstance(each, Item)]
         self._known += added
         self.has_all = len(added) < ENOUGH_ITEMS
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """A line's text, or the piece's title."""
         item = self._known[number]
         is_line = len(item.fields) == 1 and isinstance(item.fields[0].value, str)
         text = str(item.fields[0].value) if is_line else item.title
-        return Row(printable(text[:256]), item.problem is not None or any(map(_is_wrong, item.fields)), is_open=False)
+        return PlaceRow(
+            printable(text[:256]), item.problem is not None or any(map(_is_wrong, item.fields)), is_open=False
+        )
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """A piece's fields."""
-        return Shown(self._known[number], FileBytes(self.path))
+        return ShownRow(self._known[number], FileBytes(self.path))
 
     def row_at(self, position: int) -> int:
         """The piece that holds a position, of the known ones."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.browse.batch_place import BatchPlace, batch_title
-from kseg.browse.byte_source import LogBytes
+from kseg.browse.byte_source import OpenLogBytes
 from kseg.browse.log_walk import Stretch, is_harmful, is_last_log, start_before, stretches
-from kseg.browse.place import Found, Place, Row, Shown
+from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow
 from kseg.errors import KsegError
 from kseg.explain.batch_fields import DAMAGE_WALKED, damage_fields
 from kseg.explain.batch_records import outer_fields
@@ -42,7 +42,7 @@ LARGEST_SHOWN = 1 << 26
 """The largest batch whose bytes are read to be shown."""
 
 
-class LogPlace(Place):
+class LogPlace(BrowsedPlace):
     """The batches and damages of one log."""
 
     heading = f"{'offset':>10} {'records':>7} {'size':>9} codec  largest time"
@@ -105,11 +105,11 @@ class LogPlace(Place):
 
     # --- reading, in another thread ---------------------------------------------------------------------------------
 
-    def read_more(self) -> Found:
+    def read_more(self) -> ReadRows:
         """Reads what follows the known rows."""
         return self._read_from(self._end)
 
-    def _read_from(self, start: int, *, until: int = 0) -> Found:
+    def _read_from(self, start: int, *, until: int = 0) -> ReadRows:
         """Rows from a position on, at least up to the one that holds another position."""
         rows: list[Stretch] = []
         end = start
@@ -117,10 +117,10 @@ class LogPlace(Place):
             rows += piece
             end = piece[-1].end
             if len(rows) >= ENOUGH_ROWS and end > until:
-                return Found(rows, end)
-        return Found(rows, self._walked.size if end >= self._walked.size or not rows else end)
+                return ReadRows(rows, end)
+        return ReadRows(rows, self._walked.size if end >= self._walked.size or not rows else end)
 
-    def read_before(self) -> Found:
+    def read_before(self) -> ReadRows:
         """Reads what lies before the known rows, from an index entry on, or from the log's beginning."""
         start = start_before(self._walked, self._begin - BYTES_BEFORE)
         before: deque[Stretch] = deque(maxlen=MOST_BEFORE)
@@ -129,9 +129,9 @@ class LogPlace(Place):
             before += own
             if len(own) < len(piece):
                 break
-        return Found(list(before))
+        return ReadRows(list(before))
 
-    def read_at(self, position: int) -> Found:
+    def read_at(self, position: int) -> ReadRows:
         """Reads rows around a position: from an index entry before it on."""
         start = start_before(self._walked, position - BYTES_BEFORE)
         rows: deque[Stretch] = deque(maxlen=MOST_BEFORE)
@@ -141,23 +141,23 @@ class LogPlace(Place):
             end = piece[-1].end
             if end > position and len(rows) >= ENOUGH_ROWS:
                 break
-        return Found(list(rows), end)
+        return ReadRows(list(rows), end)
 
     # --- taking over ------------------------------------------------------------------------------------------------
 
-    def take_more(self, found: Found) -> None:
+    def take_more(self, found: ReadRows) -> None:
         """Adds rows after the known ones."""
         self._positions.extend(self._noted(found))
         self._end = max(found.end, self._end)
 
-    def take_before(self, found: Found) -> int:
+    def take_before(self, found: ReadRows) -> int:
         """Puts rows before the known ones."""
         before = array("q", self._noted(found))
         self._positions = before + self._positions
         self._begin = before[0] if before else 0
         return len(before)
 
-    def take_at(self, found: Found, position: int) -> int:
+    def take_at(self, found: ReadRows, position: int) -> int:
         """Forgets the known rows for those around a position, and gives the row that holds it."""
         rows = [each for each in found.rows or () if isinstance(each, Stretch)]
         self._begin_at(rows[0].position if rows else 0)
@@ -170,7 +170,7 @@ class LogPlace(Place):
             return None
         return max(bisect_right(self._positions, position) - 1, 0)
 
-    def _noted(self, found: Found) -> list[int]:
+    def _noted(self, found: ReadRows) -> list[int]:
         positions = []
         for each in found.rows or ():
             assert isinstance(each, Stretch)
@@ -183,27 +183,27 @@ class LogPlace(Place):
 
     # --- showing ----------------------------------------------------------------------------------------------------
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """A batch or a damage as a line."""
         position = self._positions[number]
         damage = self._damages.get(position)
         is_wrong = damage is not None and is_harmful(damage, is_last=self._is_last)
         if position in self._gaps and damage is not None:
-            return Row(f"{damage.kind}: {human_size(damage.size)}", is_wrong=is_wrong, is_open=False)
+            return PlaceRow(f"{damage.kind}: {human_size(damage.size)}", is_wrong=is_wrong, is_open=False)
         header = self._header(position)
         if header is None:
-            return Row("(cut meanwhile)", is_wrong=True, is_open=False)
+            return PlaceRow("(cut meanwhile)", is_wrong=True, is_open=False)
         kind = "" if damage is None else f" {damage.kind}"
-        return Row(_batch_text(header) + kind, is_wrong=is_wrong, is_open=not _is_message(header))
+        return PlaceRow(_batch_text(header) + kind, is_wrong=is_wrong, is_open=not _is_message(header))
 
     def _header(self, position: int) -> BatchHeader | None:
         raw = self._log_file.read(position, BATCH_HEADER_SIZE)
         return parse_header(raw.ljust(BATCH_HEADER_SIZE, b"\0"), 0, position) if len(raw) > LOG_OVERHEAD else None
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """The fields of a batch or of a damage."""
         position = self._positions[number]
-        damage, source = self._damages.get(position), LogBytes(self._log_file)
+        damage, source = self._damages.get(position), OpenLogBytes(self._log_file)
         if position in self._gaps and damage is not None:
             raw = self._log_file.read(position, min(damage.size, DAMAGE_WALKED))
             item = Item(f"damage: {damage.kind}", position, damage.size, lambda: damage_fields(damage, raw))
@@ -211,7 +211,7 @@ class LogPlace(Place):
             batch = self._batch(position)
             item = Item(batch_title(batch.header), position, batch.size, lambda: outer_fields(batch))
         problem = None if damage is None else f"{damage.kind}: {damage.detail}"
-        return Shown(Item(item.title, position, item.size, item.read, lambda: problem), source)
+        return ShownRow(Item(item.title, position, item.size, item.read, lambda: problem), source)
 
     def _batch(self, position: int) -> Batch:
         header = self._header(position)
@@ -224,7 +224,7 @@ class LogPlace(Place):
         damage = self._damages.get(position)
         return Batch.parse(raw, position, is_valid=damage is None or bool(damage.size == 0))
 
-    def enter(self, number: int) -> Place | None:
+    def enter(self, number: int) -> BrowsedPlace | None:
         """The records of a batch, or the messages in a wrapper."""
         position = self._positions[number]
         if position in self._gaps:
@@ -232,7 +232,7 @@ class LogPlace(Place):
         batch = self._batch(position)
         if _is_message(batch.header):
             return None
-        return BatchPlace(batch, self.path, LogBytes(self._log_file), internal_opener(self.path))
+        return BatchPlace(batch, self.path, OpenLogBytes(self._log_file), internal_opener(self.path))
 
     def logs_from(self, number: int) -> list[Path]:
         """This log."""

@@ -10,7 +10,7 @@ from kseg.explain.items import Item
 from kseg.output.printable import printable
 
 
-class Row(NamedTuple):
+class PlaceRow(NamedTuple):
     """A row of a place: one line of harmless text. is_wrong: damage; is_open: there is a place behind it."""
 
     text: str
@@ -18,14 +18,14 @@ class Row(NamedTuple):
     is_open: bool = True
 
 
-class Shown(NamedTuple):
+class ShownRow(NamedTuple):
     """What a row stands for: its fields, and the bytes that they are in."""
 
     item: Item
     source: ByteSource
 
 
-class Found(NamedTuple):
+class ReadRows(NamedTuple):
     """Rows that were read, still to be taken over: those before or after the known ones; None where a place ends."""
 
     rows: Sequence[object] | None
@@ -41,7 +41,7 @@ class Target(NamedTuple):
     note: str = ""
 
 
-class Place:
+class BrowsedPlace:
     """A list of rows. title: its own part of the way to it; path: its file or directory; heading: names of columns.
 
     Reading may take long, so it is apart from what changes the place: `read_more` and `read_before` are for other
@@ -63,15 +63,15 @@ class Place:
         """How many rows are known."""
         raise NotImplementedError
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> PlaceRow:
         """One of them."""
         raise NotImplementedError
 
-    def shown(self, number: int) -> Shown:
+    def shown(self, number: int) -> ShownRow:
         """What it stands for. Raises KsegError if it can't be read."""
         raise NotImplementedError
 
-    def enter(self, number: int) -> "Place | None":
+    def enter(self, number: int) -> "BrowsedPlace | None":
         """The place behind a row; None if there is none. Raises KsegError if it can't be opened."""
         return None
 
@@ -83,18 +83,18 @@ class Place:
         """The logs that follow, from a row on: those that a search goes through."""
         return []
 
-    def read_more(self) -> Found:
+    def read_more(self) -> ReadRows:
         """Reads rows after the known ones."""
-        return Found(None)
+        return ReadRows(None)
 
-    def take_more(self, found: Found) -> None:
+    def take_more(self, found: ReadRows) -> None:
         """Takes them over."""
 
-    def read_before(self) -> Found:
+    def read_before(self) -> ReadRows:
         """Reads rows before the known ones."""
-        return Found(None)
+        return ReadRows(None)
 
-    def take_before(self, found: Found) -> int:
+    def take_before(self, found: ReadRows) -> int:
         """Takes them over; gives how many there are: the known ones move down by as many."""
         return 0
 
@@ -111,8 +111,8 @@ def fact(name: str, value: object, meaning: str = "", *, problem: str | None = N
     return ExplainedField(name, 0, 0, "", value, meaning, b"", problem=problem)
 
 
-def facts(title: str, *known: ExplainedField | None, source: ByteSource | None = None) -> Shown:
+def facts(title: str, *known: ExplainedField | None, source: ByteSource | None = None) -> ShownRow:
     """What is known of a directory or file."""
     fields = [each for each in known if each is not None]
     own = NoBytes() if source is None else source
-    return Shown(Item(title, 0, own.size, lambda: fields), own)
+    return ShownRow(Item(title, 0, own.size, lambda: fields), own)

@@ -6,7 +6,7 @@ from pathlib import Path
 from kseg.browse.batch_place import BatchPlace
 from kseg.browse.directory_places import DirectoryPlace
 from kseg.browse.log_place import LogPlace
-from kseg.browse.place import Place
+from kseg.browse.place import BrowsedPlace
 from kseg.browse.searches import Begin
 from kseg.errors import KsegError
 
@@ -14,13 +14,13 @@ from kseg.errors import KsegError
 class Way:
     """Places, the outermost first. cursor: the row of the innermost one, which is `place`."""
 
-    def __init__(self, places: list[Place]) -> None:
+    def __init__(self, places: list[BrowsedPlace]) -> None:
         self._places = list(places)
         self._cursors = [above.number_of(below.path) or 0 for above, below in pairwise(places)]
         self.cursor = 0
 
     @property
-    def place(self) -> Place:
+    def place(self) -> BrowsedPlace:
         """Where one is."""
         return self._places[-1]
 
@@ -34,7 +34,7 @@ class Way:
         """What the places are called."""
         return [place.title for place in self._places]
 
-    def push(self, place: Place, cursor: int = 0) -> None:
+    def push(self, place: BrowsedPlace, cursor: int = 0) -> None:
         """Goes into a place."""
         self._places.append(place)
         self._cursors.append(self.cursor)

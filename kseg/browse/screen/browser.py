@@ -16,7 +16,7 @@ from kseg.browse.directory_places import DirectoryPlace
 from kseg.browse.field_lines import Decoders, FieldLine, field_lines
 from kseg.browse.file_places import EntryPlace, PiecesPlace
 from kseg.browse.log_place import LogPlace
-from kseg.browse.place import Place, Shown, Target
+from kseg.browse.place import BrowsedPlace, ShownRow, Target
 from kseg.browse.screen.hex_view import HexView
 from kseg.browse.screen.keys import KEYS, shown_key
 from kseg.browse.screen.keys_screen import KeysScreen
@@ -53,14 +53,14 @@ class Browser(App[None]):
         Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
-    def __init__(self, places: list[Place], decoders: Decoders, first: tuple[str, str] | None = None) -> None:
+    def __init__(self, places: list[BrowsedPlace], decoders: Decoders, first: tuple[str, str] | None = None) -> None:
         """Begins at the innermost of some places, and there with an answer to a question, if `first` has both."""
         super().__init__()
         self.way = Way(places)
         self.decoders = decoders
         self._first = first
         self._fields = FieldPane([])
-        self._shown: Shown | None = None
+        self._shown: ShownRow | None = None
         self._watch: Watch | None = None
         self.said = ""
         self.search: Callable[[Begin, Watch], Target] | None = None
@@ -96,7 +96,7 @@ class Browser(App[None]):
         self.set_interval(_TELL_SECONDS, self._tell_progress)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> BrowsedPlace:
         """Where one is."""
         return self.way.place
 
@@ -122,7 +122,7 @@ class Browser(App[None]):
         return lines[self.fields.cursor] if self.fields.cursor < len(lines) else None
 
     @property
-    def shown(self) -> Shown | None:
+    def shown(self) -> ShownRow | None:
         """What the row under the cursor stands for; None if it can't be read."""
         return self._shown
 
@@ -240,7 +240,7 @@ class Browser(App[None]):
         found = await self.in_thread(place.read_before)
         self._take_notice(place, place.take_before(found), is_new=False)
 
-    def _take_notice(self, place: Place, moved: int, *, is_new: bool) -> None:
+    def _take_notice(self, place: BrowsedPlace, moved: int, *, is_new: bool) -> None:
         """Shows what has come to a place; its known rows moved down by some."""
         if place is not self.place:
             return
@@ -253,7 +253,7 @@ class Browser(App[None]):
         if is_new:
             self._show_row()
 
-    def _mark_wrong(self, place: Place) -> None:
+    def _mark_wrong(self, place: BrowsedPlace) -> None:
         if isinstance(place, LogPlace) and place.has_damage:
             self.way.note_wrong(place.path)
 
@@ -371,7 +371,7 @@ class Browser(App[None]):
         await self.go_to_position(self.place, position)
         self._show_place()
 
-    async def go_to_position(self, place: Place, position: int) -> None:
+    async def go_to_position(self, place: BrowsedPlace, position: int) -> None:
         """Puts the cursor on the row that holds a position."""
         if isinstance(place, EntryPlace | PiecesPlace):
             self.way.cursor = place.row_at(position)

@@ -95,7 +95,9 @@ class HexView(ScrollView, can_focus=True):
         top = self.scroll_offset.y
         if top <= row and min(last, row + height - 1) < top + height:
             return
-        self.scroll_to(y=max(row - (height // 4 if last - row < height // 2 else 0), 0), animate=False, immediate=True, force=True)
+        self.scroll_to(
+            y=max(row - (height // 4 if last - row < height // 2 else 0), 0), animate=False, immediate=True, force=True
+        )
 
     def on_resize(self) -> None:
         """Keeps what is lit in view, which may be on another line now."""

@@ -1,8 +1,8 @@
 """The lines of the panes: a place's rows, and a row's fields."""
 
 from kseg.browse.field_lines import FieldLine
-from kseg.browse.place import Place
-from kseg.browse.screen.row_list import BASE, NAME, NOTE, WRONG, Part
+from kseg.browse.place import BrowsedPlace
+from kseg.browse.screen.row_list import BASE, NAME, NOTE, WRONG, LinePart
 from kseg.errors import KsegError
 from kseg.output.printable import printable
 
@@ -12,7 +12,7 @@ _NAME_WIDTH = 24
 class PlaceLines:
     """The rows of a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: BrowsedPlace) -> None:
         self._place = place
 
     @property
@@ -20,13 +20,13 @@ class PlaceLines:
         """How many are known."""
         return self._place.count
 
-    def line(self, number: int) -> list[Part]:
+    def line(self, number: int) -> list[LinePart]:
         """A row; what can't be read any more says so."""
         try:
             row = self._place.row(number)
         except KsegError as error:
-            return [Part(f" {printable(error.message)}", WRONG)]
-        return [Part(f" {row.text}", WRONG if row.is_wrong else BASE)]
+            return [LinePart(f" {printable(error.message)}", WRONG)]
+        return [LinePart(f" {row.text}", WRONG if row.is_wrong else BASE)]
 
 
 class FieldPane:
@@ -42,15 +42,15 @@ class FieldPane:
         """How many there are."""
         return len(self.lines)
 
-    def line(self, number: int) -> list[Part]:
+    def line(self, number: int) -> list[LinePart]:
         """A field with its value, or a note below it."""
         line = self.lines[number]
         indent = "  " * line.depth
         if line.is_note:
             look = WRONG if line.is_wrong else NOTE
-            return [Part(indent + " ".join(filter(None, (line.name, line.value))), look)]
+            return [LinePart(indent + " ".join(filter(None, (line.name, line.value))), look)]
         name = f"{indent + line.name:<{self._width}} "
-        return [Part(name, WRONG if line.is_wrong else NAME), Part(line.value)]
+        return [LinePart(name, WRONG if line.is_wrong else NAME), LinePart(line.value)]
 
     def line_at(self, position: int) -> int | None:
         """The line of the smallest field that holds a byte; None if none does."""

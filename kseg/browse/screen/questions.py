@@ -1,18 +1,52 @@
 """What is asked in the last line of the screen, and what is done with the answers."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from kseg.browse.searches import Watch, find, next_match, parse_pattern
-from kseg.decode.values import DECODERS
+from kseg.browse.field_lines import Decoders
+from kseg.browse.place import Target
+from kseg.browse.searches import Begin, Watch, find, next_match, parse_pattern
+from kseg.browse.way import Way
 from kseg.errors import UsageError
 from kseg.formats.names import MAXIMUM_OFFSET
 from kseg.times import parse_time
 
-if TYPE_CHECKING:
-    from kseg.browse.screen.browser import Browser
+T = TypeVar("T")
+
+
+class Asked(Protocol):
+    """What answers act on: the browser."""
+
+    way: Way
+    decoders: Decoders
+    search: Callable[[Begin, Watch], Target] | None
+
+    def begin(self, work: Callable[[Watch], Coroutine[Any, Any, None]]) -> None:
+        """Begins some reading."""
+
+    async def in_thread(self, read: Callable[[], T]) -> T:
+        """Reads in another thread."""
+
+    async def go_to(self, target: Target) -> None:
+        """Goes to a batch or a record."""
+
+    async def go_to_file_position(self, position: int) -> None:
+        """Goes to a position in the file that one is in."""
+
+    def action_again(self) -> None:
+        """Searches for the next match."""
+
+    def refresh_fields(self) -> None:
+        """Shows the fields anew."""
+
+    def export(self, path: Path) -> None:
+        """Writes the row that is shown to a new file."""
+
+    def say(self, text: str, *, is_wrong: bool = False) -> None:
+        """Says something in the last line."""
+
 
 _DIGITS = 19
 
@@ -21,7 +55,7 @@ class Question(NamedTuple):
     """A question, and what to do with its answer. The latter raises UsageError for an answer that is none."""
 
     text: str
-    answer: Callable[["Browser", str], None]
+    answer: Callable[[Asked, str], None]
 
 
 def _number(text: str) -> int:
@@ -30,15 +64,15 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _to_offset(browser: "Browser", text: str) -> None:
+def _to_offset(browser: Asked, text: str) -> None:
     _to_record(browser, _number(text), is_time=False)
 
 
-def _to_time(browser: "Browser", text: str) -> None:
+def _to_time(browser: Asked, text: str) -> None:
     _to_record(browser, parse_time(text), is_time=True)
 
 
-def _to_record(browser: "Browser", target: int, *, is_time: bool) -> None:
+def _to_record(browser: Asked, target: int, *, is_time: bool) -> None:
     logs = browser.way.begin().logs
     if not logs:
         raise UsageError("there is no log here: go into a partition first")
@@ -51,7 +85,7 @@ def _to_record(browser: "Browser", target: int, *, is_time: bool) -> None:
     browser.begin(work)
 
 
-def _to_position(browser: "Browser", text: str) -> None:
+def _to_position(browser: Asked, text: str) -> None:
     position = _number(text)
 
     async def work(_: Watch) -> None:
@@ -60,7 +94,7 @@ def _to_position(browser: "Browser", text: str) -> None:
     browser.begin(work)
 
 
-def _search(browser: "Browser", text: str) -> None:
+def _search(browser: Asked, text: str) -> None:
     if not text:
         return
     pattern = parse_pattern(text)
@@ -68,13 +102,13 @@ def _search(browser: "Browser", text: str) -> None:
     browser.action_again()
 
 
-def _decode(part: str, browser: "Browser", text: str) -> None:
+def _decode(part: str, browser: Asked, text: str) -> None:
     browser.decoders.choose(part, text or None)
     browser.refresh_fields()
     browser.say(f"{part}s are decoded as {text}" if text else f"{part}s are shown as they are")
 
 
-def _export(browser: "Browser", text: str) -> None:
+def _export(browser: Asked, text: str) -> None:
     if not text:
         raise UsageError("give the name of a new file")
     browser.export(Path(text).expanduser())
@@ -89,4 +123,3 @@ QUESTIONS = {
     "key": Question("decode keys as (empty: not at all):", partial(_decode, "key")),
     "export": Question("export as JSON to the new file:", _export),
 }
-DECODER_NAMES = tuple(DECODERS)

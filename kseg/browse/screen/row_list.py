@@ -15,21 +15,21 @@ BASE, NAME, NOTE, WRONG = "row", "row-name", "row-note", "row-wrong"
 """Looks of text: as it is, a field's name, a note, damage."""
 
 
-class Part(NamedTuple):
+class LinePart(NamedTuple):
     """A part of a line in one of the looks of RowList."""
 
     text: str
     look: str = BASE
 
 
-class Lines(Protocol):
+class ListedLines(Protocol):
     """The lines of a list, made when they are looked at."""
 
     @property
     def count(self) -> int:
         """How many there are."""
 
-    def line(self, number: int) -> list[Part]:
+    def line(self, number: int) -> list[LinePart]:
         """One of them."""
 
 
@@ -38,7 +38,7 @@ class NoLines:
 
     count = 0
 
-    def line(self, number: int) -> list[Part]:
+    def line(self, number: int) -> list[LinePart]:
         """Nothing."""
         return []
 
@@ -91,10 +91,10 @@ class RowList(ScrollView, can_focus=True):
 
     def __init__(self, name: str) -> None:
         super().__init__(id=name)
-        self._lines: Lines = NoLines()
+        self._lines: ListedLines = NoLines()
         self.cursor = 0
 
-    def show(self, lines: Lines, cursor: int = 0) -> None:
+    def show(self, lines: ListedLines, cursor: int = 0) -> None:
         """Shows other lines."""
         self._lines = lines
         self.scroll_to(y=0, animate=False, immediate=True, force=True)
@@ -123,7 +123,9 @@ class RowList(ScrollView, can_focus=True):
         if self.cursor < top or self.cursor >= top + height:
             wanted = self.cursor if self.cursor < top else self.cursor - height + 1
             far = abs(wanted - top) > height
-            self.scroll_to(y=max(self.cursor - height // 3, 0) if far else wanted, animate=False, immediate=True, force=True)
+            self.scroll_to(
+                y=max(self.cursor - height // 3, 0) if far else wanted, animate=False, immediate=True, force=True
+            )
 
     def on_resize(self) -> None:
         """Keeps the cursor's line in view."""

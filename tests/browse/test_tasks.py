@@ -250,6 +250,40 @@ def test_beginning_of_the_command_line_is_gone_to(orders: Path) -> None:
 
     drive(orders / "orders-0", look, first=("offset", "142"))
 
+    async def look_at_position(driver: Driver) -> None:
+        assert driver.row.startswith("203100 ")
+
+    drive(SAMPLE / "00000000000000203000.log", look_at_position, first=("position", "5000"))
+
+
+def test_pane_takes_the_whole_screen_and_gives_it_back() -> None:
+    async def zoom(driver: Driver) -> None:
+        browser = driver.browser
+        widths = []
+        for _ in range(3):
+            await driver.press("z")
+            widths.append(browser.focused.size.width if browser.focused is not None else 0)
+            await driver.press("z", "tab")
+        assert min(widths) >= 77
+        assert browser.rows.size.width < 40
+
+    drive(SAMPLE / "00000000000000203000.log", zoom)
+
+
+def test_search_that_is_under_way_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    one = batch_bytes(NewBatch([NewRecord(None, b"v" * 1000)] * 200, 0))
+    log = write_segment(tmp_path / "large-0", [])
+    log.write_bytes(b"".join((200 * number).to_bytes(8, "big") + one[8:] for number in range(400)))
+
+    async def search(driver: Driver) -> None:
+        await driver.pilot.press("slash", "x", "enter")
+        await driver.pilot.press("escape")
+        await driver.settle()
+        assert driver.said.startswith("stopped at position") or driver.said.startswith("no match")
+        await driver.pilot.press("n", "q")
+
+    drive(log, search)
+
 
 def test_mouse_does_what_the_keys_do(orders: Path) -> None:
     async def click(driver: Driver) -> None:

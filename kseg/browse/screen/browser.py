@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -33,6 +33,7 @@ from kseg.output.counted import counted
 from kseg.output.printable import printable
 
 T = TypeVar("T")
+Work: TypeAlias = Callable[[Watch], Coroutine[Any, Any, None]]
 LOOK_AGAIN_SECONDS = 2.0
 _TELL_SECONDS = 0.2
 _MOST_READ_ON = 64
@@ -62,6 +63,7 @@ class Browser(App[None]):
         self._fields = FieldPane([])
         self._shown: ShownRow | None = None
         self._watch: Watch | None = None
+        self._waiting: Work | None = None
         self.said = ""
         self.search: Callable[[Begin, Watch], Target] | None = None
 
@@ -192,15 +194,15 @@ class Browser(App[None]):
         """Whether something is being read or searched for."""
         return self._watch is not None
 
-    def begin(self, work: Callable[[Watch], Coroutine[Any, Any, None]]) -> None:
-        """Begins some reading, unless there is some going on."""
+    def begin(self, work: Work) -> None:
+        """Begins some reading; if there is some going on, after that. Only what was asked for last waits."""
         if self.is_busy:
-            self.say("still at it; Esc stops it")
+            self._waiting = work
             return
         self._watch = Watch()
         self.run_worker(self._watched(work, self._watch), exit_on_error=True)
 
-    async def _watched(self, work: Callable[[Watch], Coroutine[Any, Any, None]], watch: Watch) -> None:
+    async def _watched(self, work: Work, watch: Watch) -> None:
         try:
             await work(watch)
         except (KsegError, OSError) as error:
@@ -209,7 +211,20 @@ class Browser(App[None]):
             self.say("there isn't enough memory for this", is_wrong=True)
         finally:
             self._watch = None
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and self.is_running:
+            self.begin(waiting)
         self._read_on_if_needed()
+
+    def _stop(self) -> None:
+        """Stops what is going on as soon as it looks, and what waits for it."""
+        self._waiting = None
+        if self._watch is not None:
+            self._watch.is_stopped = True
+
+    def on_unmount(self) -> None:
+        """Nothing that goes on in another thread may hold up the end."""
+        self._stop()
 
     async def in_thread(self, read: Callable[[], T]) -> T:
         """Reads where that doesn't hold up the screen."""
@@ -291,7 +306,7 @@ class Browser(App[None]):
         elif self.fields.has_focus:
             self.rows.focus()
         elif self.is_busy:
-            self.say("still at it; Esc stops it")
+            self.say("still reading; Esc stops a search")
         elif self.way.depth > 1:
             self.way.pop()
             self.say("")
@@ -300,7 +315,7 @@ class Browser(App[None]):
     def action_leave(self) -> None:
         """Stops a search, or goes back."""
         if self._watch is not None:
-            self._watch.is_stopped = True
+            self._stop()
         else:
             self.action_out()
 

@@ -21,6 +21,7 @@ Screen { layout: vertical; }
 .-wide #fields-pane { width: 1fr; }
 .-wide #bytes-pane { width: 48; }
 .-zoomed .pane { display: none; }
-.-zoomed .pane.-here { display: block; width: 1fr; height: 1fr; }
+.-zoomed .pane.-here { display: block; }
+.-zoomed #rows-pane.-here, .-zoomed #fields-pane.-here, .-zoomed #bytes-pane.-here { width: 1fr; height: 1fr; border: none; }
 .-zoomed #contents.-empty { display: none; }
 """

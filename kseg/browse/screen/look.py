@@ -22,6 +22,8 @@ Screen { layout: vertical; }
 .-wide #bytes-pane { width: 48; }
 .-zoomed .pane { display: none; }
 .-zoomed .pane.-here { display: block; }
-.-zoomed #rows-pane.-here, .-zoomed #fields-pane.-here, .-zoomed #bytes-pane.-here { width: 1fr; height: 1fr; border: none; }
+.-zoomed #rows-pane.-here, .-zoomed #fields-pane.-here, .-zoomed #bytes-pane.-here {
+    width: 1fr; height: 1fr; border: none;
+}
 .-zoomed #contents.-empty { display: none; }
 """

@@ -108,7 +108,7 @@ docs: $(KERNEL) ## Check that examples run and that generated pages are up to da
 	$(PYTEST) tests/test_docs.py tests/test_generate.py
 
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
-	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser' $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux' $(TESTS)
 
 test-browser: $(BROWSER) ## Run the tests that open reports in Chromium, which must be installed
 	$(PYTEST) tests/report -m browser $(TESTS)

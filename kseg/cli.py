@@ -26,6 +26,7 @@ COMMANDS = {
     "get": "Print the bytes of one record's value, key or header.",
     "reindex": "Rebuild indexes from the logs.",
     "explain": "Explain bytes: each field with its bytes, value and meaning.",
+    "browse": "Walk through files on the screen: batches, records, fields, bytes.",
     "build": "Make a partition's directory from records.",
     "slice": "Copy a piece of a partition, batch by batch.",
     "retain": "Show which segments retention would delete, and when.",

@@ -115,6 +115,9 @@ FINDS_NOTHING = "-1h"
 """The last hour is none in which a record of the examples was written."""
 SERVES = "kseg serve "
 """Ends when the command has ended that it runs for: without one, it gets one here."""
+ON_A_SCREEN = "kseg browse "
+"""Begins examples that open what they are given, and then ask for a terminal."""
+NO_SCREEN = b"kseg: browse needs a terminal; `kseg explain` prints fields and bytes\n"
 ELSEWHERE = "kseg spark-export "
 """Begins examples for which a cluster or an object store must be there: only their options are looked at."""
 
@@ -152,6 +155,9 @@ def test_examples_run(command: str, template: Path, programs: str, tmp_path: Pat
     if not SHELL_SIGNS & set(line) and OF_THE_PROCESS not in line and not line.startswith(SERVES):
         ran = run.kseg(shlex.split(line)[1:], root)
         status, said, printed = ran.status, ran.stderr, ran.stdout
+        if line.startswith(ON_A_SCREEN):
+            assert (status, said) == (2, NO_SCREEN)
+            return
     else:
         done = subprocess.run(
             ["/bin/bash", "-o", "pipefail", "-c", line],

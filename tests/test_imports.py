@@ -27,8 +27,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     "duckdb": ("kseg.query",),
     "pyarrow": ("kseg.arrow", "kseg.export", "kseg.query"),
     "pyspark": ("kseg.spark",),
-    "rich": ("kseg.output",),
+    "rich": ("kseg.output", "kseg.browse.screen"),
     "snappy": (),
+    "textual": ("kseg.browse.screen",),
     "zstandard": (),
 }
 SLOW = {*HOMES, "concurrent.futures", "importlib.metadata", "kseg.kernel.fast", "kseg.reading.log_file"}

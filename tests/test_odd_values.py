@@ -79,6 +79,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "get": ("t-0", "--offset", "0"),
     "reindex": ("t-0", "--to", "out"),
     "explain": (f"t-0/{0:020}.log",),
+    "browse": ("t-0",),
     "build": ("lines", "--from", "text", "--to", "out/t-0"),
     "slice": ("t-0", "--to", "out"),
     "retain": ("t-0", "--dry-run"),

@@ -17,6 +17,8 @@ FILES = {
     "kseg/formats/fixed.py": "tools.generators.positions:fixed_module",
     "kseg/kernel/fast/positions.pxi": "tools.generators.positions:kernel_positions",
     "kseg/kernel/fast/contract.pxi": "tools.generators.positions:kernel_contract",
+    "docs/browse.svg": "tools.generators.screens:record",
+    "docs/browse-damage.svg": "tools.generators.screens:damage",
     "docs/architecture.md": "tools.generators.module_listing:page",
     "docs/cli.md": "tools.generators.command_line:page",
     "docs/findings.md": "tools.generators.findings:page",

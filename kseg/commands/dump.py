@@ -1,6 +1,5 @@
 """`kseg dump`: prints the contents of files, like Kafka's DumpLogSegments."""
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -8,6 +7,7 @@ from click.core import ParameterSource
 
 from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.decoder_options import decoder_options
 from kseg.commands.options import (
     all_matching,
     color_option,
@@ -27,7 +27,6 @@ from kseg.output.talk import talk
 from kseg.releases import parse_release
 from kseg.times import parse_zone
 
-_FILE = click.Path(path_type=Path)
 _LARGEST_BODY = 1 << 40
 
 
@@ -70,11 +69,7 @@ _LARGEST_BODY = 1 << 40
 @click.option(
     "--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values."
 )
-@click.option("--key-decoder", metavar="NAME", help="What decodes keys, as below, or a Kafka class.")
-@click.option("--value-decoder", metavar="NAME", help="What decodes values.")
-@click.option("--schema", type=_FILE, help="Avro schema, map of ids to schemas, or Protobuf descriptor set.")
-@click.option("--message", metavar="NAME", help="Full name of the Protobuf message.")
-@click.option("--schema-registry", type=_FILE, help="Directory of the _schemas partition, to rebuild a registry from.")
+@decoder_options
 @click.option("--strict", "is_strict", is_flag=True, help="End with 1 if a record doesn't decode.")
 @partition_options
 @selection_options()

@@ -45,6 +45,7 @@ TASKS = (
     Task("A partition out of records", "kseg build records.jsonl --to orders-0"),
     Task("What Kafka's own tool prints", "kseg dump --like 2.8 --files 00000000000000203000.log"),
     Task("What each byte means", "kseg explain 00000000000000203000.log --batch 0"),
+    Task("Walk through a disk and its bytes", "kseg browse kafka-logs/"),
     Task("Any Kafka client, on a dead disk", "kseg serve kafka-logs/"),
     Task("What went over the network", "kseg protocol clients.pcap"),
 )

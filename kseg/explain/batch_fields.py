@@ -28,13 +28,11 @@ _SHOWN = 64
 def batch_fields(batch: Batch, open_record: OpenRecord | None = None) -> list[ExplainedField]:
     """The fields of a batch, up to its last byte; `open_record` takes keys and values of an internal topic apart."""
     fields = walk(_grammar(batch.magic, batch.codec), batch.raw, batch.position)
-    for field in _all(fields):
-        if field.path in ("header.crc", "message.crc"):
-            _check_crc(field, batch)
+    check_crcs(fields, batch)
     if batch.codec != Codec.NONE:
         _open_body(fields, batch)
     elif batch.is_control:
-        _open_control_records(fields)
+        open_control_records(fields)
     if open_record is not None and not batch.is_control:
         open_records(_with_bodies(fields), open_record)
     return fields
@@ -46,16 +44,24 @@ def _grammar(magic: int, codec: int) -> Any:
     return RECORD_BATCH if codec == Codec.NONE else COMPRESSED_RECORD_BATCH
 
 
-def _all(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
+def all_fields(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
+    """Some fields with their parts, and the parts of these, without those of decompressed bodies."""
     for field in fields:
         yield field
-        yield from _all(field.children)
+        yield from all_fields(field.children)
 
 
 def _with_bodies(fields: list[ExplainedField]) -> Iterator[ExplainedField]:
-    for field in _all(fields):
+    for field in all_fields(fields):
         yield field
-        yield from _all(field.body)
+        yield from all_fields(field.body)
+
+
+def check_crcs(fields: list[ExplainedField], batch: Batch) -> None:
+    """Says of a batch's checksum whether it holds."""
+    for field in all_fields(fields):
+        if field.path in ("header.crc", "message.crc"):
+            _check_crc(field, batch)
 
 
 def _check_crc(field: ExplainedField, batch: Batch) -> None:
@@ -68,7 +74,7 @@ def _check_crc(field: ExplainedField, batch: Batch) -> None:
 def _open_body(fields: list[ExplainedField], batch: Batch) -> None:
     """The contents of the compressed records, or of a wrapper's value."""
     name = "message.value" if batch.is_legacy else "records"
-    compressed = next((field for field in _all(fields) if field.path == name and field.raw), None)
+    compressed = next((field for field in all_fields(fields) if field.path == name and field.raw), None)
     if compressed is None:
         return
     body = decompress(batch.codec, batch.magic, memoryview(compressed.raw), MOST_DECOMPRESSED)
@@ -92,8 +98,9 @@ def _entries(body: bytes) -> Iterator[ExplainedField]:
         number += 1
 
 
-def _open_control_records(fields: list[ExplainedField]) -> None:
-    contents = {field.path: field for field in _all(fields) if field.name in ("key", "value")}
+def open_control_records(fields: list[ExplainedField]) -> None:
+    """Gives the keys and values of control records their parts."""
+    contents = {field.path: field for field in all_fields(fields) if field.name in ("key", "value")}
     for path, key in contents.items():
         if not path.endswith("].key"):
             continue

@@ -128,6 +128,39 @@ _ENTRIES = {
 }
 
 
+ENTRY_KINDS = frozenset(_ENTRIES)
+"""Kinds of files whose entries have a fixed size: any of them can be read by its number."""
+
+
+class EntryItems:
+    """The entries of a file by their numbers, each read when it is asked for.
+
+    names: of an entry's fields. count: entries, and what follows them as one more: a zero tail, or a cut entry.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file. Raises OpenError if it can't be opened."""
+        name = parse_file_name(path)
+        self._kind = _ENTRIES[name.kind]
+        self._base = name.base_offset if self._kind.is_relative else None
+        self._file = EntryFile(path, self._kind.fields)
+        self.names = self._kind.fields.names
+        self.size, self.entry_size = self._file.size, self._file.entry_size
+        self._written = self._file.count_written() if self._kind.is_relative else self._file.capacity
+        self.count = self._written + (self.size > self._written * self.entry_size)
+
+    def item(self, number: int) -> Item:
+        """The entry of a number. Raises UnreadableError if the disk can't read it."""
+        at = number * self.entry_size
+        if number >= self._written and self._file.capacity > self._written:
+            return _zeros("zero tail", at, self.size, "the unwritten rest of a preallocated file")
+        return _entry_item(self._kind, self._file.read(at, self.entry_size), at, self._base)
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._file.close()
+
+
 def _entry_items(path: Path, kind: _Entries) -> Iterator[Item]:
     base = parse_file_name(path).base_offset if kind.is_relative else None
     size = kind.grammar.sizeof()

@@ -39,16 +39,20 @@ def _encoded(value: object) -> bytes:
     return json_escaped(text).encode("utf-8", "backslashreplace")
 
 
-def write_json_by_pieces(members: Mapping[str, object]) -> None:
-    """Writes an object to standard output; a member that is an iterator gives its JSON in pieces, as large ones do."""
+def json_by_pieces(members: Mapping[str, object]) -> Iterator[bytes]:
+    """An object as a line, some bytes at a time; a member that is an iterator gives its JSON so, as large ones do."""
     separator = b"{"
     for name, value in members.items():
-        pieces = value if isinstance(value, Iterator) else iter((_json(value),))
-        write_stdout(separator + _json(name) + b":")
-        for piece in pieces:
-            write_stdout(piece)
+        yield separator + _json(name) + b":"
+        yield from value if isinstance(value, Iterator) else (_json(value),)
         separator = b","
-    write_stdout(b"}\n")
+    yield b"}\n"
+
+
+def write_json_by_pieces(members: Mapping[str, object]) -> None:
+    """Writes such an object to standard output."""
+    for piece in json_by_pieces(members):
+        write_stdout(piece)
 
 
 def write_json(members: Mapping[str, object]) -> None:

@@ -108,10 +108,12 @@ NO_SETTINGS = {"--max-message-size", "--max-bytes", "--bytes"}
 NO_DATA = {"completion", "help", "build"}
 """Commands that don't read partitions."""
 READING = [
-    name for name in COMMANDS if name not in {*NO_DATA, "explain", "protocol", "where", "groups", "rebuild-metadata"}
+    name
+    for name in COMMANDS
+    if name not in {*NO_DATA, "explain", "browse", "protocol", "where", "groups", "rebuild-metadata"}
 ]
 """Commands that read several partitions of a log directory, so that these can be chosen."""
-TIMES_IN_UTC = {"serve", "salvage", "explain", "reindex", "where", "get", "plan-move"}
+TIMES_IN_UTC = {"serve", "salvage", "explain", "browse", "reindex", "where", "get", "plan-move"}
 """Commands whose times are about files and bytes, or that have none."""
 
 PENDING: set[tuple[str, str]] = set()

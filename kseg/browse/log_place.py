@@ -1,0 +1,304 @@
+"""A log as a place: its batches and damages, read as far as somebody looks.
+
+Of each batch that was passed only the position is kept. What lies far from the known rows is found by the offset index,
+and the list begins there anew.
+"""
+
+import os
+from array import array
+from bisect import bisect_right
+from collections import deque
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kseg.browse.batch_place import BatchPlace, batch_title
+from kseg.browse.byte_source import OpenLogBytes
+from kseg.browse.log_walk import Stretch, is_harmful, is_last_log, start_before, stretches
+from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow
+from kseg.errors import KsegError
+from kseg.explain.batch_fields import DAMAGE_WALKED, damage_fields
+from kseg.explain.batch_records import outer_fields
+from kseg.explain.internal_records import internal_opener
+from kseg.explain.items import Item
+from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec, codec_name
+from kseg.output.printable import printable
+from kseg.output.sizes import human_size
+from kseg.reading.batch import Batch
+from kseg.reading.header import BatchHeader, parse_header
+from kseg.reading.log_file import LogFile
+from kseg.times import iso_time
+
+if TYPE_CHECKING:
+    from kseg.reading.damage import Damage
+
+ENOUGH_ROWS = 512
+"""Rows that are read at once."""
+BYTES_BEFORE = 1 << 20
+"""Bytes before a position from which on rows are read, so that there are some to be seen above it."""
+MOST_BEFORE = 1 << 16
+"""Rows before the known ones that are kept, where no index says how to begin near to them."""
+LARGEST_SHOWN = 1 << 26
+"""The largest batch whose bytes are read to be shown."""
+
+
+class LogPlace(BrowsedPlace):
+    """The batches and damages of one log."""
+
+    heading = f"{'offset':>10} {'records':>7} {'size':>9} codec  largest time"
+
+    def __init__(self, path: Path) -> None:
+        """Opens the log. Raises OpenError if it can't be opened."""
+        super().__init__(path.name, path)
+        self._open()
+        self._begin_at(0)
+
+    def _open(self) -> None:
+        self._log_file = LogFile(self.path)  # for the screen; another thread may walk with the other one meanwhile
+        self._walked = LogFile(self.path)
+        self._identity = _identity(self.path)
+        self._is_last = is_last_log(self._log_file)
+
+    def _begin_at(self, position: int) -> None:
+        self._positions = array("q")
+        self._damages: dict[int, Damage] = {}
+        self._gaps: set[int] = set()
+        self._begin = self._end = position
+
+    def close(self) -> None:
+        """Closes the log."""
+        self._log_file.close()
+        self._walked.close()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log, as it was opened."""
+        return self._log_file.size
+
+    @property
+    def count(self) -> int:
+        """How many batches and damages are known."""
+        return len(self._positions)
+
+    @property
+    def has_all(self) -> bool:  # type: ignore[override]
+        """Whether the last known row is the log's last."""
+        return self._end >= self.size
+
+    @property
+    def has_beginning(self) -> bool:  # type: ignore[override]
+        """Whether the first known row is the log's first."""
+        return self._begin <= 0
+
+    @property
+    def has_damage(self) -> bool:
+        """Whether something is wrong with one of the known rows."""
+        return any(is_harmful(damage, is_last=self._is_last) for damage in self._damages.values())
+
+    def position(self, number: int) -> int:
+        """Where a row's bytes begin."""
+        return self._positions[number]
+
+    def end_of(self, number: int) -> int:
+        """Where they end."""
+        return self._positions[number + 1] if number + 1 < self.count else self._end
+
+    # --- reading, in another thread ---------------------------------------------------------------------------------
+
+    def read_more(self) -> ReadRows:
+        """Reads what follows the known rows."""
+        return self._read_from(self._end)
+
+    def _read_from(self, start: int, *, until: int = 0) -> ReadRows:
+        """Rows from a position on, at least up to the one that holds another position."""
+        rows: list[Stretch] = []
+        end = start
+        for piece in stretches(self._walked, start):
+            rows += piece
+            end = piece[-1].end
+            if len(rows) >= ENOUGH_ROWS and end > until:
+                return ReadRows(rows, end)
+        return ReadRows(rows, self._walked.size if end >= self._walked.size or not rows else end)
+
+    def read_before(self) -> ReadRows:
+        """Reads what lies before the known rows, from an index entry on, or from the log's beginning."""
+        start = start_before(self._walked, self._begin - BYTES_BEFORE)
+        before: deque[Stretch] = deque(maxlen=MOST_BEFORE)
+        for piece in stretches(self._walked, start):
+            own = list(takewhile(lambda each: each.position < self._begin, piece))
+            before += own
+            if len(own) < len(piece):
+                break
+        return ReadRows(list(before))
+
+    def read_at(self, position: int) -> ReadRows:
+        """Reads rows around a position: from an index entry before it on."""
+        start = start_before(self._walked, position - BYTES_BEFORE)
+        rows: deque[Stretch] = deque(maxlen=MOST_BEFORE)
+        end = start
+        for piece in stretches(self._walked, start):
+            rows += piece
+            end = piece[-1].end
+            if end > position and len(rows) >= ENOUGH_ROWS:
+                break
+        return ReadRows(list(rows), end)
+
+    # --- taking over ------------------------------------------------------------------------------------------------
+
+    def take_more(self, found: ReadRows) -> None:
+        """Adds rows after the known ones."""
+        self._positions.extend(self._noted(found))
+        self._end = max(found.end, self._end)
+
+    def take_before(self, found: ReadRows) -> int:
+        """Puts rows before the known ones."""
+        before = array("q", self._noted(found))
+        self._positions = before + self._positions
+        self._begin = before[0] if before else 0
+        return len(before)
+
+    def take_at(self, found: ReadRows, position: int) -> int:
+        """Forgets the known rows for those around a position, and gives the row that holds it."""
+        rows = [each for each in found.rows or () if isinstance(each, Stretch)]
+        self._begin_at(rows[0].position if rows else 0)
+        self.take_more(found)
+        return self.row_at(position) or 0
+
+    def row_at(self, position: int) -> int | None:
+        """The known row whose bytes hold a position; None if none does."""
+        if not self._begin <= position < self._end:
+            return None
+        return max(bisect_right(self._positions, position) - 1, 0)
+
+    def _noted(self, found: ReadRows) -> list[int]:
+        positions = []
+        for each in found.rows or ():
+            assert isinstance(each, Stretch)
+            positions.append(each.position)
+            if each.damage is not None:
+                self._damages[each.position] = each.damage
+            if not each.is_batch:
+                self._gaps.add(each.position)
+        return positions
+
+    # --- showing ----------------------------------------------------------------------------------------------------
+
+    def row(self, number: int) -> PlaceRow:
+        """A batch or a damage as a line."""
+        position = self._positions[number]
+        damage = self._damages.get(position)
+        is_wrong = damage is not None and is_harmful(damage, is_last=self._is_last)
+        if position in self._gaps and damage is not None:
+            return PlaceRow(f"{damage.kind}: {human_size(damage.size)}", is_wrong=is_wrong, is_open=False)
+        header = self._header(position)
+        if header is None:
+            return PlaceRow("(cut meanwhile)", is_wrong=True, is_open=False)
+        kind = "" if damage is None else f" {damage.kind}"
+        return PlaceRow(_batch_text(header) + kind, is_wrong=is_wrong, is_open=not _is_message(header))
+
+    def _header(self, position: int) -> BatchHeader | None:
+        raw = self._log_file.read(position, BATCH_HEADER_SIZE)
+        return parse_header(raw.ljust(BATCH_HEADER_SIZE, b"\0"), 0, position) if len(raw) > LOG_OVERHEAD else None
+
+    def shown(self, number: int) -> ShownRow:
+        """The fields of a batch or of a damage."""
+        position = self._positions[number]
+        damage, source = self._damages.get(position), OpenLogBytes(self._log_file)
+        if position in self._gaps and damage is not None:
+            raw = self._log_file.read(position, min(damage.size, DAMAGE_WALKED))
+            item = Item(f"damage: {damage.kind}", position, damage.size, lambda: damage_fields(damage, raw))
+        else:
+            batch = self._batch(position)
+            item = Item(batch_title(batch.header), position, batch.size, lambda: outer_fields(batch))
+        problem = None if damage is None else f"{damage.kind}: {damage.detail}"
+        return ShownRow(Item(item.title, position, item.size, item.read, lambda: problem), source)
+
+    def _batch(self, position: int) -> Batch:
+        header = self._header(position)
+        size = 0 if header is None else header.size
+        if size > LARGEST_SHOWN:
+            raise KsegError(f"a batch of {size} bytes is too large to be shown", self.path, position)
+        raw = self._log_file.read(position, size)
+        if len(raw) < size or not raw:
+            raise KsegError("the log was cut meanwhile: r looks again", self.path, position)
+        damage = self._damages.get(position)
+        return Batch.parse(raw, position, is_valid=damage is None or bool(damage.size == 0))
+
+    def enter(self, number: int) -> BrowsedPlace | None:
+        """The records of a batch, or the messages in a wrapper."""
+        position = self._positions[number]
+        if position in self._gaps:
+            return None
+        batch = self._batch(position)
+        if _is_message(batch.header):
+            return None
+        return BatchPlace(batch, self.path, OpenLogBytes(self._log_file), internal_opener(self.path))
+
+    def logs_from(self, number: int) -> list[Path]:
+        """This log."""
+        return [self.path]
+
+    # --- changes ----------------------------------------------------------------------------------------------------
+
+    def look_again(self) -> str:
+        """Reads on where the log has grown, forgets what was cut off, says if the file is gone or another one."""
+        identity = _identity(self.path)
+        if identity == self._identity:
+            return ""
+        if identity is None:
+            return "the file is gone: what was open can still be read"
+        is_same = identity[:2] == self._identity[:2] if self._identity is not None else False
+        old = self.size
+        self.close()
+        self._open()
+        if not is_same:
+            self._begin_at(0)
+            return "another file took the place of this one: it is shown from its beginning"
+        self._forget_from(min(old, self.size))
+        if self.size == old:
+            return "written to, of the same size"
+        verb = "grew" if self.size > old else "was cut"
+        return f"the log {verb} from {old} to {self.size} bytes"
+
+    def _forget_from(self, size: int) -> None:
+        """Forgets the rows that a new end of the log makes doubtful: also the last one, which may be a torn tail."""
+        if self._end < size or not self._positions:
+            return
+        while self._positions and self._positions[-1] >= size:
+            self._forget_last()
+        if self._positions:
+            self._forget_last()
+        if not self._positions:
+            self._begin = 0 if self._begin >= size else self._begin
+            self._end = self._begin
+
+    def _forget_last(self) -> None:
+        self._end = self._positions.pop()
+        self._damages.pop(self._end, None)
+        self._gaps.discard(self._end)
+
+
+def _identity(path: Path) -> tuple[int, int, int, int] | None:
+    """What tells a file from others, and from what it was before; None if it is gone."""
+    try:
+        status = os.stat(path)  # noqa: PTH116  as elsewhere
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _is_message(header: BatchHeader) -> bool:
+    """Whether it is a message of an old format by itself: its key and value are fields, no records lie in it."""
+    return header.is_legacy and header.codec == Codec.NONE
+
+
+def _batch_text(header: BatchHeader) -> str:
+    first = f"≤{header.last_offset}" if header.base_offset is None else str(header.base_offset)
+    records = "" if header.records_count is None else str(header.records_count)
+    codec = codec_name(header.codec) or str(header.codec)
+    flags = [
+        word for word, is_set in (("control", header.is_control), ("transaction", header.is_transactional)) if is_set
+    ]
+    time = (iso_time(header.max_timestamp) or "").replace("T", " ")
+    parts = (f"{first:>10} {records:>7} {human_size(header.size):>9} {codec:<6}", time, *flags)
+    return printable(" ".join(part for part in parts if part))

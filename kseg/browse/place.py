@@ -1,0 +1,118 @@
+"""A place that one can be at: a list of rows, each with fields and bytes, some with a place behind them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.browse.byte_source import ByteSource, NoBytes
+from kseg.explain.field import ExplainedField
+from kseg.explain.items import Item
+from kseg.output.printable import printable
+
+
+class PlaceRow(NamedTuple):
+    """A row of a place: one line of harmless text. is_wrong: damage; is_open: there is a place behind it."""
+
+    text: str
+    is_wrong: bool = False
+    is_open: bool = True
+
+
+class ShownRow(NamedTuple):
+    """What a row stands for: its fields, and the bytes that they are in."""
+
+    item: Item
+    source: ByteSource
+
+
+class ReadRows(NamedTuple):
+    """Rows that were read, still to be taken over: those before or after the known ones; None where a place ends."""
+
+    rows: Sequence[object] | None
+    end: int = 0
+
+
+class Target(NamedTuple):
+    """Where to go: a log, a batch in it, and a record in that if one is meant. note: what to say there."""
+
+    path: Path
+    position: int
+    offset: int | None = None
+    note: str = ""
+
+
+class BrowsedPlace:
+    """A list of rows. title: its own part of the way to it; path: its file or directory; heading: names of columns.
+
+    Reading may take long, so it is apart from what changes the place: `read_more` and `read_before` are for other
+    threads, `take_more` and `take_before` for the one that shows the rows.
+    """
+
+    heading = ""
+    has_all = True
+    "Whether no rows follow the known ones."
+    has_beginning = True
+    "Whether none come before them."
+
+    def __init__(self, title: str, path: Path) -> None:
+        self.title = printable(title)
+        self.path = path
+
+    @property
+    def count(self) -> int:
+        """How many rows are known."""
+        raise NotImplementedError
+
+    def row(self, number: int) -> PlaceRow:
+        """One of them."""
+        raise NotImplementedError
+
+    def shown(self, number: int) -> ShownRow:
+        """What it stands for. Raises KsegError if it can't be read."""
+        raise NotImplementedError
+
+    def enter(self, number: int) -> "BrowsedPlace | None":
+        """The place behind a row; None if there is none. Raises KsegError if it can't be opened."""
+        return None
+
+    def number_of(self, path: Path) -> int | None:
+        """The row that leads to a file or directory; None if none does."""
+        return None
+
+    def logs_from(self, number: int) -> list[Path]:
+        """The logs that follow, from a row on: those that a search goes through."""
+        return []
+
+    def read_more(self) -> ReadRows:
+        """Reads rows after the known ones."""
+        return ReadRows(None)
+
+    def take_more(self, found: ReadRows) -> None:
+        """Takes them over."""
+
+    def read_before(self) -> ReadRows:
+        """Reads rows before the known ones."""
+        return ReadRows(None)
+
+    def take_before(self, found: ReadRows) -> int:
+        """Takes them over; gives how many there are: the known ones move down by as many."""
+        return 0
+
+    def look_again(self) -> str:
+        """Looks whether the file has changed; says what has, or nothing."""
+        return ""
+
+    def close(self) -> None:
+        """Gives back what is open."""
+
+
+def fact(name: str, value: object, meaning: str = "", *, problem: str | None = None) -> ExplainedField:
+    """Something that is known of a directory or a file, without bytes of its own."""
+    return ExplainedField(name, 0, 0, "", value, meaning, b"", problem=problem)
+
+
+def facts(title: str, *known: ExplainedField | None, source: ByteSource | None = None) -> ShownRow:
+    """What is known of a directory or file."""
+    fields = [each for each in known if each is not None]
+    own = NoBytes() if source is None else source
+    return ShownRow(Item(title, 0, own.size, lambda: fields), own)

@@ -1,0 +1,505 @@
+"""The screen of `kseg browse`: the place with its rows, the fields of a row, and their bytes."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, ClassVar, TypeAlias, TypeVar
+
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import Static
+
+from kseg.browse.batch_place import BatchPlace
+from kseg.browse.directory_places import DirectoryPlace
+from kseg.browse.field_lines import Decoders, FieldLine, field_lines
+from kseg.browse.file_places import EntryPlace, PiecesPlace
+from kseg.browse.log_place import LogPlace
+from kseg.browse.place import BrowsedPlace, ShownRow, Target
+from kseg.browse.screen.hex_view import HexView
+from kseg.browse.screen.keys import KEYS, shown_key
+from kseg.browse.screen.keys_screen import KeysScreen
+from kseg.browse.screen.look import LOOK
+from kseg.browse.screen.panes import FieldPane, PlaceLines
+from kseg.browse.screen.question_line import QuestionLine
+from kseg.browse.screen.questions import QUESTIONS
+from kseg.browse.screen.row_list import NoLines, RowList
+from kseg.browse.searches import Begin, Watch, next_damage
+from kseg.browse.taken_out import copied_text, exported
+from kseg.browse.way import Way
+from kseg.errors import KsegError, UsageError
+from kseg.output.counted import counted
+from kseg.output.printable import printable
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[Watch], Coroutine[Any, Any, None]]
+LOOK_AGAIN_SECONDS = 2.0
+_TELL_SECONDS = 0.2
+_MOST_READ_ON = 64
+"""Times that rows are read on to reach the last one of a file that is read piece by piece."""
+
+
+class Browser(App[None]):
+    """Walks through places: the way to the present one is a stack."""
+
+    TITLE = "kseg browse"
+    ENABLE_COMMAND_PALETTE = False
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (116, "-wide")]  # noqa: RUF012  as textual declares it
+    CSS = LOOK
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(key.keys, key.action, key.meaning, show=False) for key in KEYS),
+        Binding("left,h,backspace", "out", show=False),
+        Binding("escape", "leave", show=False),
+        Binding("ctrl+c", "quit", show=False, priority=True),
+    ]
+
+    def __init__(self, places: list[BrowsedPlace], decoders: Decoders, first: tuple[str, str] | None = None) -> None:
+        """Begins at the innermost of some places, and there with an answer to a question, if `first` has both."""
+        super().__init__()
+        self.way = Way(places)
+        self.decoders = decoders
+        self._first = first
+        self._fields = FieldPane([])
+        self._shown: ShownRow | None = None
+        self._watch: Watch | None = None
+        self._waiting: Work | None = None
+        self.said = ""
+        self.search: Callable[[Begin, Watch], Target] | None = None
+
+    # --- what is on the screen --------------------------------------------------------------------------------------
+
+    def compose(self) -> ComposeResult:
+        """The panes, and the lines around them."""
+        yield Static(id="way", classes="line", markup=False)
+        with Horizontal(id="panes"):
+            with Vertical(id="rows-pane", classes="pane"):
+                yield Static(id="rows-heading", classes="heading", markup=False)
+                yield RowList("rows")
+            with Vertical(id="contents"):
+                with Vertical(id="fields-pane", classes="pane"):
+                    yield Static(id="fields-heading", classes="heading", markup=False)
+                    yield RowList("fields")
+                with Vertical(id="bytes-pane", classes="pane"):
+                    yield Static(id="bytes-heading", classes="heading", markup=False)
+                    yield HexView("bytes")
+        yield Static(id="detail", markup=False)
+        yield QuestionLine()
+        yield Static(id="says", markup=False)
+
+    def on_mount(self) -> None:
+        """Shows the first place."""
+        self.rows.focus()
+        self.say("")
+        self._show_place()
+        if self._first is not None:
+            self._answer(*self._first)
+        self.set_interval(LOOK_AGAIN_SECONDS, self._look_again_quietly)
+        self.set_interval(_TELL_SECONDS, self._tell_progress)
+
+    @property
+    def place(self) -> BrowsedPlace:
+        """Where one is."""
+        return self.way.place
+
+    @property
+    def rows(self) -> RowList:
+        """The pane of the place's rows."""
+        return self.query_one("#rows", RowList)
+
+    @property
+    def fields(self) -> RowList:
+        """The pane of the row's fields."""
+        return self.query_one("#fields", RowList)
+
+    @property
+    def bytes_view(self) -> HexView:
+        """The pane of the bytes."""
+        return self.query_one("#bytes", HexView)
+
+    @property
+    def field_line(self) -> FieldLine | None:
+        """The line of the fields' pane that has the cursor."""
+        lines = self._fields.lines
+        return lines[self.fields.cursor] if self.fields.cursor < len(lines) else None
+
+    @property
+    def shown(self) -> ShownRow | None:
+        """What the row under the cursor stands for; None if it can't be read."""
+        return self._shown
+
+    def _write(self, name: str, text: str, style: str = "") -> None:
+        self.query_one(f"#{name}", Static).update(Text(text, style, no_wrap=name != "detail", overflow="ellipsis"))
+
+    def say(self, text: str, *, is_wrong: bool = False) -> None:
+        """Says something in the last line; nothing shows the keys there."""
+        self.said = printable(text)
+        says = self.query_one("#says", Static)
+        says.set_class(is_wrong, "-wrong")
+        keys = "  ".join(f"{shown_key(key)} {key.word}" for key in KEYS if key.word)
+        self._write("says", self.said or f"? keys  {keys}", "" if text else "dim")
+
+    def _show_place(self) -> None:
+        self._write("way", " / ".join(self.way.titles))
+        self._write("rows-heading", self.place.heading)
+        self.rows.show(PlaceLines(self.place), self.way.cursor)
+        self._show_row()
+        self._read_on_if_needed()
+
+    def _show_row(self) -> None:
+        """Shows the fields and bytes of the row under the cursor."""
+        self.way.cursor = self.rows.cursor
+        self._shown = None
+        try:
+            if self.place.count:
+                self._shown = self.place.shown(self.rows.cursor)
+            lines = [] if self._shown is None else field_lines(self._shown.item.fields, self.decoders)
+        except (KsegError, OSError) as error:
+            lines = []
+            self.say(str(error), is_wrong=True)
+        self._fields = FieldPane(lines)
+        if self._shown is not None:
+            item = self._shown.item
+            self._write("fields-heading", printable(item.title))
+            self._write("bytes-heading", printable(self._shown.source.title))
+            self.bytes_view.show(self._shown.source, range(item.position, item.position + item.size))
+        self.fields.show(self._fields if lines else NoLines())
+        self._show_field()
+
+    def _show_field(self) -> None:
+        """Lights the bytes of the field under the cursor, and says what it means."""
+        line, shown = self.field_line, self._shown
+        if shown is None or line is None:
+            self.bytes_view.light(range(0))
+            self._write("detail", "" if self.place.count else "nothing here")
+            return
+        problem = shown.item.problem
+        if not self.fields.has_focus and not self.bytes_view.has_focus:
+            self.bytes_view.light(range(0))
+            item = shown.item
+            bytes_text = f": position {item.position}, {counted(item.size, 'byte')}" if item.size else ""
+            self._write("detail", printable(problem or item.title + bytes_text), "bold red" if problem else "")
+            return
+        field = line.field
+        if not self.bytes_view.has_focus:
+            self.bytes_view.light(range(field.position, field.position + field.size))
+        size = f"{counted(field.size, 'byte')} at {field.position}  " if field.size else ""
+        text = f"{field.path}  {field.kind}  {size}{field.problem or field.meaning}"
+        self._write("detail", printable(text), "bold red" if field.problem else "")
+
+    # --- reading in another thread ----------------------------------------------------------------------------------
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being read or searched for."""
+        return self._watch is not None
+
+    def begin(self, work: Work) -> None:
+        """Begins some reading; if there is some going on, after that. Only what was asked for last waits."""
+        if self.is_busy:
+            self._waiting = work
+            return
+        self._watch = Watch()
+        self.run_worker(self._watched(work, self._watch), exit_on_error=True)
+
+    async def _watched(self, work: Work, watch: Watch) -> None:
+        try:
+            await work(watch)
+        except (KsegError, OSError) as error:
+            self.say(error.message if isinstance(error, KsegError) and error.status == 1 else str(error), is_wrong=True)
+        except MemoryError:
+            self.say("there isn't enough memory for this", is_wrong=True)
+        finally:
+            self._watch = None
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and self.is_running:
+            self.begin(waiting)
+        self._read_on_if_needed()
+
+    def _stop(self) -> None:
+        """Stops what is going on as soon as it looks, and what waits for it."""
+        self._waiting = None
+        if self._watch is not None:
+            self._watch.is_stopped = True
+
+    def on_unmount(self) -> None:
+        """Nothing that goes on in another thread may hold up the end."""
+        self._stop()
+
+    async def in_thread(self, read: Callable[[], T]) -> T:
+        """Reads where that doesn't hold up the screen."""
+        return await asyncio.to_thread(read)
+
+    def _tell_progress(self) -> None:
+        if self._watch is not None and self._watch.line:
+            self.say(self._watch.line)
+
+    def _read_on_if_needed(self) -> None:
+        """Reads more rows where the cursor is near to the last known one, or at the first."""
+        if self.is_busy or not self.is_running:
+            return
+        cursor, near = self.rows.cursor, 2 * max(self.rows.size.height, 1)
+        if cursor + near >= self.place.count and not self.place.has_all:
+            self.begin(self._read_on)
+        elif cursor < near and not self.place.has_beginning:
+            self.begin(self._read_before)
+
+    async def _read_on(self, _: Watch) -> None:
+        place, was_empty = self.place, self.place.count == 0
+        found = await self.in_thread(place.read_more)
+        place.take_more(found)
+        self._take_notice(place, 0, is_new=was_empty)
+
+    async def _read_before(self, _: Watch) -> None:
+        place = self.place
+        found = await self.in_thread(place.read_before)
+        self._take_notice(place, place.take_before(found), is_new=False)
+
+    def _take_notice(self, place: BrowsedPlace, moved: int, *, is_new: bool) -> None:
+        """Shows what has come to a place; its known rows moved down by some."""
+        if place is not self.place:
+            return
+        self._mark_wrong(place)
+        if moved:
+            self.rows.take_above(moved)
+        else:
+            self.rows.refit(self.rows.cursor)
+        self.way.cursor = self.rows.cursor
+        if is_new:
+            self._show_row()
+
+    def _mark_wrong(self, place: BrowsedPlace) -> None:
+        if isinstance(place, LogPlace) and place.has_damage:
+            self.way.note_wrong(place.path)
+
+    # --- going ------------------------------------------------------------------------------------------------------
+
+    def on_row_list_moved(self, message: RowList.Moved) -> None:
+        """The cursor of rows or fields has moved."""
+        if message.rows is self.rows:
+            self.say("")
+            self._show_row()
+            self._read_on_if_needed()
+        else:
+            self._show_field()
+
+    def on_row_list_chosen(self, message: RowList.Chosen) -> None:
+        """Goes in, or from a record to its fields, from a field to its bytes."""
+        if message.rows is self.fields:
+            self.bytes_view.focus()
+            return
+        try:
+            entered = self.place.enter(self.rows.cursor) if self.place.count else None
+        except (KsegError, OSError) as error:
+            self.say(str(error), is_wrong=True)
+            return
+        if entered is None:
+            self.fields.focus()
+        else:
+            self.way.push(entered)
+            self._show_place()
+
+    def action_out(self) -> None:
+        """Goes back: from bytes to fields, to rows, to the place above."""
+        if self.bytes_view.has_focus:
+            self.fields.focus()
+        elif self.fields.has_focus:
+            self.rows.focus()
+        elif self.is_busy:
+            self.say("still reading; Esc stops a search")
+        elif self.way.depth > 1:
+            self.way.pop()
+            self.say("")
+            self._show_place()
+
+    def action_leave(self) -> None:
+        """Stops a search, or goes back."""
+        if self._watch is not None:
+            self._stop()
+        else:
+            self.action_out()
+
+    def on_descendant_focus(self) -> None:
+        """The keys go to another pane: what is lit follows."""
+        for name in ("rows", "fields", "bytes"):
+            pane = self.query_one(f"#{name}-pane")
+            pane.set_class(self.focused is not None and self.focused in pane.query("*"), "-here")
+        self.query_one("#contents").set_class(self.rows.has_focus, "-empty")
+        if self._shown is not None:
+            self._show_field()
+
+    def on_hex_view_pointed(self, message: HexView.Pointed) -> None:
+        """Puts the cursor of the fields on the one that holds the byte."""
+        number = self._fields.line_at(message.position)
+        if number is not None:
+            self.fields.refit(number)
+            field = self._fields.lines[number].field
+            self.bytes_view.light_around(range(field.position, field.position + field.size))
+            self._show_field()
+        else:
+            self._write("detail", f"position {message.position}: not in this row")
+
+    def on_row_list_end_wanted(self, message: RowList.EndWanted) -> None:
+        """Goes to the first or the last of all rows, also where they aren't known yet."""
+        place = self.place
+        if message.rows is self.rows and not (place.has_all if message.is_last else place.has_beginning):
+            self.begin(self._to_last if message.is_last else self._to_first)
+        else:
+            message.rows.put(1 << 62 if message.is_last else 0)
+
+    async def _to_last(self, _: Watch) -> None:
+        place = self.place
+        if isinstance(place, LogPlace):
+            found = await self.in_thread(lambda: place.read_at(place.size - 1))
+            place.take_at(found, place.size - 1)
+        else:
+            for _attempt in range(_MOST_READ_ON):
+                if not place.has_all:
+                    place.take_more(await self.in_thread(place.read_more))
+        self._take_notice(place, 0, is_new=False)
+        self.rows.put(place.count - 1)
+
+    async def _to_first(self, _: Watch) -> None:
+        place = self.place
+        if isinstance(place, LogPlace):
+            place.take_at(await self.in_thread(lambda: place.read_at(0)), 0)
+        self._take_notice(place, 0, is_new=False)
+        self.rows.put(0)
+
+    async def go_to(self, target: Target) -> None:
+        """Goes to a log, to a batch in it, and to a record if one is meant."""
+        log = self.way.go_into(target.path)
+        await self.go_to_position(log, target.position)
+        batch = None if target.offset is None else log.enter(self.way.cursor)
+        if isinstance(batch, BatchPlace) and target.offset is not None:
+            self.way.push(batch, batch.number_of_offset(target.offset))
+        self._mark_wrong(log)
+        self._show_place()
+        self.rows.focus()
+
+    async def go_to_file_position(self, position: int) -> None:
+        """Goes to what holds a position in the file that one is in."""
+        if isinstance(self.place, BatchPlace):
+            self.way.pop()
+        if isinstance(self.place, DirectoryPlace):
+            raise UsageError("go into a file first")
+        await self.go_to_position(self.place, position)
+        self._show_place()
+
+    async def go_to_position(self, place: BrowsedPlace, position: int) -> None:
+        """Puts the cursor on the row that holds a position."""
+        if isinstance(place, EntryPlace | PiecesPlace):
+            self.way.cursor = place.row_at(position)
+        elif isinstance(place, LogPlace):
+            number = place.row_at(position)
+            if number is None:
+                found = await self.in_thread(lambda: place.read_at(position))
+                number = place.take_at(found, position)
+            self.way.cursor = number
+
+    def action_damage(self) -> None:
+        """Goes to the next damage."""
+        begin = self.way.begin_after()
+
+        async def work(watch: Watch) -> None:
+            target = await self.in_thread(lambda: next_damage(begin, watch))
+            await self.go_to(target)
+            self.say(f"damage at position {target.position}; d goes on to the next")
+
+        self.begin(work)
+
+    def action_again(self) -> None:
+        """Searches for the next match."""
+        search = self.search
+        if search is None:
+            self.action_ask("search")
+            return
+        begin = self.way.begin()
+
+        async def work(watch: Watch) -> None:
+            await self.go_to(await self.in_thread(lambda: search(begin, watch)))
+            self.say("")
+
+        self.begin(work)
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def action_ask(self, name: str) -> None:
+        """Asks something in the last line: what to go to, or to search for."""
+        self.query_one("#says").display = False
+        self.question.ask(name, QUESTIONS[name].text)
+
+    @property
+    def question(self) -> QuestionLine:
+        """The line of questions."""
+        return self.query_one(QuestionLine)
+
+    def on_question_line_closed(self, message: QuestionLine.Closed) -> None:
+        """Does what was answered, if anything was."""
+        self.query_one("#says").display = True
+        self.rows.focus()
+        if message.text is not None:
+            self._answer(message.name, message.text)
+
+    def _answer(self, name: str, text: str) -> None:
+        try:
+            QUESTIONS[name].answer(self, text)
+        except (KsegError, OSError) as error:
+            self.say(error.message if isinstance(error, KsegError) else str(error), is_wrong=True)
+
+    def refresh_fields(self) -> None:
+        """Shows the fields anew: they are decoded in another way."""
+        number = self.fields.cursor
+        self._show_row()
+        self.fields.refit(number)
+
+    # --- copying, exporting, looking again --------------------------------------------------------------------------
+
+    def action_copy(self) -> None:
+        """Copies the field's value, the row, or the lit bytes."""
+        line = self.field_line
+        if self.bytes_view.has_focus:
+            text = self.bytes_view.lit.hex(" ")
+        elif self.fields.has_focus and line is not None:
+            text = copied_text(line)
+        else:
+            text = self.place.row(self.rows.cursor).text.strip() if self.place.count else ""
+        self.copy_to_clipboard(text)
+        self.say(f"copied: {text[:60]}")
+
+    def export(self, path: Path) -> None:
+        """Writes the row that is shown as JSON to a new file."""
+        if self._shown is None:
+            raise KsegError("there is nothing to export here")
+        size = exported(self._shown.item, self.rows.cursor, self.place.path, path)
+        self.say(f"{size} bytes written to {path}")
+
+    def action_zoom(self) -> None:
+        """Gives the pane of the cursor the whole screen, or takes it back."""
+        self.screen.toggle_class("-zoomed")
+
+    def action_keys(self) -> None:
+        """Shows the keys."""
+        self.push_screen(KeysScreen())
+
+    def action_look_again(self) -> None:
+        """Looks whether the file or directory has changed."""
+        if not self.is_busy and not self._look_again():
+            self.say("nothing has changed")
+
+    def _look_again_quietly(self) -> None:
+        if not self.is_busy:
+            self._look_again()
+
+    def _look_again(self) -> bool:
+        try:
+            said = self.place.look_again()
+        except (KsegError, OSError) as error:
+            self.say(str(error), is_wrong=True)
+            return True
+        if said:
+            self.rows.refit(self.rows.cursor)
+            self._show_row()
+            self.say(said)
+            self._read_on_if_needed()
+        return bool(said)

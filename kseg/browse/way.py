@@ -1,0 +1,115 @@
+"""The way to where one is: places in each other, each with the row that the way goes on from."""
+
+from itertools import pairwise
+from pathlib import Path
+
+from kseg.browse.batch_place import BatchPlace
+from kseg.browse.directory_places import DirectoryPlace
+from kseg.browse.log_place import LogPlace
+from kseg.browse.place import BrowsedPlace
+from kseg.browse.searches import Begin
+from kseg.errors import KsegError
+
+
+class Way:
+    """Places, the outermost first. cursor: the row of the innermost one, which is `place`."""
+
+    def __init__(self, places: list[BrowsedPlace]) -> None:
+        self._places = list(places)
+        self._cursors = [above.number_of(below.path) or 0 for above, below in pairwise(places)]
+        self.cursor = 0
+
+    @property
+    def place(self) -> BrowsedPlace:
+        """Where one is."""
+        return self._places[-1]
+
+    @property
+    def depth(self) -> int:
+        """How many places there are."""
+        return len(self._places)
+
+    @property
+    def titles(self) -> list[str]:
+        """What the places are called."""
+        return [place.title for place in self._places]
+
+    def push(self, place: BrowsedPlace, cursor: int = 0) -> None:
+        """Goes into a place."""
+        self._places.append(place)
+        self._cursors.append(self.cursor)
+        self.cursor = cursor
+
+    def pop(self) -> None:
+        """Goes back out."""
+        self._places.pop().close()
+        self.cursor = self._cursors.pop()
+
+    def close(self) -> None:
+        """Closes all places."""
+        for place in self._places:
+            place.close()
+
+    def go_into(self, log: Path) -> LogPlace:
+        """Goes to a log, out as far as needed and in again.
+
+        Raises KsegError if no row leads to it, OpenError if it can't be opened.
+        """
+        while self.depth > 1 and not self._leads_to(log):
+            self.pop()
+        while not self._is_at(log):
+            number = self.place.number_of(log)
+            entered = None if number is None else self.place.enter(number)
+            if entered is None or number is None:
+                raise KsegError("isn't below this place", log)
+            self.cursor = number
+            self.push(entered)
+        assert isinstance(self.place, LogPlace)
+        return self.place
+
+    def _is_at(self, log: Path) -> bool:
+        return isinstance(self.place, LogPlace) and self.place.path == log
+
+    def _leads_to(self, log: Path) -> bool:
+        return self._is_at(log) or (isinstance(self.place, DirectoryPlace) and self.place.number_of(log) is not None)
+
+    def begin(self) -> Begin:
+        """Where a search from here on begins: at the batch that one is at, after the record that one is at."""
+        log = self._log()
+        if log is None:
+            directory = self._directories()[-1:]
+            number = self.cursor if directory == [self.place] else self._cursors[-1] if self._cursors else 0
+            return Begin([path for each in directory for path in each.logs_from(number)])
+        number = self._number_in(log)
+        after = self.place.offset_of(self.cursor) if isinstance(self.place, BatchPlace) else None
+        return Begin([log.path, *self._later_logs(log.path)], log.position(number) if number < log.count else 0, after)
+
+    def begin_after(self) -> Begin:
+        """The same after the batch that one is at."""
+        here, log = self.begin(), self._log()
+        number = 0 if log is None else self._number_in(log)
+        return here if log is None or number >= log.count else here._replace(position=log.end_of(number))
+
+    def _log(self) -> LogPlace | None:
+        return next((place for place in self._places if isinstance(place, LogPlace)), None)
+
+    def _number_in(self, log: LogPlace) -> int:
+        """The row of a log that one is at, or in."""
+        return [*self._cursors, self.cursor][self._places.index(log)]
+
+    def _directories(self) -> list[DirectoryPlace]:
+        return [place for place in self._places if isinstance(place, DirectoryPlace)]
+
+    def _later_logs(self, log: Path) -> list[Path]:
+        """The logs after one: of its partition, and of the topics and disks around it."""
+        for directory in self._directories():
+            number = directory.number_of(log)
+            logs = [] if number is None else directory.logs_from(number)
+            if log in logs:
+                return logs[logs.index(log) + 1 :]
+        return []
+
+    def note_wrong(self, log: Path) -> None:
+        """Lets the directories show that a log has damage."""
+        for directory in self._directories():
+            directory.wrong.add(log)

@@ -1,0 +1,55 @@
+"""`kseg browse`: walks through directories, files, batches, records, fields and bytes on the screen."""
+
+from pathlib import Path
+
+import click
+
+from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.decoder_options import decoder_options
+from kseg.commands.parameters import long_number
+from kseg.errors import UsageError, missing_library
+
+
+@click.command()
+@click.argument("path", default=".", type=click.Path())
+@click.option("--offset", type=long_number(), help="Begin at the record of this offset.")
+@click.option("--position", type=long_number(), help="Begin at what holds the byte at this position.")
+@decoder_options
+@reads_archives("path")
+def browse(
+    path: str,
+    offset: int | None,
+    position: int | None,
+    key_decoder: str | None,
+    value_decoder: str | None,
+    schema: Path | None,
+    message: str | None,
+    schema_registry: Path | None,
+) -> None:
+    """Walk through a disk, a partition or a file on the screen: batches, records, fields, bytes.
+
+    \b
+    Examples:
+      kseg browse kafka-logs/
+      kseg browse orders-0/ --offset 203500
+      kseg browse 00000000000000203000.log --position 8738
+      kseg browse orders-0/ --value-decoder avro --schema-registry _schemas-0/
+      kseg browse support.tar.gz/orders-0
+
+    The rows of a place are on the left: topics, partitions, files, batches, records; Enter goes in, Backspace out. The
+    row's fields are in the middle, their bytes on the right, and those of the field under the cursor are lit. ? shows
+    the keys: to go to an offset, a time, a position or the next damage, to search, decode, copy and export.
+
+    Only what is looked at is read, so that a file of any size opens at once. It needs a terminal of 80 columns or more;
+    a mouse works too, also over ssh. PATH is a directory or a file; by default the current directory. Decoders are
+    those of `kseg dump`. The library textual is needed: the extra `browse`.
+    """
+    from kseg.decode.values import DecoderOptions
+
+    try:
+        from kseg.browse.screen.running import browse_path
+    except ImportError as error:
+        raise UsageError(missing_library("textual", "browse")) from error
+    options = DecoderOptions(schema, message, schema_registry)
+    decoders = {"key": key_decoder, "value": value_decoder}
+    browse_path(Path(path), {"offset": offset, "position": position}, decoders, options)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
@@ -25,6 +25,7 @@ from kseg.query.record_scan import RecordScan, RecordTable
 from kseg.query.row_table import RowTable
 from kseg.query.side_tables import QueriedDirectories, tables_of
 from kseg.query.views import RecordViews, view_names
+from kseg.system.interrupts import Uninterrupted
 from kseg.system.scratch import scratch_directory
 
 SCHEMA = "kseg"
@@ -151,11 +152,13 @@ class QuerySession:
 
     def _interruptible(self, work: Callable[[], Any]) -> Any:
         """The result of some work of DuckDB's, done by a thread of its own: Ctrl-C would have to wait for it."""
-        coming = self._pool.submit(work)
+        coming: Future[Any] | None = None
         try:
+            with Uninterrupted():  # else work may have begun that nobody knows of
+                coming = self._pool.submit(work)
             return coming.result()
         except KeyboardInterrupt:
-            while wait([coming], _AGAIN).not_done:  # it may not have begun when it was interrupted
+            while coming is not None and wait([coming], _AGAIN).not_done:  # it may not have begun when interrupted
                 self.connection.interrupt()
             raise
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kseg.browse.searches import Begin, NotThereError, Watch, next_damage
 from kseg.log.partition.log_dir import LogDir
 from tests import golden
 from tests.browse.driving import Driver, drive
@@ -276,13 +277,16 @@ def test_search_that_is_under_way_does_not_hold_up_the_end(tmp_path: Path) -> No
     log.write_bytes(b"".join((200 * number).to_bytes(8, "big") + one[8:] for number in range(400)))
 
     async def search(driver: Driver) -> None:
-        await driver.pilot.press("slash", "x", "enter")
-        await driver.pilot.press("escape")
-        await driver.settle()
-        assert driver.said.startswith("stopped at position") or driver.said.startswith("no match")
-        await driver.pilot.press("n", "q")
+        await driver.pilot.press("slash", "x", "enter", "q")
 
     drive(log, search)
+
+
+def test_stopped_search_says_where(orders: Path) -> None:
+    watch = Watch()
+    watch.is_stopped = True
+    with pytest.raises(NotThereError, match="stopped at position"):
+        next_damage(Begin([orders / "orders-0" / "00000000000000000000.log"]), watch)
 
 
 def test_mouse_does_what_the_keys_do(orders: Path) -> None:

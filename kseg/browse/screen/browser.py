@@ -94,7 +94,7 @@ class Browser(App[None]):
         self._show_place()
         if self._first is not None:
             self._answer(*self._first)
-        self.set_interval(LOOK_AGAIN_SECONDS, self._look_again_quietly)
+        self.set_interval(LOOK_AGAIN_SECONDS, self._look_again)
         self.set_interval(_TELL_SECONDS, self._tell_progress)
 
     @property
@@ -122,11 +122,6 @@ class Browser(App[None]):
         """The line of the fields' pane that has the cursor."""
         lines = self._fields.lines
         return lines[self.fields.cursor] if self.fields.cursor < len(lines) else None
-
-    @property
-    def shown(self) -> ShownRow | None:
-        """What the row under the cursor stands for; None if it can't be read."""
-        return self._shown
 
     def _write(self, name: str, text: str, style: str = "") -> None:
         self.query_one(f"#{name}", Static).update(Text(text, style, no_wrap=name != "detail", overflow="ellipsis"))
@@ -484,14 +479,13 @@ class Browser(App[None]):
 
     def action_look_again(self) -> None:
         """Looks whether the file or directory has changed."""
-        if not self.is_busy and not self._look_again():
+        if not self._look_again() and not self.is_busy:
             self.say("nothing has changed")
 
-    def _look_again_quietly(self) -> None:
-        if not self.is_busy:
-            self._look_again()
-
     def _look_again(self) -> bool:
+        """Says what has changed; whether anything has, which nobody asks while something is being read."""
+        if self.is_busy:
+            return False
         try:
             said = self.place.look_again()
         except (KsegError, OSError) as error:

@@ -76,6 +76,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "verify": ("t-0",),
     "salvage": ("t-0", "--to", "out"),
     "diff": ("t-0", "t-0"),
+    "report": ("t-0", "--to", "out.html"),
     "get": ("t-0", "--offset", "0"),
     "reindex": ("t-0", "--to", "out"),
     "explain": (f"t-0/{0:020}.log",),
@@ -89,6 +90,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "serve": ("t-0", "--", "true"),
     "groups": ("__consumer_offsets-0",),
     "txns": ("t-0",),
+    "query": ("SELECT 1", "t-0"),
     "plan-move": (".",),
     "metadata": ("__cluster_metadata-0",),
     "rebuild-metadata": ("__cluster_metadata-0", "--node-id", "1", "--to", "out"),
@@ -100,7 +102,18 @@ BASES: dict[str, tuple[str, ...]] = {
 """Arguments with which each command does something small."""
 
 
-WRITING = ("salvage", "reindex", "build", "slice", "retain", "compact", "export", "spark-export", "rebuild-metadata")
+WRITING = (
+    "salvage",
+    "reindex",
+    "report",
+    "build",
+    "slice",
+    "retain",
+    "compact",
+    "export",
+    "spark-export",
+    "rebuild-metadata",
+)
 
 
 def parameters() -> list[tuple[str, str]]:

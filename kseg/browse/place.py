@@ -32,7 +32,7 @@ class ReadRows(NamedTuple):
     end: int = 0
 
 
-class Target(NamedTuple):
+class Jump(NamedTuple):
     """Where to go: a log, a batch in it, and a record in that if one is meant. note: what to say there."""
 
     path: Path

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.browse.log_walk import is_harmful, is_last_log, stretches
-from kseg.browse.place import Target
+from kseg.browse.place import Jump
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Record
 from kseg.log.lookup.lookup import look_up
@@ -49,7 +49,7 @@ class Begin(NamedTuple):
     after_offset: int | None = None
 
 
-def find(log: Path, target: int, *, is_time: bool) -> Target:
+def find(log: Path, target: int, *, is_time: bool) -> Jump:
     """The record with an offset, or the first with a time or a later one; of an offset that is gone the next one.
 
     Raises NotThereError if there is none, OpenError if a log can't be opened.
@@ -60,14 +60,14 @@ def find(log: Path, target: int, *, is_time: bool) -> Target:
     answer = look_up(partition, target, Selection(), is_time=is_time)
     directory = log.parent
     if answer.record is not None and answer.batch is not None and answer.step is not None:
-        return Target(directory / answer.step.segment.path.name, answer.batch.position, answer.record.offset)
+        return Jump(directory / answer.step.segment.path.name, answer.batch.position, answer.record.offset)
     if answer.next is not None and answer.step is not None:
         note = f"offset {target}: {answer.absence_text()}; this is the next record"
-        return Target(directory / answer.step.segment.path.name, answer.next.position, answer.next.offset, note)
+        return Jump(directory / answer.step.segment.path.name, answer.next.position, answer.next.offset, note)
     raise NotThereError(answer.absence_text())
 
 
-def _find_in_file(log: Path, target: int, *, is_time: bool) -> Target:
+def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
     """The same in one file that is no segment in use: a snapshot, a deleted log."""
     with LogFile(log) as log_file:
         found = FoundFile(log.parent, log.name, log_file.size, 0)
@@ -75,10 +75,10 @@ def _find_in_file(log: Path, target: int, *, is_time: bool) -> Target:
         match = first_match(log_file, SegmentStep(SegmentFiles(0, found)), wanted)
     if match is None:
         raise NotThereError("no record of the file has this or comes after it")
-    return Target(log, match.batch.position, match.record.offset)
+    return Jump(log, match.batch.position, match.record.offset)
 
 
-def next_damage(begin: Begin, watch: Watch) -> Target:
+def next_damage(begin: Begin, watch: Watch) -> Jump:
     """The next damage from a position on. Raises NotThereError if there is none."""
     for log, start in _logs(begin):
         with LogFile(log) as log_file:
@@ -87,11 +87,11 @@ def next_damage(begin: Begin, watch: Watch) -> Target:
                 watch.tell(log_file, piece[-1].end)
                 for each in piece:
                     if each.damage is not None and is_harmful(each.damage, is_last=is_last):
-                        return Target(log, each.position, note=f"{each.damage.kind}: {each.damage.detail}")
+                        return Jump(log, each.position, note=f"{each.damage.kind}: {each.damage.detail}")
     raise NotThereError("no damage from here on")
 
 
-def next_match(begin: Begin, pattern: re.Pattern[str], watch: Watch) -> Target:
+def next_match(begin: Begin, pattern: re.Pattern[str], watch: Watch) -> Jump:
     """The next record with a match in its key or value. Raises NotThereError if there is none."""
     for log, start in _logs(begin):
         passed = begin.after_offset if log == begin.logs[0] else None
@@ -100,7 +100,7 @@ def next_match(begin: Begin, pattern: re.Pattern[str], watch: Watch) -> Target:
                 if passed is not None and record.position == start and record.offset <= passed:
                     continue
                 if _matches(pattern, record.key) or _matches(pattern, record.value):
-                    return Target(log, record.position, record.offset)
+                    return Jump(log, record.position, record.offset)
     raise NotThereError(f"no match for {pattern.pattern!r} from here on")
 
 

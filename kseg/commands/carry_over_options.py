@@ -7,7 +7,7 @@ import click
 
 from kseg.commands.options import Command, bootstrap_server_option
 from kseg.errors import UsageError
-from kseg.views.carry_over.script import CarryOver
+from kseg.views.carry_over.carried_script import CarryOver
 from kseg.views.carry_over.tool_line import Target
 
 

@@ -22,7 +22,7 @@ from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone
-from kseg.views.carry_over.script import CarryOver, carry_over_script
+from kseg.views.carry_over.carried_script import CarryOver, carry_over_script
 from kseg.views.metadata import Until, read_cluster_metadata
 from kseg.views.metadata_columns import KINDS, cluster_sections, require_topic
 from kseg.views.metadata_output import write_script, write_sections

@@ -169,6 +169,7 @@ class _Placing:
 
     def __init__(self, logs: "RemoteLogs", asked: _Asked) -> None:
         self._logs, self._asked = logs, asked
+        self._has_placed = False
         self.refused: list[OpenError] = []
 
     def of(self, value: Any) -> Any:
@@ -184,9 +185,11 @@ class _Placing:
                 placed.append(self.of(each))
             except OpenError as error:
                 self.refused.append(error)
-        if self.refused and not placed:
+        if self.refused and not self._has_placed:  # what else there is, such as a destination, isn't read
             raise self.refused[0]
         return tuple(placed)
 
     def _place(self, path: str) -> str:
-        return self._logs.local(path, self._asked.remotes)
+        local = self._logs.local(path, self._asked.remotes)
+        self._has_placed = True
+        return local

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kseg.kernel.statistics_contract import MOST_TIMES, TIME_STEPS
 
 
-class Stretch(NamedTuple):
+class TimeStretch(NamedTuple):
     """A stretch of time: when it begins, milliseconds since 1970; and its batches, their records, their bytes."""
 
     start: int
@@ -55,10 +55,10 @@ class TimeSums:
             found = found.with_step(_longer(found.step))
         return found
 
-    def stretches(self) -> Iterator[Stretch]:
+    def stretches(self) -> Iterator[TimeStretch]:
         """The stretches in order, those without batches left out."""
         for number, sums in sorted(self.sums.items()):
-            yield Stretch(number * self.step, *sums)
+            yield TimeStretch(number * self.step, *sums)
 
     def _lengthen(self, step: int) -> None:
         longer = self.with_step(step)

@@ -6,7 +6,7 @@ from typing import Any
 from kseg.output.json_lines import write_json
 from kseg.output.row_writer import RowWriter, Section
 from kseg.output.stdout import flush_stdout, write_line
-from kseg.views.carry_over.script import Script
+from kseg.views.carry_over.carried_script import Script
 from kseg.views.cluster import ClusterMetadata
 from kseg.views.metadata_columns import METADATA
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kseg.views.access import Acl, DelegationToken, Quota, QuotaEntity, ScramUser
-from kseg.views.carry_over.script import CarryOver, Script, carry_over_script
+from kseg.views.carry_over.carried_script import CarryOver, Script, carry_over_script
 from kseg.views.carry_over.tool_line import Target
 from kseg.views.cluster import ClusterMetadata, ClusterPartition, Config, Feature, Topic
 

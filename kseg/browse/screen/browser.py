@@ -16,7 +16,7 @@ from kseg.browse.directory_places import DirectoryPlace
 from kseg.browse.field_lines import Decoders, FieldLine, field_lines
 from kseg.browse.file_places import EntryPlace, PiecesPlace
 from kseg.browse.log_place import LogPlace
-from kseg.browse.place import BrowsedPlace, ShownRow, Target
+from kseg.browse.place import BrowsedPlace, Jump, ShownRow
 from kseg.browse.screen.hex_view import HexView
 from kseg.browse.screen.keys import KEYS, shown_key
 from kseg.browse.screen.keys_screen import KeysScreen
@@ -65,7 +65,7 @@ class Browser(App[None]):
         self._watch: Watch | None = None
         self._waiting: Work | None = None
         self.said = ""
-        self.search: Callable[[Begin, Watch], Target] | None = None
+        self.search: Callable[[Begin, Watch], Jump] | None = None
 
     # --- what is on the screen --------------------------------------------------------------------------------------
 
@@ -361,7 +361,7 @@ class Browser(App[None]):
         self._take_notice(place, 0, is_new=False)
         self.rows.put(0)
 
-    async def go_to(self, target: Target) -> None:
+    async def go_to(self, target: Jump) -> None:
         """Goes to a log, to a batch in it, and to a record if one is meant."""
         log = self.way.go_into(target.path)
         await self.go_to_position(log, target.position)

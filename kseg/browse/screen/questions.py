@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kseg.browse.field_lines import Decoders
-from kseg.browse.place import Target
+from kseg.browse.place import Jump
 from kseg.browse.searches import Begin, Watch, find, next_match, parse_pattern
 from kseg.browse.way import Way
 from kseg.errors import UsageError
@@ -21,7 +21,7 @@ class Asked(Protocol):
 
     way: Way
     decoders: Decoders
-    search: Callable[[Begin, Watch], Target] | None
+    search: Callable[[Begin, Watch], Jump] | None
 
     def begin(self, work: Callable[[Watch], Coroutine[Any, Any, None]]) -> None:
         """Begins some reading."""
@@ -29,7 +29,7 @@ class Asked(Protocol):
     async def in_thread(self, read: Callable[[], T]) -> T:
         """Reads in another thread."""
 
-    async def go_to(self, target: Target) -> None:
+    async def go_to(self, target: Jump) -> None:
         """Goes to a batch or a record."""
 
     async def go_to_file_position(self, position: int) -> None:

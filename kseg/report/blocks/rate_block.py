@@ -9,7 +9,7 @@ from kseg.report.charts.plots import Series, steps, week_map
 from kseg.report.commands import topic_line
 from kseg.report.gathered import Gathered, TopicFacts
 from kseg.report.numbers import DAY_MS, age_text, axis_size, moment_text, rate_text
-from kseg.report.time_sums import Stretch, TimeSums
+from kseg.report.time_sums import TimeStretch, TimeSums
 
 _MOST_POINTS = 300
 _SILENT_MS = 7 * DAY_MS
@@ -79,7 +79,7 @@ def _figures(known: Gathered, times: TimeSums, week: list[tuple[int, int]]) -> l
     return [*figures, Figure(title, week_map(title, [size for size, _ in week], text))]
 
 
-def _points(stretches: list[Stretch], step: int) -> list[tuple[int, float]]:
+def _points(stretches: list[TimeStretch], step: int) -> list[tuple[int, float]]:
     """Rates, zero where nothing was written."""
     points: list[tuple[int, float]] = []
     for one in stretches:

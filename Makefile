@@ -50,7 +50,7 @@ demo-spark: $(SPARK) ## Export a topic to Parquet by Spark on this machine, and 
 	@$(VENV_PYTHON) tools/show_table.py build/demo-spark
 	@echo; echo 'The report (build/demo-spark/_kseg/report.json):'
 	@cat build/demo-spark/_kseg/report.json
-	@echo; echo 'More: $(VENV)/bin/kseg spark-export --help, docs/spark.md'
+	@echo; echo 'More: $(VENV)/bin/kseg spark-export --help, docs/how-to/spark.md'
 
 # --- what developers use ---------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ import kseg
 for record in kseg.open("kafka-logs").records(from_time="2026-11-01", key="customer-7"):
     print(record.offset, record.key, record.value)
 
-docs/python.md describes what there is.
+docs/python/index.md describes what there is.
 """
 
 TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included

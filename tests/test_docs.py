@@ -20,7 +20,7 @@ from tests.sandbox import make_programs, make_sandbox
 from tools.generators.command_line import helps
 
 ROOT = golden.ROOT.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 ANYTHING = "…"
 
 
@@ -127,7 +127,7 @@ def examples() -> list[ParameterSet]:
     shown = {line: f"kseg {each.name} --help" for each in helps() for line in each.examples}
     shown |= dict.fromkeys((task.line for task in TASKS), "kseg help")
     for place, text in blocks("sh"):
-        if not place.startswith("docs/cli.md"):
+        if not place.startswith("docs/reference/commands.md"):
             shown |= dict.fromkeys((line for line in text.splitlines() if re.search(r"(^|\| )kseg ", line)), place)
     return [pytest.param(line, id=f"{place}: {line}") for line, place in shown.items()]
 
@@ -215,7 +215,7 @@ def is_listed_alone(path: Path) -> bool:
 
 def listed_in_architecture() -> list[str]:
     """Paths of the files in the listing of kseg/, whose folders end with a slash and hold what is indented below."""
-    (text,) = [text for place, text in blocks("listing") if place.startswith("docs/architecture.md")]
+    (text,) = [text for place, text in blocks("listing") if place.startswith("docs/developers/architecture.md")]
     folders: list[tuple[int, str]] = []
     files = []
     for line in text.splitlines():

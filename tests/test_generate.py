@@ -28,13 +28,13 @@ def test_page_that_is_out_of_date_is_named_and_written(tmp_path: Path) -> None:
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    page = tmp_path / "docs" / "cli.md"
+    page = tmp_path / "docs" / "reference" / "commands.md"
     page.write_text("old\n", encoding="utf-8")
     checked = subprocess.run([*tool, "--check"], capture_output=True, text=True, check=False)
     assert (checked.returncode, page.read_text(encoding="utf-8")) == (1, "old\n")
-    assert checked.stdout == "docs/cli.md is out of date: run python tools/generate.py\n"
+    assert checked.stdout == "docs/reference/commands.md is out of date: run python tools/generate.py\n"
     subprocess.run(tool, check=True)
-    assert page.read_bytes() == (ROOT / "docs" / "cli.md").read_bytes()
+    assert page.read_bytes() == (ROOT / "docs" / "reference" / "commands.md").read_bytes()
 
 
 def test_positions_are_written_although_kseg_cannot_be_imported_without_them(tmp_path: Path) -> None:
@@ -53,13 +53,13 @@ def test_positions_are_written_although_kseg_cannot_be_imported_without_them(tmp
 
 
 def test_picture_takes_nothing_from_other_hosts() -> None:
-    picture = (ROOT / "docs" / "kseg.svg").read_text(encoding="utf-8")
+    picture = (ROOT / "docs" / "pictures" / "kseg.svg").read_text(encoding="utf-8")
     assert set(re.findall(r"\w+://[^\s\"')]*", picture)) == {"http://www.w3.org/2000/svg"}
     assert "@import" not in picture
 
 
 def test_page_has_each_option_and_example_of_dump() -> None:
-    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
     section = page.split("\n## kseg dump\n")[1].split("\n## kseg ")[0]
     words = run.kseg(["dump", "--help"], ROOT).stdout.decode().split()
     for option in sorted({word.split("/")[0].rstrip(",") for word in words if word.startswith("--")}):

@@ -1,4 +1,4 @@
-"""Imports point downwards, as docs/architecture.md orders kseg's parts; heavy libraries wait until they are used."""
+"""Imports point downwards, as docs/developers/architecture.md orders kseg's parts; heavy libraries wait until they are used."""
 
 import ast
 import json
@@ -16,7 +16,7 @@ from tests import golden
 from tests.run import KERNELS
 
 ROOT = golden.ROOT.parent
-ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "developers" / "architecture.md").read_text(encoding="utf-8")
 
 # Libraries that are slow to import or may not be there, and the packages whose modules may import them at their top.
 HOMES: dict[str, tuple[str, ...]] = {

@@ -131,7 +131,7 @@ def dump(
     PATHS are files, directories, or globs in quotes; by default the current directory. A .tar, .tar.gz, .tar.zst or
     .zip is used like a directory, a single .log.gz or .index.zst like the file in it: kseg unpacks what it needs into
     TMPDIR. - is standard input, which is kept there meanwhile. A bucket of tiered storage, s3://… for example, is read
-    where it lies; bucket/orders-0 is a partition in it (docs/tiered.md).
+    where it lies; bucket/orders-0 is a partition in it (docs/how-to/buckets.md).
 
     With a selection, kseg reads only what may match: it uses the names of files, indexes (which it checks), and headers
     of batches.

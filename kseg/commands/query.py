@@ -54,7 +54,7 @@ def query(
 
     PATHS are partition directories, log directories (such as all disks of a broker), or parents of these; by default
     the current directory. Without SQL there is a prompt, with completion; if standard input isn't a terminal, it has
-    the SQL. `show tables` lists views and tables, `describe NAME` columns; docs/query.md describes them.
+    the SQL. `show tables` lists views and tables, `describe NAME` columns; docs/how-to/query.md describes them.
 
     Topics' views have the columns of `kseg export`. Only the partitions, offsets, times and columns that a query needs
     are read; --explain shows which. What is damaged is left out and said on stderr; the exit status is 1 then.

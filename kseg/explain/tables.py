@@ -1,4 +1,4 @@
-"""Tables of the formats, made from the grammars, for `kseg explain --grammar` and docs/formats.md."""
+"""Tables of the formats, made from the grammars, for `kseg explain --grammar` and docs/reference/formats.md."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -100,5 +100,5 @@ big-endian. The first column is the position of a field; it is empty after a fie
 
 
 def whole_page() -> str:
-    """The contents of docs/formats.md."""
+    """The contents of docs/reference/formats.md."""
     return f"{PAGE_TITLE}\n{format_page()}"

@@ -1,4 +1,4 @@
-"""The commit of a run: a number is claimed, then files go to their places. docs/architecture.md has states and steps.
+"""The commit of a run: a number is claimed, then files go to their places. docs/developers/architecture.md has states and steps.
 
 Any run finishes what another one claimed; each step may be done twice, or by several runs at once.
 """

@@ -1,6 +1,6 @@
 """Exports into tables: their log is the truth. The number and the progress of a commit stand in the commit itself.
 
-Files are written under the names they keep, and count from the commit on that adds them. docs/architecture.md has the
+Files are written under the names they keep, and count from the commit on that adds them. docs/developers/architecture.md has the
 states and steps.
 """
 

@@ -1,6 +1,6 @@
 """The lines of logs, release by release.
 
-Each table says what changed when. Names of lines (L0, B1, R3, …) are those of docs/architecture.md's list of families.
+Each table says what changed when. Names of lines (L0, B1, R3, …) are those of docs/developers/architecture.md's list of families.
 """
 
 from typing import NamedTuple

@@ -165,7 +165,7 @@ def test_lz4_blocks_that_depend_on_each_other_are_refused_as_kafka_does() -> Non
 
 
 V0_WRONG_CHECKSUM = 0x1A
-"""What Kafka's writers of v0 give as the header checksum of the descriptor 60 40. Source: docs/formats.md."""
+"""What Kafka's writers of v0 give as the header checksum of the descriptor 60 40. Source: docs/reference/formats.md."""
 
 
 def with_checksum(frame: bytes, checksum: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The ways back into a cluster of docs/recovery.md, gone with a real broker: kcat's, and restore.py's.
+"""The ways back into a cluster of docs/how-to/recover.md, gone with a real broker: kcat's, and restore.py's.
 
 Needs Java, Maven and kcat.
 """

@@ -1,10 +1,10 @@
-"""What docs/serve.md shows, for tests that run it as it stands there."""
+"""What docs/how-to/serve.md shows, for tests that run it as it stands there."""
 
 import re
 
 from tests import golden
 
-PAGE = golden.ROOT.parent / "docs" / "serve.md"
+PAGE = golden.ROOT.parent / "docs" / "how-to" / "serve.md"
 
 
 def blocks(language: str = "") -> list[str]:

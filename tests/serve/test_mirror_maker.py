@@ -32,7 +32,7 @@ sync.group.offsets.interval.seconds = 1
 emit.checkpoints.interval.seconds = 1
 refresh.groups.interval.seconds = 1
 """
-"""Beside those of docs/serve.md: there is one broker, and no time to wait."""
+"""Beside those of docs/how-to/serve.md: there is one broker, and no time to wait."""
 
 
 @pytest.fixture(scope="module")

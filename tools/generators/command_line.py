@@ -1,4 +1,4 @@
-"""docs/cli.md and the man pages, from the commands' own help."""
+"""docs/reference/commands.md and the man pages, from the commands' own help."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""docs/findings.md: what `kseg verify` and `kseg doctor` find, from their tables."""
+"""docs/reference/findings.md: what `kseg verify` and `kseg doctor` find, from their tables."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ fills.
 """
 _TIERS = """## In remote tiers
 
-Of tiers, `verify` finds the same, and what is wrong with their objects ([tiered.md](tiered.md)). Nothing of this stops
+Of tiers, `verify` finds the same, and what is wrong with their objects ([Topics straight out of buckets](../how-to/buckets.md)). Nothing of this stops
 a broker from starting.
 """
 _OF_CLUSTERS = """## Of `kseg verify --cluster`

@@ -1,4 +1,4 @@
-"""docs/architecture.md with a current listing of kseg's modules: the first line of each module's docstring."""
+"""docs/developers/architecture.md with a current listing of kseg's modules: the first line of each module's docstring."""
 
 import ast
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "developers" / "architecture.md"
 WIDTH = 26
 SCHEMAS = "Kafka's message schemas as tables, written by tools/read_schemas.py"
 COMPILED = {

@@ -1,4 +1,4 @@
-"""docs/kseg.svg: a run of kseg on a damaged segment, as a terminal shows it."""
+"""docs/pictures/kseg.svg: a run of kseg on a damaged segment, as a terminal shows it."""
 
 import os
 import pty

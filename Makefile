@@ -8,6 +8,7 @@ KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
 KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h
 PEERS := $(VENV)/peers# a file: the libraries that kseg is compared with are installed
 BROWSER := $(VENV)/browser# a file: what drives a browser for the tests is installed
+SITE := $(VENV)/site# a file: what makes the site is installed
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 RELEASE := 4.3.1
 TESTS :=
@@ -17,7 +18,7 @@ FUZZ :=# other options of tests/fuzz
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs test-kafka test-browser test-go \
+.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
     test-hours test-spark test-cluster \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
@@ -107,11 +108,14 @@ docs: $(KERNEL) ## Check that examples run and that generated pages are up to da
 	$(VENV_PYTHON) tools/generate.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_generate.py
 
+site: $(SITE) ## Make the site from docs/ in build/site/: open build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build -q
+
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
 	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux' $(TESTS)
 
-test-browser: $(BROWSER) ## Run the tests that open reports in Chromium, which must be installed
-	$(PYTEST) tests/report -m browser $(TESTS)
+test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
+	$(PYTEST) tests/report tests/site -m browser $(TESTS)
 
 HOURS := 200
 test-hours: $(KERNEL) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven
@@ -199,6 +203,11 @@ $(PEERS): $(KERNEL)
 $(BROWSER): $(KERNEL)
 	@echo 'Installing what drives a browser'
 	@$(VENV_PYTHON) -m pip install -q --group browser
+	@touch $@
+
+$(SITE): $(KERNEL)
+	@echo 'Installing what makes the site'
+	@$(VENV_PYTHON) -m pip install -q --group site
 	@touch $@
 
 $(SPARK): $(KERNEL)

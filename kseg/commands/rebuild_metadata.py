@@ -88,5 +88,7 @@ def rebuild_metadata(
     for text in rebuilding_notes(rebuilding, directory if unfinished is not None else None):
         note(text)
     if not is_allowed and not dry_run:
-        talk(f"kseg: {directory} isn't written: it would lose something, see docs/how-to/metadata.md; --accept-loss writes it")
+        talk(
+            f"kseg: {directory} isn't written: it would lose something, see docs/how-to/metadata.md; --accept-loss writes it"
+        )
     command.exit(max(refuse.status, int(rebuilding.is_behind)))

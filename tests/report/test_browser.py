@@ -1,7 +1,6 @@
 """Reports in a real browser: with and without scripts, light and dark, narrow and wide, printed, strictly policed."""
 
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests import chromium
 from tests.report.made_disk import NOW, NOW_MS, build, made_disk, page_of, record
 
 pytestmark = pytest.mark.browser
@@ -17,15 +17,6 @@ pytestmark = pytest.mark.browser
 ADDRESS = "http://report.test/report.html"
 JENKINS = "sandbox; default-src 'none'; img-src 'self'; style-src 'self'"
 """What Jenkins serves artifacts with."""
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 WIDTHS, SCHEMES = (400, 1600), ("light", "dark")
 
 
@@ -43,14 +34,8 @@ class Opened:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert path is not None, "install Debian's chromium"
-    with sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield started
-        started.close()
+    with chromium.started() as browser:
+        yield browser
 
 
 @pytest.fixture(scope="module")

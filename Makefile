@@ -102,9 +102,8 @@ lint: $(KERNEL) ## Check formatting, style and types
 
 check: lint test ## What must be green before a commit: lint and test
 
-docs: $(KERNEL) ## Check that examples run and that generated pages are up to date; write man pages to build/man/
+docs: $(KERNEL) ## Check that examples run and that generated pages are up to date
 	$(VENV_PYTHON) tools/generate.py --check
-	$(VENV_PYTHON) tools/generate.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_generate.py
 
 test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too

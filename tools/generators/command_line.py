@@ -72,7 +72,12 @@ def _cell(text: str) -> str:
 def man_page(each: Help) -> str:
     """A command's page in man's language."""
     title = f"kseg-{each.name}"
-    lines = [f'.TH "{title.upper()}" 1 "" "kseg"', ".ad l", ".SH NAME", f"{_man(title)} \\- {_man(COMMANDS[each.name])}"]
+    lines = [
+        f'.TH "{title.upper()}" 1 "" "kseg"',
+        ".ad l",
+        ".SH NAME",
+        f"{_man(title)} \\- {_man(COMMANDS[each.name])}",
+    ]
     lines += [".SH SYNOPSIS", _man(each.usage)]
     if each.examples:
         lines += [".SH EXAMPLES", ".nf", *(_man(line) for line in each.examples), ".fi"]

@@ -95,7 +95,7 @@ def lost(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lost]:
 
 
 def bring_back(lost: Lost, work: Path) -> Path:
-    """Does what docs/how-to/metadata.md says: the new controller's log directory is made, and all settings name it alone."""
+    """Does what docs/how-to/metadata.md says: makes the new controller's log directory, and names it alone everywhere."""
     cluster = lost.cluster
     cluster.kill(*BROKERS)
     new = cluster.add(NEW, "controller")

@@ -1,4 +1,4 @@
-"""Exports and queries by Spark beside its Kafka connector and plain pyarrow: the table of docs/help/benchmarks-spark.md.
+"""Exports and queries by Spark beside its Kafka connector and plain pyarrow, for docs/help/benchmarks-spark.md.
 
 python -m bench.spark [--only rates …] [--repeat 5] [--markdown PAGE]
 

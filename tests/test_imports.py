@@ -1,4 +1,4 @@
-"""Imports point downwards, as docs/developers/architecture.md orders kseg's parts; heavy libraries wait until they are used."""
+"""Imports point downwards, as docs/developers/architecture.md orders them; heavy libraries wait until they are used."""
 
 import ast
 import json

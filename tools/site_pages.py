@@ -1,7 +1,7 @@
 """A hook of mkdocs: pages that stand outside of docs/ come to the site, and links between files lead to pages.
 
-README.md and its kin are read in the repository too, so their links name files there. On the site, a link to a file that
-has a page leads to this page, and one to any other file of the repository is shown as its path.
+README.md and its kin are read in the repository too, so their links name files there. On the site, a link to a file
+that has a page leads to this page, and one to any other file of the repository is shown as its path.
 """
 
 import posixpath

@@ -71,9 +71,9 @@ def rebuild_metadata(
     goes furthest is used; how far behind the others are is shown, and which partitions on the disks are newer than it.
     The new controller is the only voter. A real controller starts on the directory, and brokers return to it.
 
-    What no surviving broker had received is lost: docs/how-to/metadata.md says what that can be, what to do step by
-    step, and when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1
-    if some partition is newer than the copy, or if damage cuts it; then nothing is written without --accept-loss.
+    What no surviving broker had received is lost: docs/how-to/metadata.md says what that can be, what to do, and
+    when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if some
+    partition is newer than the copy, or if damage cuts it; then nothing is written without --accept-loss.
     """
     refuse, note = Refusals(), note_unless(quiet=quiet)
     new = NewVoter(node_id, None if endpoint is None else parse_endpoint(endpoint))
@@ -88,6 +88,8 @@ def rebuild_metadata(
     for text in rebuilding_notes(rebuilding, directory if unfinished is not None else None):
         note(text)
     if not is_allowed and not dry_run:
-        why = "it would lose something, see docs/how-to/metadata.md"
-        talk(f"kseg: {directory} isn't written: {why}; --accept-loss writes it")
+        talk(
+            f"kseg: {directory} isn't written: it would lose something, see docs/how-to/metadata.md; "
+            "--accept-loss writes it"
+        )
     command.exit(max(refuse.status, int(rebuilding.is_behind)))

@@ -73,11 +73,11 @@ def salvage(
       kseg salvage broker1/orders-0 broker2/orders-0 broker3/orders-0 --to saved
       kseg salvage bucket/ disk1/kafka-logs --to saved
 
-    PATHS are partition directories, log directories, parents of these, or remote tiers (docs/how-to/buckets.md). If the
-    same partition is there more than once, these are replicas: `salvage` combines what is intact in each. Offsets stay;
-    indexes, leader epochs and producer snapshots are rebuilt, and partition.metadata too if __cluster_metadata has the
-    topic's id. Each partition gets its own directory below DIR; batches whose offsets fit nowhere go to lost+found/
-    next to these. The exit status is 1 if something is lost, or if kept batches can't be read.
+    PATHS are partition directories, log directories, parents of these, or remote tiers (docs/how-to/buckets.md). If
+    the same partition is there more than once, these are replicas: `salvage` combines what is intact in each. Offsets
+    stay; indexes, leader epochs and producer snapshots are rebuilt, and partition.metadata too if __cluster_metadata
+    has the topic's id. Each partition gets its own directory below DIR; batches whose offsets fit nowhere go to
+    lost+found/ next to these. The exit status is 1 if something is lost, or if kept batches can't be read.
 
     Batches whose CRC is right, but whose records can't be read, are kept unchanged, since somebody may be able to read
     them one day. Consumers fail there until you move them past. --drop-unreadable leaves these batches out and counts

@@ -120,8 +120,7 @@ def serve(
     in its arguments becomes the address, as do KSEG_BOOTSTRAP and kcat's configuration in its environment, and its exit
     status is that of `kseg serve`. Otherwise this is 1 if something was passed over.
 
-    Groups go on from the offsets in __consumer_offsets; what they commit is kept in memory. docs/how-to/serve.md has
-    recipes.
+    Groups go on from the offsets in __consumer_offsets; what they commit is kept in memory. See docs/how-to/serve.md.
     """
     note, refuse = note_unless(quiet=quiet), Refusals()
     say = note_unless(quiet=False)

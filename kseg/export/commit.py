@@ -1,6 +1,7 @@
-"""The commit of a run: a number is claimed, then files go to their places. docs/developers/architecture.md has states and steps.
+"""The commit of a run: a number is claimed, then files go to their places.
 
-Any run finishes what another one claimed; each step may be done twice, or by several runs at once.
+Its states and steps are in docs/developers/architecture.md. Any run finishes what another one claimed; each step may
+be done twice, or by several runs at once.
 """
 
 import re

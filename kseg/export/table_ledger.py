@@ -1,7 +1,7 @@
 """Exports into tables: their log is the truth. The number and the progress of a commit stand in the commit itself.
 
-Files are written under the names they keep, and count from the commit on that adds them. docs/developers/architecture.md has the
-states and steps.
+Files are written under the names they keep, and count from the commit on that adds them. States and
+steps are in docs/developers/architecture.md.
 """
 
 from collections import defaultdict

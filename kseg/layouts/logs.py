@@ -1,6 +1,7 @@
 """The lines of logs, release by release.
 
-Each table says what changed when. Names of lines (L0, B1, R3, …) are those of docs/developers/architecture.md's list of families.
+Each table says what changed when. Names of lines (L0, B1, R3, …) are those of the families in
+docs/developers/architecture.md.
 """
 
 from typing import NamedTuple

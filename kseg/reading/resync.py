@@ -92,7 +92,7 @@ class LogBytes(Protocol):
 class Resync:
     """Judges what stands in a log after what could be read. Its searches together have a budget of work.
 
-    On bytes made to be slow that is SEARCH_COST_LIMIT times what the log takes on disk.
+    On bytes made to be slow that is SEARCH_COST_LIMIT times what the log takes on disk, or SEARCH_COST_FREE if more.
     """
 
     def __init__(self, log: LogBytes) -> None:
@@ -242,7 +242,7 @@ class Resync:
     def _next_batch(self, position: int, end: int | None = None) -> int | None:
         """Where the next intact batch begins that ends before `end`: a plausible header whose CRC holds.
 
-        On bytes made to be slow the work of all searches together ends at SEARCH_COST_LIMIT times the file's size.
+        On bytes made to be slow the work of all searches together ends where `_full_budget` is spent.
         """
         end = self._log.size if end is None else end
         while position + HEADER_WINDOW <= end and self._budget >= 0:

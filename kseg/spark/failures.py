@@ -46,8 +46,8 @@ CAUSES = (
     ),
     _cause(
         r"Must specify the (?:driver|executor) container image",
-        "Kubernetes needs an image with kseg: --conf spark.kubernetes.container.image=…; docs/how-to/spark.md says how it"
-        " is made",
+        "Kubernetes needs an image with kseg: --conf spark.kubernetes.container.image=…; docs/how-to/spark.md says how"
+        " made",
     ),
     _cause(
         _K8S_CAUSE,

@@ -180,10 +180,10 @@ def broker_of(log_dir: LogDir) -> int | None:
 
 
 def _copy(partition: PartitionLog, broker: int | None) -> ClusterCopy:
-    start, end = partition.log_start_offset(), partition.read_log_end_offset()
-    extents = ((start, end),) if partition.was_compacted() else tuple(_extents(partition))
+    start, end = partition.log_start_offset(), partition.read_log_end()
+    extents = ((start, end.offset),) if partition.was_compacted() else tuple(_extents(partition))
     epoch = latest_epoch(partition, end)
-    return ClusterCopy(partition.path, broker, topic_id_of(partition), start, end, epoch, extents)
+    return ClusterCopy(partition.path, broker, topic_id_of(partition), start, end.offset, epoch, extents)
 
 
 def _extents(partition: PartitionLog) -> Iterator[tuple[int, int]]:

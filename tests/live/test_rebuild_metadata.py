@@ -95,7 +95,7 @@ def lost(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lost]:
 
 
 def bring_back(lost: Lost, work: Path) -> Path:
-    """Does what docs/how-to/metadata.md says: makes the new controller's log directory, and names it alone everywhere."""
+    """Does what docs/how-to/metadata.md says: a new controller's log directory, which all settings name alone."""
     cluster = lost.cluster
     cluster.kill(*BROKERS)
     new = cluster.add(NEW, "controller")

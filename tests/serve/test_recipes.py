@@ -1,4 +1,4 @@
-"""The recipes of docs/how-to/serve.md do what the page says: each block is run as it stands, at a server's address.
+"""The recipes of docs/how-to/serve.md do what it says: each block is run as it stands there, at a server's address.
 
 Those that begin with kseg are run by tests/test_docs.py, Spark's by tests/spark/test_served.py, MirrorMaker's by
 tests/serve/test_mirror_maker.py. Needs Java and Maven.

@@ -25,7 +25,8 @@ fills.
 _TIERS = """## In remote tiers
 
 Of tiers, `verify` finds the same, and what is wrong with their objects
-([Read topics straight out of buckets](../how-to/buckets.md)). Nothing of this stops a broker from starting.
+([Read topics straight out of buckets](../how-to/buckets.md)). Nothing of this stops
+a broker from starting.
 """
 _OF_CLUSTERS = """## Of `kseg verify --cluster`
 

@@ -1,4 +1,4 @@
-"""docs/developers/architecture.md with a current listing of kseg's modules: the first line of each module's docstring."""
+"""docs/developers/architecture.md with a current list of kseg's modules: the first line of each one's docstring."""
 
 import ast
 import re

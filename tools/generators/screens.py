@@ -1,4 +1,4 @@
-"""docs/pictures/browse.svg and docs/pictures/browse-damage.svg: the screen of `kseg browse` after some keys on golden files."""
+"""docs/pictures/browse.svg and browse-damage.svg: the screen of `kseg browse` after some keys on golden files."""
 
 import asyncio
 import re

@@ -12,7 +12,7 @@ from kseg.log.diff.differences import ComparedCopy, DiffVerdict, PartitionDiff, 
 from kseg.log.diff.sides import Copies
 from kseg.log.diff.superseded import Superseded
 from kseg.log.diff.truncation import Rule, latest_epoch, read_lineage, truncation
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.partition_log import LogEnd, PartitionLog
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 
 
@@ -38,7 +38,7 @@ def diff_partition(
     if not partitions:
         yield _missing(copies)
         return
-    ends = [partition.read_log_end_offset() for partition in partitions]
+    ends = [partition.read_log_end() for partition in partitions]
     start = max(partition.log_start_offset() for partition in partitions)
     rules = _truncations(copies, ends)
     followers = {number: Follower(to_offset) for number, (to_offset, _) in rules.items()}
@@ -96,25 +96,25 @@ def _missing(copies: Copies) -> PartitionDiff:
     )
 
 
-def _truncations(copies: Copies, ends: Sequence[int]) -> dict[int, tuple[int | None, Rule]]:
+def _truncations(copies: Copies, ends: Sequence[LogEnd]) -> dict[int, tuple[int | None, Rule]]:
     """Where the others truncate under the leader, by their numbers; nothing without one."""
     if copies.leader is None:
         return {}
-    lineages = [read_lineage(partition, end) for partition, end in zip(copies.partitions, ends, strict=True)]
+    lineages = [read_lineage(partition, end.offset) for partition, end in zip(copies.partitions, ends, strict=True)]
     leading = lineages[copies.leader]
     return {number: truncation(each, leading) for number, each in enumerate(lineages) if number != copies.leader}
 
 
 def _compared(
-    partition: PartitionLog, log_end: int, comparison: CopyComparison, number: int, cursor: BatchCursor
+    partition: PartitionLog, end: LogEnd, comparison: CopyComparison, number: int, cursor: BatchCursor
 ) -> ComparedCopy:
     tally = comparison.tallies[number]
     return ComparedCopy(
         path=partition.path,
         log_start_offset=partition.log_start_offset(),
-        log_end_offset=log_end,
+        log_end_offset=end.offset,
         high_watermark=partition.checkpoints().high_watermark,
-        last_epoch=latest_epoch(partition, log_end),
+        last_epoch=latest_epoch(partition, end),
         only_here=tally.only_here.by_epoch(),
         missing=tally.missing,
         superseded=tally.superseded,

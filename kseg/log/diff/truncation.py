@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.log.diff.batch_cursor import BatchCursor
 from kseg.log.partition.leader_epochs import EpochStarts, last_epoch, noted_epochs
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.partition_log import LogEnd, PartitionLog
 from kseg.log.partition.side_files import epochs_contradiction, leader_epochs
 
 
@@ -90,9 +90,11 @@ def _ending_at(epochs: EpochStarts, log_end: int) -> EpochStarts:
     return EpochStarts(tuple(each for each in epochs.starts if each[1] < log_end))
 
 
-def latest_epoch(partition: PartitionLog, log_end: int) -> int:
-    """The latest leader epoch that a copy knows, -1 if it knows none; raises OpenError if a log can't be opened."""
-    noted = noted_epochs(partition, log_end).latest
+def latest_epoch(partition: PartitionLog, end: LogEnd) -> int:
+    """The latest leader epoch that a copy knows, -1 if it knows none."""
+    noted = noted_epochs(partition, end.offset).latest
+    if end.last is not None:
+        return max(noted, end.last.partition_leader_epoch)
     try:
         return max(noted, last_epoch(partition))
     except KsegError:

@@ -283,21 +283,26 @@ class PartitionLog:
         return (self.log_dir / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
 
     def read_log_end_offset(self) -> int:
-        """The next offset to write: after the last readable batch, and not below the log start offset.
+        """The offset of `read_log_end` alone."""
+        return self.read_log_end().offset
+
+    def read_log_end(self) -> "LogEnd":
+        """The log's end: after the last readable batch, and not below the log start offset.
 
         Reads the last segment from its last index entry on. Raises OpenError if a file can't be opened.
         Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
         """
-        return max(self._read_end_of_batches(), self.log_start_offset())
+        end = self._read_end_of_batches()
+        return end._replace(offset=max(end.offset, self.log_start_offset()))
 
-    def _read_end_of_batches(self) -> int:
+    def _read_end_of_batches(self) -> "LogEnd":
         for segment in reversed(self.segments):
-            tail = read_tail(segment)
-            if tail.last is not None:
-                return tail.last.last_offset + 1
+            last = read_tail(segment).last
+            if last is not None:
+                return LogEnd(last.last_offset + 1, last)
             if segment.size == 0 or segment is self.segments[0]:
-                return segment.base_offset
-        return 0
+                return LogEnd(segment.base_offset, None)
+        return LogEnd(0, None)
 
     def read_topic_id(self) -> str | None:
         """The topic's id, from `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
@@ -351,6 +356,13 @@ def _segments(
     return tuple(
         SegmentFiles(offset, logs.get(offset), *[found.get(offset) for found in indexes]) for offset in sorted(offsets)
     )
+
+
+class LogEnd(NamedTuple):
+    """The end of a partition's log: the next offset to write, and the batch before it if its last segment has one."""
+
+    offset: int
+    last: BatchHeader | None
 
 
 class Tail(NamedTuple):

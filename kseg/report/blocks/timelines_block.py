@@ -136,6 +136,7 @@ def _verdicts(known: Gathered) -> list[Sentence]:
     due = [one.segment.size for each in known.in_use for one in each.retained if not one.is_kept]
     shown = [verdict for _, verdict in verdicts[:3]]
     if due:
-        sentence = f"{counted(len(due), 'segment')}, {human_size(sum(due))}, are due for deletion now."
+        verb = "is" if len(due) == 1 else "are"
+        sentence = f"{counted(len(due), 'segment')}, {human_size(sum(due))}, {verb} due for deletion now."
         shown.append(Sentence(sentence, line_of(known, "retain")))
     return shown

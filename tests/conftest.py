@@ -1,7 +1,6 @@
 """What all tests share: the kernels, and a copy of the golden files as Kafka left them."""
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +68,6 @@ def unpacked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     """The temporary directory, in which nothing may be left."""
     directory = tmp_path / "unpacked"
     directory.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(directory))
+    monkeypatch.setenv("TMPDIR", str(directory))
     yield directory
     assert list(directory.iterdir()) == []

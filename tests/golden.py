@@ -109,7 +109,7 @@ def restored(factory: pytest.TempPathFactory) -> Path:
     root = factory.getbasetemp() / "golden"
     if root.exists():
         return root
-    for folder in ("logs", "docs", "damaged", "tiered"):
+    for folder in ("logs", "docs", "damaged", "tiered", "protocol"):
         shutil.copytree(ROOT / folder, root / folder)
     for path, size in json.loads((ROOT / "sizes.json").read_text(encoding="utf-8")).items():
         os.truncate(root / path, size)

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -244,12 +243,22 @@ def test_archive_on_standard_input(form: str, given: Callable[[bytes], None], pl
 def test_endless_standard_input_ends_at_the_limit(tmp_path: Path) -> None:
     with started(["cat", "/dev/zero"], tmp_path) as endless:
         command = [sys.executable, "-m", "kseg", "dump", "-", "--max-unpacked", "5000000"]
-        environment = {**os.environ, "TMPDIR": tempfile.gettempdir(), "PYTHONPATH": str(golden.ROOT.parent)}
+        environment = {**os.environ, "PYTHONPATH": str(golden.ROOT.parent)}
         ran = subprocess.run(
             command, stdin=endless.stdout, capture_output=True, check=False, cwd=tmp_path, env=environment
         )
     assert ran.returncode == 2
     assert ran.stderr == b"kseg: -: unpacks to more than 5000000 bytes: --max-unpacked sets another limit\n"
+
+
+def test_tmpdir_that_cannot_be_used_is_not_replaced_by_another(
+    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "b.zip").write_bytes(packed(plain, "zip"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "absent"))
+    ran = kseg(tmp_path, "ls", "b.zip")
+    problem = "temporary files can't be kept there: No such file or directory; set TMPDIR to another place"
+    assert (ran.status, ran.stderr.decode()) == (2, f"kseg: {tmp_path}/absent: {problem}\n")
 
 
 # --- hostile archives ------------------------------------------------------------------------------------------------

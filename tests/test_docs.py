@@ -170,6 +170,15 @@ def test_examples_run(command: str, template: Path, programs: str, tmp_path: Pat
     assert printed or FINDS_NOTHING in command or set(command) & {">"} or " --to " in command
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda page: page.name)
+def test_each_task_has_an_example_that_is_run(page: Path) -> None:
+    name = page.relative_to(ROOT).as_posix()
+    shown = [place for language in ("console", "python") for place, _ in blocks(language)]
+    lines = [line for place, text in blocks("sh") if place.startswith(name) for line in text.splitlines()]
+    is_run = any(line.startswith("kseg ") and not line.startswith(ELSEWHERE) for line in lines)
+    assert is_run or any(place.startswith(name) for place in shown)
+
+
 def check_options(arguments: list[str]) -> None:
     """Fails with UsageError if a command hasn't such options."""
     command = cli.get_command(click.Context(cli), arguments[0])

@@ -2,7 +2,6 @@
 
 import shutil
 import tarfile
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -53,7 +52,7 @@ def test_two_stars_go_below_directories(logs: Path) -> None:
 
 def test_globs_in_archives(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (logs / "unpacked").mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(logs / "unpacked"))
+    monkeypatch.setenv("TMPDIR", str(logs / "unpacked"))
     with tarfile.open(logs / "b.tar", "w") as tar:
         tar.add(logs / "logs", "logs")
     ran = kseg(["ls", "b.tar/logs/ord*", "-o", "json", "--topic", "*"], logs)

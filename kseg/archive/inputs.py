@@ -6,7 +6,6 @@ Nothing in an archive decides where something is written, and no more is unpacke
 import io
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from glob import escape, glob
@@ -41,7 +40,7 @@ from kseg.formats.codes import MAGIC_POSITION
 from kseg.formats.names import KIND_OF_NAME, KINDS_WITH_OFFSET, FileKind, parse_file_name, parse_partition_directory
 from kseg.formats.positions import stored_offset
 from kseg.system.regular_file import open_regular
-from kseg.system.scratch import scratch_directory
+from kseg.system.scratch import scratch_directory, temporary_place
 
 MOST_MEMBERS = 1 << 20
 _BLOCK = 1 << 12
@@ -180,7 +179,7 @@ class Inputs:
                 raise ArchiveError(f"can't be decompressed: {error}", path) from error
             self._problem(f"{path}: can't be read to its end ({error}); the part before that is read")
         except OSError as error:
-            raise ArchiveError(f"can't be unpacked into {tempfile.gettempdir()}: {error.strerror}", path) from error
+            raise ArchiveError(f"can't be unpacked into {temporary_place()}: {error.strerror}", path) from error
 
     def _show_as(self, path: str, name: str) -> None:
         show_as(path, name)
@@ -189,10 +188,7 @@ class Inputs:
     def _new_directory(self, name: str) -> str:
         """An empty directory that is shown under a name."""
         if self._root is None:
-            try:
-                self._root = str(self._stack.enter_context(scratch_directory()))
-            except OSError as error:
-                raise ArchiveError(f"there's no temporary directory to unpack into: {error.strerror}", name) from error
+            self._root = str(self._stack.enter_context(scratch_directory()))
             self._left = self._limit = self._max_unpacked or _default_limit(self._root)
         self._count += 1
         directory = f"{self._root}/{self._count}"
@@ -210,7 +206,7 @@ class Inputs:
                 raise ArchiveError(f"can't be read as an archive: {error}", name) from error
             self._problem(f"{name}: can't be read to its end ({error}); the part before that is read")
         except OSError as error:
-            raise ArchiveError(f"can't be unpacked into {tempfile.gettempdir()}: {error.strerror}", name) from error
+            raise ArchiveError(f"can't be unpacked into {temporary_place()}: {error.strerror}", name) from error
         return directory
 
     def _unpack_members(self, members: Iterator[Member], directory: str, name: str, needed: str) -> None:
@@ -295,7 +291,7 @@ class Inputs:
         except CutError as error:
             self._problem(f"{STANDARD_INPUT}: can't be read to its end ({error}); the part before that is read")
         except OSError as error:
-            raise ArchiveError(f"can't be kept in {tempfile.gettempdir()}: {error.strerror}", STANDARD_INPUT) from error
+            raise ArchiveError(f"can't be kept in {temporary_place()}: {error.strerror}", STANDARD_INPUT) from error
         self._show_as(path, STANDARD_INPUT)
         return path
 

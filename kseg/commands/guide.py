@@ -97,7 +97,7 @@ VARIABLES = {
     "KSEG_DEBUG": "Set to anything, errors end with Python's traceback.",
     "NO_COLOR": "Set to anything, nothing is coloured.",
     "PAGER": "Pager of long tables, `less` by default.",
-    "TMPDIR": "Where archives and standard input are unpacked.",
+    "TMPDIR": "Where temporary files go: archives, standard input; a place that can't be used is an error.",
     "TZ": "The zone of `--tz local`.",
 }
 """What kseg reads of the environment, by name."""

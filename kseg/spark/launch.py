@@ -20,7 +20,7 @@ from kseg.spark.failures import DRIVER_STATUS, NO_RESOURCES, NOTES, cause_in, en
 from kseg.spark.java import find_java, problem
 from kseg.spark.submit import Cluster, submit_command, submit_environment
 from kseg.system.interrupts import Uninterrupted
-from kseg.system.scratch import scratch_directory
+from kseg.system.scratch import scratch_directory, temporary_place
 
 MOST_WARNINGS = 40
 """That no executor has come, one each `spark.starvation.timeout` (15 seconds): then the export is given up."""
@@ -76,7 +76,7 @@ class _Submission:
 
     def run(self, command: Sequence[str], directory: str | None) -> int:
         """Runs it to its end, and gives the exit status. Raises ClusterError."""
-        descriptor, name = tempfile.mkstemp(prefix="kseg-spark-submit-", suffix=".log")
+        descriptor, name = tempfile.mkstemp(prefix="kseg-spark-submit-", suffix=".log", dir=temporary_place())
         log = Path(name)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from kseg.errors import OpenError
 from kseg.system.interrupts import Uninterrupted
 
 try:
@@ -23,19 +24,28 @@ _RANDOM = 8
 """Characters that `tempfile` adds to a prefix."""
 
 
+def temporary_place() -> Path:
+    """TMPDIR, or the system's own place for temporary files if that isn't set.
+
+    Where TMPDIR can't be used, `tempfile` takes another place without a word, which may have no room for what comes.
+    """
+    named = os.environ.get("TMPDIR")
+    return Path(named).absolute() if named else Path(tempfile.gettempdir())
+
+
 @contextmanager
 def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
     """A new directory for this run only, in TMPDIR or another place; removed with all its contents at the end.
 
     First removes directories with the same prefix whose runs were killed. If it is renamed meanwhile, it stays.
-    Raises OSError if it can't be created.
+    Raises OSError if it can't be created there; OpenError if it can't be created in TMPDIR.
     """
-    place = Path(tempfile.gettempdir()) if parent is None else parent
+    place = temporary_place() if parent is None else parent
     remove_dead(place, prefix)
     path, lock = None, None
     try:
         with Uninterrupted():
-            path, lock = _new(place, prefix)
+            path, lock = _new(place, prefix) if parent is not None else _new_temporary(place, prefix)
         yield path
     finally:
         with Uninterrupted():
@@ -47,7 +57,7 @@ def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Itera
 
 def remove_dead(place: Path | None = None, prefix: str = PREFIX) -> None:
     """Removes the directories of killed runs: those of this user, with kseg's names, that aren't locked."""
-    place = Path(tempfile.gettempdir()) if place is None else place
+    place = temporary_place() if place is None else place
     with suppress(OSError):
         for path in list(place.iterdir()):
             if path.name.startswith(prefix) and len(path.name) == len(prefix) + _RANDOM:
@@ -64,6 +74,14 @@ def _remove_if_dead(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
     finally:
         os.close(lock)
+
+
+def _new_temporary(place: Path, prefix: str) -> tuple[Path, int | None]:
+    try:
+        return _new(place, prefix)
+    except OSError as error:
+        problem = f"temporary files can't be kept there: {error.strerror}; set TMPDIR to another place"
+        raise OpenError(problem, place) from error
 
 
 def _new(place: Path, prefix: str) -> tuple[Path, int | None]:

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tarfile
-import tempfile
 from contextlib import chdir
 from html.parser import HTMLParser
 from pathlib import Path
@@ -126,7 +125,7 @@ def test_a_partition_knows_its_offsets_and_segments() -> None:
 def test_an_archive_is_unpacked_until_it_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, scratch = tmp_path / "support.tar.gz", tmp_path / "scratch"
     scratch.mkdir()
-    monkeypatch.setattr(tempfile, "tempdir", str(scratch))
+    monkeypatch.setenv("TMPDIR", str(scratch))
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(BROKER, "broker")
     with kseg.open(archive) as opened:

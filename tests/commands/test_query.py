@@ -294,7 +294,7 @@ def test_explain_carries_nothing_out(disk: Path, tmp_path: Path) -> None:
 def test_what_does_not_fit_into_memory_goes_into_temporary_files_that_are_removed(
     disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
     sql = "SELECT count(*) n FROM (SELECT DISTINCT range FROM range(8000000))"
     assert queried(disk, sql, "--memory", "64MiB") == [{"n": 8_000_000}]
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""restore.py of docs/how-to/recover.md, against the mock cluster that Kafka's C client has."""
+"""restore.py of docs/how-to/dead-cluster.md, against the mock cluster that Kafka's C client has."""
 
 import re
 import subprocess
@@ -13,7 +13,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Pro
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
 
-RECOVERY = golden.ROOT.parent / "docs" / "how-to" / "recover.md"
+RECOVERY = golden.ROOT.parent / "docs" / "how-to" / "dead-cluster.md"
 PATIENCE = 30
 TIMES = [1_600_000_000_000, 1_500_000_000_123, 1_700_000_000_000]
 

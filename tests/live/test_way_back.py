@@ -1,4 +1,4 @@
-"""The ways back into a cluster of docs/how-to/recover.md, gone with a real broker: kcat's, and restore.py's.
+"""The ways back into a cluster of docs/how-to/dead-cluster.md, gone with a real broker: kcat's, and restore.py's.
 
 Needs Java, Maven and kcat.
 """
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.kafka
 
 PARTITIONS = 3
-RECOVERY = golden.ROOT.parent / "docs" / "recovery.md"
+RECOVERY = golden.ROOT.parent / "docs" / "how-to" / "dead-cluster.md"
 EVERY = bytes(range(256))
 CONTENTS = (None, b"", b"text", "é→𝄞".encode(), EVERY, b"\x1ek0\x1em0\n", bytes(700_000))
 HEADERS: list[list[tuple[str, bytes | None]]] = [

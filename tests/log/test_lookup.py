@@ -71,6 +71,11 @@ def test_record_that_compaction_took_out_of_its_batch() -> None:
     assert answer.absence is Absence.REMOVED
 
 
+def test_record_that_cannot_be_read_was_not_taken_out() -> None:
+    answer = look(golden.ROOT / "damaged/119-record-length-overrun", 70741)
+    assert (answer.absence, offsets(answer)) == (Absence.DAMAGED, (70739, 70742))
+
+
 def test_offset_in_a_damaged_batch_says_so_and_names_its_neighbours(folder: Path) -> None:
     log = folder / f"{STEM}.log"
     replace_bytes(log, 14555 + 70, b"\xff\xff")  # the batch of 203485 to 203534

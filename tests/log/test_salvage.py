@@ -94,8 +94,8 @@ def test_damaged_corpus_has_so_many_intact_batches() -> None:
 
 
 def may_remain() -> set[str]:
-    """What docs/how-to/recover.md says `verify` may find after salvage."""
-    text = (golden.ROOT.parent / "docs" / "how-to" / "recover.md").read_text(encoding="utf-8")
+    """What docs/how-to/will-not-load.md says `verify` may find after salvage."""
+    text = (golden.ROOT.parent / "docs" / "how-to" / "will-not-load.md").read_text(encoding="utf-8")
     _, _, table = text.partition("| what may remain | why | what to do |\n")
     rows = table.partition("\n\n")[0].splitlines()[1:]
     return {name for row in rows for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])}

@@ -1,15 +1,17 @@
-"""What docs/how-to/serve.md shows, for tests that run it as it stands there."""
+"""What docs/how-to/serve.md and serve-others.md show, for tests that run it as it stands there."""
 
 import re
 
 from tests import golden
 
-PAGE = golden.ROOT.parent / "docs" / "how-to" / "serve.md"
+HOW_TO = golden.ROOT.parent / "docs" / "how-to"
+PAGES = (HOW_TO / "serve.md", HOW_TO / "serve-others.md")
 
 
 def blocks(language: str = "") -> list[str]:
     """The fenced blocks of a language; by default those that say none."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def block(beginning: str, language: str = "") -> str:

@@ -25,7 +25,7 @@ fills.
 _TIERS = """## In remote tiers
 
 Of tiers, `verify` finds the same, and what is wrong with their objects
-([Topics straight out of buckets](../how-to/buckets.md)). Nothing of this stops
+([Read topics straight out of buckets](../how-to/buckets.md)). Nothing of this stops
 a broker from starting.
 """
 _OF_CLUSTERS = """## Of `kseg verify --cluster`

@@ -1,11 +1,11 @@
-"""docs/pictures/kseg.svg: a run of kseg on a damaged segment, as a terminal shows it."""
+"""docs/pictures/kseg.svg and docs/pictures/first-look.svg: runs of kseg on golden files, as a terminal shows them."""
 
 import os
 import pty
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import StringIO
 from pathlib import Path
 
@@ -13,15 +13,18 @@ from rich.console import Console
 from rich.terminal_theme import DIMMED_MONOKAI
 from rich.text import Text
 
-DIRECTORY = Path(__file__).resolve().parent.parent.parent / "golden" / "damaged"
+GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 COLUMNS = 104
-RUNS = (
+DAMAGE = (
     "kseg dump -o table --limit 8 210-wiped-batch/00000000000000021933.log",
     "kseg verify 210-wiped-batch",
     "kseg salvage --dry-run 210-wiped-batch",
 )
+FIRST_LOOK = (
+    "kseg ls --by topic --now 2026-11-22 4.3.1",
+    "kseg dump 4.3.1/compacted-txn-0 -q --limit 5 -o table --fields offset,time,key,value",
+)
 PROMPT = "bold bright_green"
-TITLE = "A batch of this segment was overwritten with zeros"
 FRAME = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
 <style>
@@ -48,18 +51,27 @@ line-height: {line_height}px; font-variant-east-asian: full-width; }}
 """The picture around the lines. It names fonts that are installed, and none that a viewer would have to fetch."""
 
 
-def page() -> str:
-    """The picture as SVG."""
+def damage() -> str:
+    """A damaged segment: printed, checked, saved."""
+    return _picture("A batch of this segment was overwritten with zeros", GOLDEN / "damaged", DAMAGE)
+
+
+def first_look() -> str:
+    """A broker's log directory: its topics, and the first records of one."""
+    return _picture("What is there, and what is in it", GOLDEN / "logs", FIRST_LOOK)
+
+
+def _picture(title: str, directory: Path, commands: Sequence[str]) -> str:
     console = Console(record=True, file=StringIO(), width=COLUMNS, force_terminal=True, highlight=False)
-    for command in RUNS:
+    for command in commands:
         console.print(Text.assemble(("$ ", PROMPT), command), soft_wrap=True)
-        console.print(Text.from_ansi(shown(command)))
+        console.print(Text.from_ansi(shown(command, directory)))
         console.print()
-    return console.export_svg(title=TITLE, theme=DIMMED_MONOKAI, code_format=FRAME, unique_id="kseg")
+    return console.export_svg(title=title, theme=DIMMED_MONOKAI, code_format=FRAME, unique_id="kseg")
 
 
-def shown(command: str) -> str:
-    """What a terminal gets from a run, with its colours."""
+def shown(command: str, directory: Path) -> str:
+    """What a terminal gets from a run in a directory, with its colours."""
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (50, COLUMNS))
     program = Path(sys.executable).with_name("kseg")
@@ -67,7 +79,7 @@ def shown(command: str) -> str:
     environment = {**kept, "TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LANG": "C.UTF-8", "KSEG_PAGER": "cat"}
     arguments = [str(program), *command.split()[1:]]
     with subprocess.Popen(
-        arguments, cwd=DIRECTORY, env=environment, stdin=follower, stdout=follower, stderr=follower
+        arguments, cwd=directory, env=environment, stdin=follower, stdout=follower, stderr=follower
     ) as process:
         os.close(follower)
         received = b"".join(pieces(leader))

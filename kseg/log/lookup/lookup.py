@@ -233,9 +233,10 @@ def _offset_absence(answer: Lookup, offset: int) -> Absence:
         return Absence.BELOW_LOG_START
     if offset < answer.local_start_offset:
         return Absence.REMOTE
+    if any(first <= offset <= last for step in answer.steps for first, last in step.unread):
+        return Absence.DAMAGED
     if any(first <= offset <= last for step in answer.steps for first, last in step.opened):
-        unreadable = any(step.is_blocked for step in answer.steps)
-        return Absence.DAMAGED if unreadable else Absence.REMOVED
+        return Absence.REMOVED
     is_damaged = any(step.is_blocked for step in answer.steps)
     if answer.next is not None:
         return Absence.DAMAGED if is_damaged else Absence.GAP

@@ -79,7 +79,8 @@ class SegmentStep:
 
     index_entry: the entry where the scan started; None if it started at the segment's start. passed: the last batches
     that the scan skipped, of `passed_count` in all. damages: those it met; `is_blocked` if there was no intact batch
-    between the last of them and where it ended. opened: offset ranges of the batches whose records were read.
+    between the last of them and where it ended. opened: offset ranges of the batches whose records were read; unread:
+    of those where some can't be.
     """
 
     def __init__(self, segment: SegmentFiles) -> None:
@@ -94,6 +95,7 @@ class SegmentStep:
         self.damages: list[Damage] = []
         self.is_blocked = False
         self.opened: list[tuple[int, int]] = []
+        self.unread: list[tuple[int, int]] = []
         self._bounds = BodyBounds(segment.size, DEFAULT_LIMIT)
 
     @property
@@ -106,6 +108,7 @@ class SegmentStep:
         self.passed.clear()
         self.damages.clear()
         self.opened.clear()
+        self.unread.clear()
         self.passed_count, self.is_blocked = 0, False
 
     def take_passed(self, header: BatchHeader) -> None:
@@ -213,6 +216,7 @@ def _match_in(log_file: LogFile, step: SegmentStep, header: BatchHeader, wanted:
     if record is not None:
         return Match(header._replace(base_offset=content.base_offset), record)
     if content.problem is not None:
+        step.unread.append(step.opened[-1])
         step.take_unreadable(header, content.problem)
     return None
 

@@ -133,4 +133,4 @@ def rebuilding_notes(rebuilding: Rebuilding, directory: Path | None) -> Iterator
     if directory is not None and planned.is_dynamic and rebuilding.is_behind:
         yield "a broker that has more of the metadata has to be started twice: at first it doesn't see the new voter"
     if directory is not None:
-        yield f"{directory}: start no controller on it before you have read docs/how-to/metadata.md, section 4"
+        yield f"{directory}: start no controller on it before you have read docs/how-to/metadata.md"

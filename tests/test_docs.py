@@ -13,6 +13,7 @@ import click
 import pytest
 from _pytest.mark import ParameterSet
 
+import kseg
 from kseg.cli import COMMANDS, cli
 from kseg.commands.guide import TASKS
 from tests import golden, run
@@ -227,3 +228,8 @@ def listed_in_architecture() -> list[str]:
         else:
             files.append(path)
     return files
+
+
+def test_python_reference_has_each_public_name_once() -> None:
+    page = (ROOT / "docs/python/reference.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^::: kseg\.(\w+)$", page, re.MULTILINE)) == kseg.__all__

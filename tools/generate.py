@@ -23,6 +23,8 @@ FILES = {
     "docs/reference/commands.md": "tools.generators.command_line:page",
     "docs/reference/findings.md": "tools.generators.findings:page",
     "docs/reference/formats.md": "kseg.explain.tables:whole_page",
+    "docs/reference/limits.md": "tools.generators.limits:page",
+    "docs/reference/releases.md": "tools.generators.releases:page",
     "docs/pictures/kseg.svg": "tools.generators.picture:page",
     "docs/pictures/report-bytes.svg": "tools.generators.report_pictures:bytes_picture",
     "docs/pictures/report-batches.svg": "tools.generators.report_pictures:batches_picture",

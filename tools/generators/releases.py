@@ -13,7 +13,7 @@ never have to say which release wrote a file: each batch tells its own format.
 
 `kseg dump --like RELEASE` prints what the `DumpLogSegments` of a release prints, byte for byte. That is held against
 the real tools: they ran once, on files that real brokers wrote and on damaged ones, and the tests compare with what
-they printed ([Golden files](../developers/golden.md)). A release without a recording of its own prints as its
+they printed ([Golden files](../../golden/README.md)). A release without a recording of its own prints as its
 neighbours do, by Kafka's source: what a line looks like is known to have changed only where a recorded release or the
 source says so.
 

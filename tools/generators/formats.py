@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from kseg.explain.tables import format_page
+from kseg.explain.tables import HOW_TO_READ, format_page
 from kseg.formats.codes import CODECS_SINCE, Codec
 from kseg.formats.names import KIND_OF_EXTENSION, KIND_OF_NAME, SUFFIXES, DirectoryState, FileKind
 from kseg.formats.schemas import (
@@ -27,12 +27,10 @@ with their bytes.
 1. [Names](#names) · 2. [Batches, indexes, snapshots](#batches-indexes-snapshots) · 3. [Text files](#text-files) ·
 4. [Codecs](#codecs) · 5. [Records of internal topics](#records-of-internal-topics)
 """
-BINARY = """
+BINARY = f"""
 ## Batches, indexes, snapshots
 
-`kseg explain --grammar all` prints these tables too. Integers are big-endian. The first column is the position of a
-field; it is empty after a field of variable size.
-"""
+`kseg explain --grammar all` prints these tables too. {HOW_TO_READ}"""
 FILES = {
     "recovery-point-offset-checkpoint": "up to where each partition is flushed: recovery after a crash begins there",
     "replication-offset-checkpoint": "the high watermark of each partition",
@@ -169,8 +167,8 @@ def _codecs() -> Iterator[str]:
 def _topics() -> Iterator[str]:
     yield "\n## Records of internal topics\n"
     yield "Strings are UTF-8 after their size: int16 or, in flexible versions, an unsigned varint that is one more."
-    yield "Lists have their count likewise, int32 or a varint. Flexible versions end with tagged fields. Each field stands"
-    yield "with its type and, in brackets, the versions that have it, if these aren't all; `?` may be null."
+    yield "Lists have their count likewise, int32 or a varint. Flexible versions end with tagged fields. Each field"
+    yield "stands with its type and, in brackets, the versions that have it, if these aren't all; `?` may be null."
     for topic, (module, about) in TOPICS.items():
         yield f"\n### `{topic}`\n\n{about}\n"
         yield "| type | message | versions | flexible | fields |\n|---|---|---|---|---|"

@@ -13,7 +13,7 @@ from kseg.output.row_writer import Section
 from kseg.views import access_columns, group_columns, metadata_columns, transaction_columns
 from kseg.views.moves import move_columns
 from kseg.views.rebuild import rebuilding
-from tests import golden, run
+from tests import run
 from tools.generators.streams import ObjectKind, objects
 
 OBJECTS = objects()
@@ -102,7 +102,7 @@ def problems(kind: ObjectKind, value: dict[str, object]) -> Iterator[str]:
 
 @pytest.mark.parametrize("line", LINES)
 def test_objects_have_the_fields_of_the_page(line: str, restored: Path, tmp_path: Path) -> None:
-    for path in (*restored.iterdir(), golden.ROOT / "protocol"):
+    for path in restored.iterdir():
         (tmp_path / path.name).symlink_to(path)
     words = shlex.split(line)
     ran = run.kseg(words, tmp_path)

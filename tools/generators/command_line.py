@@ -107,7 +107,7 @@ GROUPS = (
             "--dry-run",
         ),
     ),
-    Group("Everywhere", "dump", ("-q", "-v", "--color", "--help")),
+    Group("Everywhere", "dump", ("-q", "-v", "--color", "-h")),
 )
 """A command has a group if at least half of its options mean the same there; single ones stay with the command."""
 
@@ -116,7 +116,8 @@ class Help:
     """A command's help in its parts: paragraphs, examples, options as (what to write, what it means)."""
 
     def __init__(self, name: str, command: click.Command) -> None:
-        context = click.Context(command, info_name=f"kseg {name}".strip())
+        own_names = cli.context_settings["help_option_names"]
+        context = click.Context(command, info_name=f"kseg {name}".strip(), help_option_names=own_names)
         self.name = name
         self.usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
         text = inspect.cleandoc(command.help or "")

@@ -7,6 +7,7 @@ VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
 KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h
 PEERS := $(VENV)/peers# a file: the libraries that kseg is compared with are installed
+DIST := $(VENV)/dist# a file: what checks wheels is installed
 BROWSER := $(VENV)/browser# a file: what drives a browser for the tests is installed
 SITE := $(VENV)/site# a file: what makes the site is installed
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
@@ -80,7 +81,7 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
 	$(watched) -m pytest -n auto tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
-test-install: $(KERNEL) ## Install kseg as users do, into empty environments, also without a compiler; needs the network
+test-install: $(DIST) ## Build twice, then install into empty environments of each Python here, and test there; needs the network
 	$(VENV_PYTHON) tools/try_installs.py
 
 SECONDS := 600
@@ -103,9 +104,8 @@ lint: $(KERNEL) ## Check formatting, style and types
 
 check: lint test ## What must be green before a commit: lint and test
 
-docs: $(KERNEL) ## Check that examples run and that generated pages are up to date; write man pages to build/man/
+docs: $(KERNEL) ## Check that examples run and that generated pages are up to date
 	$(VENV_PYTHON) tools/generate.py --check
-	$(VENV_PYTHON) tools/generate.py --man build/man
 	$(PYTEST) tests/test_docs.py tests/test_generate.py
 
 site: $(SITE) ## Make the site from docs/ in build/site/: open build/site/index.html
@@ -145,11 +145,9 @@ golden: $(KERNEL) ## Add what the broker and the tool of RELEASE=4.3.1 write and
 	$(VENV_PYTHON) tools/make_golden.py --release $(RELEASE) --out build/golden
 	$(VENV_PYTHON) tools/arrange_golden.py build/golden golden
 
-build: $(KERNEL) ## Make dist/: the source distribution, and a wheel from it
-	rm -rf build/lib* build/bdist* dist
-	PYTHONWARNINGS=ignore $(VENV_PYTHON) -c 'from setuptools import build_meta; build_meta.build_sdist("dist")' >/dev/null
-	PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip wheel -q --no-deps --no-build-isolation -w dist dist/*.tar.gz
-	@ls dist
+build: $(DIST) ## Make dist/: the source distribution and a wheel, the same bytes from the same commit
+	$(VENV_PYTHON) tools/make_dist.py dist
+	$(VENV_PYTHON) -m twine --no-color check --strict dist/*
 
 clean: ## Remove everything that make made, .venv/ included
 	rm -rf $(VENV) build dist *.egg-info bench/data bench/jars
@@ -198,6 +196,11 @@ $(KERNEL): $(VENV)/dependencies $(VENV)/compiler $(KERNEL_SOURCES)
 $(PEERS): $(KERNEL)
 	@echo 'Installing what kseg is compared with'
 	@$(VENV_PYTHON) -m pip install -q --group bench
+	@touch $@
+
+$(DIST): $(KERNEL)
+	@echo 'Installing what checks wheels'
+	@$(VENV_PYTHON) -m pip install -q --group dist
 	@touch $@
 
 $(BROWSER): $(KERNEL)

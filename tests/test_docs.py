@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import tomllib
 from contextlib import chdir
 from pathlib import Path
 
@@ -198,14 +197,6 @@ def test_readme_lists_each_command_once_and_the_core_first() -> None:
     listed = re.findall(r"^\| `kseg ([\w-]+)` \|", text, re.MULTILINE)
     assert listed[:6] == list(COMMANDS)[:6] == ["dump", "ls", "lookup", "doctor", "verify", "salvage"]
     assert sorted(listed) == sorted(COMMANDS)
-
-
-def test_readme_lists_each_extra_once() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    table = text.split("| extra | for |\n|---|---|\n")[1].split("\n\n")[0]
-    listed = re.findall(r"`([\w-]+)`", "".join(row.split(" | ")[0] for row in table.splitlines()))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert sorted(listed) == sorted(project["optional-dependencies"])
 
 
 def test_architecture_lists_each_module() -> None:

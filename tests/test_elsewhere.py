@@ -171,6 +171,15 @@ def test_table_in_readme_names_each() -> None:
     assert [row.split(" | ")[0].removeprefix("| ") for row in table.splitlines()] == list(TAKEN_AWAY)
 
 
+def test_only_one_package_asks_what_the_system_has() -> None:
+    asks = re.compile(
+        r"hasattr\((os|signal|socket)|sys\.platform|os\.name\b|platform\.(machine|system)|import fcntl|/proc/"
+    )
+    modules = sorted((ROOT / "kseg").rglob("*.py"))
+    asking = {path.parent.name for path in modules if asks.search(path.read_text(encoding="utf-8"))}
+    assert asking == {"system"}
+
+
 @pytest.mark.skipif("fast" not in KERNELS, reason="there is no compiler")
 @pytest.mark.parametrize("function", ["as_usual", "by_table"])
 def test_crc_is_the_same_without_the_processors_instruction(function: str, tmp_path: Path) -> None:

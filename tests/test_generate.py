@@ -11,7 +11,8 @@ import pytest
 
 from kseg.cli import COMMANDS
 from tests import golden, run
-from tools.generate import FILES
+from tools.generate import FILES, FOLDERS
+from tools.generators.shared_files import COMPLETIONS
 
 ROOT = golden.ROOT.parent
 TOOL = [sys.executable, str(ROOT / "tools" / "generate.py")]
@@ -28,6 +29,8 @@ def test_page_that_is_out_of_date_is_named_and_written(tmp_path: Path) -> None:
     for name in FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, tmp_path / name)
     page = tmp_path / "docs" / "reference" / "commands.md"
     page.write_text("old\n", encoding="utf-8")
     checked = subprocess.run([*tool, "--check"], capture_output=True, text=True, check=False)
@@ -37,8 +40,19 @@ def test_page_that_is_out_of_date_is_named_and_written(tmp_path: Path) -> None:
     assert page.read_bytes() == (ROOT / "docs" / "reference" / "commands.md").read_bytes()
 
 
+def test_page_of_a_command_that_is_gone_is_removed(tmp_path: Path) -> None:
+    for name in ("kseg", "tools", "docs", *FOLDERS):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "golden").symlink_to(ROOT / "golden")
+    left = tmp_path / "share" / "man" / "man1" / "kseg-gone.1"
+    left.touch()
+    tool = [sys.executable, str(tmp_path / "tools" / "generate.py")]
+    ran = subprocess.run(tool, capture_output=True, text=True, check=True)
+    assert (ran.stdout, left.exists()) == ("share/man/man1/kseg-gone.1 removed\n", False)
+
+
 def test_positions_are_written_although_kseg_cannot_be_imported_without_them(tmp_path: Path) -> None:
-    for name in ("docs", "kseg", "tools"):
+    for name in ("docs", "kseg", "tools", *FOLDERS):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "golden").symlink_to(ROOT / "golden")
     fixed = tmp_path / "kseg" / "formats" / "fixed.py"
@@ -67,17 +81,24 @@ def test_page_has_each_option_and_example_of_dump() -> None:
     assert "kseg dump 00000000000000203000.log --print-data-log\n" in section
 
 
-def test_man_pages_are_read_by_man_without_complaint(tmp_path: Path) -> None:
-    subprocess.run([*TOOL, "--man", str(tmp_path)], check=True)
-    assert {path.name for path in tmp_path.iterdir()} == {"kseg.1", *(f"kseg-{name}.1" for name in COMMANDS)}
-    text = (tmp_path / "kseg-dump.1").read_text(encoding="utf-8")
+PAGES = sorted((ROOT / "share" / "man" / "man1").iterdir())
+
+
+def test_each_command_has_its_man_page() -> None:
+    assert {path.name for path in PAGES} == {"kseg.1", *(f"kseg-{name}.1" for name in COMMANDS)}
+
+
+def test_man_page_of_dump_has_its_options() -> None:
+    text = (ROOT / "share" / "man" / "man1" / "kseg-dump.1").read_text(encoding="utf-8")
     assert "\\fB\\-\\-from\\-offset OFFSET\\fR" in text
     assert all(line[:1] != "'" for line in text.splitlines())
-    if shutil.which("groff"):
-        ran = subprocess.run(
-            ["groff", "-man", "-Tutf8", "-ww", str(tmp_path / "kseg-dump.1")], capture_output=True, check=True
-        )
-        assert ran.stderr == b""
+
+
+@pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff here")
+def test_man_pages_are_read_by_man_without_complaint() -> None:
+    for page in PAGES:
+        ran = subprocess.run(["groff", "-man", "-Tutf8", "-ww", str(page)], capture_output=True, text=True, check=True)
+        assert ran.stderr == ""
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -85,6 +106,7 @@ def test_completion_defines_a_function_for_the_shell(shell: str) -> None:
     ran = run.kseg(["completion", shell], ROOT)
     assert ran.status == 0
     assert f"_KSEG_COMPLETE={shell}_complete" in ran.stdout.decode()
+    assert ran.stdout.decode().strip() == (ROOT / "share" / COMPLETIONS[shell]).read_text(encoding="utf-8").strip()
 
 
 @pytest.mark.parametrize(

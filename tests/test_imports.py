@@ -174,6 +174,22 @@ def test_public_api_is_listed_before_it_is_imported() -> None:
     assert ran.stdout == "set()\n"
 
 
+def test_what_stands_for_inspect_has_its_numbers() -> None:
+    put_off = (
+        "import sys; sys.modules.pop('inspect', 0); import kseg.system.late_inspect as late; late.put_off_inspect()"
+    )
+    code = f"""
+{put_off}
+import inspect as stand_in
+del sys.modules["inspect"]
+import inspect
+names = [name for name in dir(type(stand_in)) if name.startswith("CO_")]
+print(len(names), [name for name in names if getattr(stand_in, name) != getattr(inspect, name)])
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stdout == "7 []\n"
+
+
 def test_a_process_of_kseg_imports_inspect_only_when_something_of_it_is_asked_for() -> None:
     code = """
 import sys

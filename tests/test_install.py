@@ -34,6 +34,7 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     unwanted = shutil.ignore_patterns("*.so", "fast.c", "__pycache__")
     shutil.copytree(ROOT / "kseg", copy / "kseg", ignore=unwanted)
     shutil.copytree(ROOT / "tests", copy / "tests", ignore=unwanted)
+    shutil.copytree(ROOT / "share", copy / "share")
     for name in ("pyproject.toml", "MANIFEST.in", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, copy)
     run([sys.executable, "-c", "from setuptools import build_meta; build_meta.build_sdist('dist')"], copy)
@@ -98,6 +99,19 @@ def test_license_and_notice_are_installed(installed: Path) -> None:
     (directory,) = installed.glob("kseg-*.dist-info")
     for name in ("LICENSE", "NOTICE"):
         assert (directory / "licenses" / name).read_bytes() == (ROOT / name).read_bytes()
+
+
+def test_man_pages_and_completion_are_installed_where_they_are_looked_for(installed: Path) -> None:
+    share = ROOT / "share"
+    there = {path.relative_to(installed / "share") for path in (installed / "share").rglob("*") if path.is_file()}
+    assert there == {path.relative_to(share) for path in share.rglob("*") if path.is_file()}
+
+
+@pytest.mark.skipif(shutil.which("man") is None, reason="there is no man here")
+def test_man_shows_an_installed_page(installed: Path) -> None:
+    manual = run(["man", "-M", str(installed / "share" / "man"), "kseg-dump"], installed, MANWIDTH="80")
+    assert "kseg dump [OPTIONS] [PATHS]..." in manual
+    assert "--from-offset OFFSET" in manual
 
 
 def test_version_names_the_kernel_in_use(installed: Path) -> None:

@@ -1,8 +1,7 @@
-"""Writes every file that is made from kseg's own sources, and the man pages.
+"""Writes every file that is made from kseg's own sources.
 
-python tools/generate.py                    writes the files of FILES
-python tools/generate.py --check            ends with 1 if one of them is out of date, and names it
-python tools/generate.py --man build/man    writes kseg.1, kseg-dump.1, … there, and nothing else
+python tools/generate.py            writes the files of FILES, and the folders of FOLDERS
+python tools/generate.py --check    ends with 1 if one of them is out of date, and names it
 """
 
 import argparse
@@ -11,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {
@@ -34,40 +34,57 @@ FILES = {
 A later one may need what an earlier one wrote: with an old kseg/formats/fixed.py most of kseg can't be imported.
 Therefore a generator is imported when its turn comes.
 """
+FOLDERS = {"share": "tools.generators.shared_files:files"}
+"""Each folder that has nothing but generated files, and the function that gives their texts by their paths in it."""
 
 
 def main() -> int:
     """Runs the command line; gives the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--check", action="store_true", help="only say which files are out of date")
-    parser.add_argument("--man", type=Path, metavar="DIRECTORY", help="write man pages there, and nothing else")
     arguments = parser.parse_args()
-    if arguments.man is not None:
-        from tools.generators.command_line import write_man_pages
-
-        write_man_pages(arguments.man)
-        return 0
     stale = 0
     for name, text in stale_files():
         stale += 1
         if arguments.check:
             print(f"{name} is out of date: run python tools/generate.py")
         else:
-            (ROOT / name).write_text(text, encoding="utf-8")
-            print(f"{name} written", flush=True)
+            _write(ROOT / name, text)
+            print(f"{name} {'removed' if text is None else 'written'}", flush=True)
             if name.endswith(".py"):  # what was imported of kseg is out of date: begin again
                 os.execv(sys.executable, [sys.executable, *sys.argv])
     return int(arguments.check and stale > 0)
 
 
-def stale_files() -> Iterator[tuple[str, str]]:
-    """The names of files that are out of date, and what they should hold."""
+def stale_files() -> Iterator[tuple[str, str | None]]:
+    """The names of files that are out of date, and what they should hold; None for those that should be gone."""
     for name, place in FILES.items():
-        module, function = place.split(":")
-        text: str = getattr(import_module(module), function)()
-        path = ROOT / name
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+        text: str = _generated(place)
+        if _text_of(ROOT / name) != text:
             yield name, text
+    for folder, place in FOLDERS.items():
+        texts: dict[str, str] = _generated(place)
+        there = [path.relative_to(ROOT / folder).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file()]
+        for name in sorted({*texts, *there}):
+            if _text_of(ROOT / folder / name) != texts.get(name):
+                yield f"{folder}/{name}", texts.get(name)
+
+
+def _generated(place: str) -> Any:
+    module, function = place.split(":")
+    return getattr(import_module(module), function)()
+
+
+def _text_of(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def _write(path: Path, text: str | None) -> None:
+    if text is None:
+        path.unlink()
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,81 +1,244 @@
-"""Installs kseg into empty environments, as users do, and dumps a segment there.
+"""Builds kseg twice and compares the bytes; then installs it into empty environments, as users do, and tests it there.
 
-python tools/try_installs.py
+python tools/try_installs.py             with each Python that pyproject.toml names and this machine has
+python tools/try_installs.py --extras    also asks pip whether it finds the libraries of each extra
 
-From a source distribution, from a wheel, and without a compiler. Ends with 1 where one of them fails.
+In each environment: an older wheel is upgraded, tests run on the installed package, far from the checkout, and so does
+the pip line by which kseg asks for a missing library. Uninstalling leaves nothing. Then the source distribution is
+installed without a compiler, and with one. Ends with 1 where something fails.
 """
 
 import argparse
+import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from tools.make_dist import ROOT, copy_sources, make_source_distribution, make_wheel, time_of
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+VERSION = PROJECT["version"]
+TESTS = (
+    "tests/formats",
+    "tests/index/test_indexes.py",
+    "tests/index/test_rebuild.py",
+    "tests/dump/test_files.py",
+    "tests/dump/test_indexes.py",
+    "tests/commands/test_lookup.py",
+    "tests/commands/test_salvage.py",
+    "tests/commands/test_slice.py",
+    "tests/commands/test_verify.py",
+)
+"""Tests that need the golden files and what TEST_LIBRARIES names, but neither a checkout nor an extra."""
+TEST_LIBRARIES = ("pytest>=9", "pytest-timeout>=2.3", "hypothesis>=6.100", "aiokafka>=0.12")
 SAMPLE = ROOT / "golden" / "docs" / "test-1-0" / "00000000000000203000.log"
 DUMP = ("dump", "--like", "4.3", "--print-data-log", str(SAMPLE))
-QUICKLY = {"CFLAGS": "-O0"}
+QUICKLY = "-O0"
 """What is tried is that it compiles; the compiler takes a quarter of the time so."""
 NO_COMPILER = {"CC": "/bin/false"}
+EXTRA, ITS_MODULE = "msgpack", "msgpack"
+"""A small one."""
+OLDER = "0.0.1"
+
+
+class Failed(Exception):
+    """Something that was tried isn't as it should be."""
 
 
 class Environment:
-    """An empty environment of Python, in a directory."""
+    """An environment of a Python, in a directory, with nothing but pip in it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, python: str, directory: Path) -> None:
         self.directory = directory
-        run([sys.executable, "-m", "venv", str(directory)], {})
+        self.python = str(directory / "bin" / "python")
+        run([python, "-m", "venv", str(directory)])
 
     def pip(self, *arguments: str, **variables: str) -> None:
         """Runs its pip."""
-        pip = [str(self.directory / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-        run([*pip, *arguments], variables)
+        run([self.python, "-m", "pip", "--disable-pip-version-check", *arguments], **variables)
 
-    def check(self, name: str, kernel: str, expected: bytes) -> None:
-        """Ends the program unless the kseg that is installed there has that kernel and dumps what is expected."""
-        kseg = str(self.directory / "bin" / "kseg")
-        version = run([kseg, "--version"], {}).decode().strip()
-        if f"(kernel: {kernel})" not in version or run([kseg, *DUMP], {}) != expected:
-            sys.exit(f"{name}: {version} should have the kernel {kernel} and dump {len(expected)} bytes")
-        print(f"{name}: {version} dumps what it should", flush=True)
+    def kseg(self, *arguments: str) -> str:
+        """What the kseg that is installed there prints."""
+        return run([str(self.directory / "bin" / "kseg"), *arguments])
+
+    def check(self, kernel: str, expected: str) -> None:
+        """Fails unless kseg has that kernel and dumps what is expected."""
+        version = self.kseg("--version").strip()
+        if version != f"kseg {VERSION} (kernel: {kernel})" or self.kseg(*DUMP) != expected:
+            raise Failed(f"{version} should be {VERSION}, have the kernel {kernel} and dump {len(expected)} bytes")
+
+    def check_shared_files(self) -> None:
+        """Fails unless man pages and completion are where man and shells look for them."""
+        share = ROOT / "share"
+        missing = [
+            path.relative_to(ROOT)
+            for path in share.rglob("*")
+            if path.is_file() and not (self.directory / path.relative_to(ROOT)).is_file()
+        ]
+        if missing:
+            raise Failed(f"not installed: {missing}")
+
+    def test(self, place: Path) -> str:
+        """Runs TESTS on the installed package, from a directory that has no kseg; gives pytest's last line."""
+        printed = run([self.python, "-m", "pytest", "-p", "no:cacheprovider", *TESTS], place, KSEG_KERNEL=self.kernel())
+        return printed.strip().splitlines()[-1]
+
+    def kernel(self) -> str:
+        """Which kernel it has."""
+        (name,) = re.findall(r"kernel: (\w+)", self.kseg("--version"))
+        return str(name)
+
+    def files(self) -> set[str]:
+        """Names of kseg's files and folders in it."""
+        paths = (path.relative_to(self.directory) for path in self.directory.rglob("*"))
+        return {str(path) for path in paths if re.search(r"(^|/)_?(pyspark_)?kseg", str(path))}
 
 
-def run(command: list[str], variables: dict[str, str]) -> bytes:
-    """What a command prints, run outside of the repository. Ends the program if it fails."""
+def run(command: Sequence[str], directory: Path = Path("/"), **variables: str) -> str:
+    """What a command prints, run outside of the checkout. Raises Failed where it fails."""
     kept = {name: value for name, value in os.environ.items() if name not in ("KSEG_KERNEL", "PYTHONPATH", "CC")}
-    ran = subprocess.run(command, cwd="/", env={**kept, **variables}, capture_output=True, check=False)
+    environment = {**kept, **variables}
+    ran = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode:
-        sys.exit(f"{' '.join(command)}: status {ran.returncode}\n{(ran.stdout + ran.stderr).decode()}")
+        raise Failed(f"{' '.join(command)}: status {ran.returncode}\n{ran.stdout}{ran.stderr}")
     return ran.stdout
 
 
-def make_source_distribution(target: Path) -> Path:
-    """The archive, in a directory."""
-    code = f"from setuptools import build_meta; build_meta.build_sdist({str(target)!r})"
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
-    (archive,) = target.glob("*.tar.gz")
-    return archive
+def found_pythons() -> dict[str, str | None]:
+    """The program of each Python that pyproject.toml names: on the PATH, or of pyenv; None where there is none."""
+    names = (each.rpartition(" :: ")[2] for each in PROJECT["classifiers"])
+    versions = [name for name in names if re.fullmatch(r"3\.\d+", name)]
+    return {version: next(filter(_is_usable, _candidates(version)), None) for version in versions}
+
+
+def _candidates(version: str) -> list[str]:
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    return [f"python{version}", *map(str, pyenv.glob(f"versions/{version}.*/bin/python{version}"))]
+
+
+def _is_usable(python: str) -> bool:
+    if shutil.which(python) is None:
+        return False
+    return subprocess.run([python, "-c", "import venv, ensurepip"], capture_output=True, check=False).returncode == 0
+
+
+def make_twice(place: Path) -> Path:
+    """Makes both files in unlike circumstances, and compares them; gives the directory that they are in."""
+    sums = []
+    for name, umask in (("first", 0o022), ("a-longer-name", 0o077)):
+        before = os.umask(umask)
+        copy_sources(ROOT, place / f"{name}-checkout")
+        (place / name).mkdir()
+        made = make_source_distribution(place / f"{name}-checkout", place / name), make_wheel(place / name)
+        sums.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in made})
+        os.umask(before)
+    if sums[0] != sums[1]:
+        raise Failed(f"two builds differ: {sums}")
+    for name, digest in sums[0].items():
+        print(f"{name}: the same bytes twice, SHA-256 {digest}", flush=True)
+    return place / "first"
+
+
+def make_older(place: Path) -> Path:
+    """A wheel of a lower version, with a module that the newer one no longer has."""
+    copy_sources(ROOT, place / "older")
+    project = place / "older" / "pyproject.toml"
+    project.write_text(project.read_text(encoding="utf-8").replace(f'"{VERSION}"', f'"{OLDER}"', 1), encoding="utf-8")
+    (place / "older" / "kseg" / "gone.py").touch()
+    pip = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(place)]
+    run([*pip, str(place / "older")], place, **NO_COMPILER)
+    (wheel,) = place.glob("*.whl")
+    return wheel
+
+
+def make_test_place(place: Path) -> Path:
+    """A directory with the tests and their data, without kseg's sources."""
+    directory = place / "tested-from"
+    shutil.copytree(ROOT / "tests", directory / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", directory)
+    (directory / "golden").symlink_to(ROOT / "golden")
+    return directory
+
+
+def try_python(python: str, place: Path, dist: Path, older: Path, expected: str) -> list[str]:
+    """Installs, upgrades, tests and uninstalls with one Python; says what was done."""
+    (wheel,), (source,) = map(str, dist.glob("*.whl")), map(str, dist.glob("*.tar.gz"))
+    made = Environment(python, place)
+    said = []
+    made.pip("install", str(older))
+    made.pip("install", "--upgrade", wheel)
+    made.check("fast", expected)
+    made.check_shared_files()
+    if any(name.endswith("kseg/gone.py") for name in made.files()):
+        raise Failed("an upgrade leaves a module of the older version")
+    made.pip("install", f"kseg[{EXTRA}]")
+    run([made.python, "-c", f"import {ITS_MODULE}"])
+    made.pip("install", *TEST_LIBRARIES)
+    tests = make_test_place(place)
+    said.append(f"wheel, upgraded from {OLDER}: {made.test(tests)}")
+    made.pip("uninstall", "--yes", "kseg")
+    if made.files() - {str(path.relative_to(place)) for path in tests.rglob("*")}:
+        raise Failed(f"uninstalled, but there is still {sorted(made.files())}")
+    said.append("uninstalled: nothing is left")
+    made.pip("install", source, **NO_COMPILER)
+    made.check("twin", expected)
+    said.append(f"source distribution without a compiler: {made.test(tests)}")
+    made.pip("install", "--force-reinstall", "--no-deps", source)
+    made.check("fast", expected)
+    said.append("source distribution: compiled, and dumps what it should")
+    return said
+
+
+def try_extras(python: str, place: Path, wheel: Path) -> None:
+    """Lets pip look for the libraries of each extra."""
+    made = Environment(python, place)
+    for extra in PROJECT["optional-dependencies"]:
+        made.pip("install", "--dry-run", f"{wheel}[{extra}]")
+        print(f"extra {extra}: pip finds its libraries", flush=True)
 
 
 def main() -> int:
-    """Tries all three ways."""
-    argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0]).parse_args()
-    expected = run([str(Path(sys.executable).with_name("kseg")), *DUMP], {})
-    with tempfile.TemporaryDirectory() as directory:
-        place = Path(directory)
-        archive = str(make_source_distribution(place))
-        from_source = Environment(place / "from-source")
-        from_source.pip("install", archive, **QUICKLY)
-        from_source.check("source distribution", "fast", expected)
-        from_source.pip("wheel", "--no-deps", "-w", str(place), archive, **QUICKLY)
-        from_wheel = Environment(place / "from-wheel")
-        from_wheel.pip("install", *map(str, place.glob("*.whl")))
-        from_wheel.check("wheel", "fast", expected)
-        without_compiler = Environment(place / "without-compiler")
-        without_compiler.pip("install", archive, **NO_COMPILER)
-        without_compiler.check("without a compiler", "twin", expected)
+    """Runs the command line; gives the exit status."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--extras", action="store_true", help="ask pip for the libraries of each extra; takes minutes")
+    options = parser.parse_args()
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            try_all(Path(place), with_extras=options.extras)
+    except Failed as failed:
+        print(failed, file=sys.stderr)
+        return 1
     return 0
+
+
+def try_all(place: Path, *, with_extras: bool) -> None:
+    """Tries each Python that is here, some at once. Raises Failed."""
+    os.environ |= {"SOURCE_DATE_EPOCH": str(time_of(ROOT)), "CFLAGS": QUICKLY}  # for all that is built here
+    expected = run([str(Path(sys.executable).with_name("kseg")), *DUMP])
+    dist, older = make_twice(place), make_older(place)
+    pythons = found_pythons()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        tried = {
+            version: pool.submit(try_python, python, place / version, dist, older, expected)
+            for version, python in pythons.items()
+            if python is not None
+        }
+        for version, python in pythons.items():
+            for line in [f"not found: python{version}"] if python is None else tried[version].result():
+                print(f"Python {version}: {line}" if python else line, flush=True)
+    if not tried:
+        raise Failed("none of these Pythons is here")
+    if with_extras:
+        (wheel,) = dist.glob("*.whl")
+        try_extras(sys.executable, place / "extras", wheel)
 
 
 if __name__ == "__main__":

@@ -18,13 +18,18 @@ def completion(shell: str) -> None:
       kseg completion zsh > ~/.zfunc/_kseg
       kseg completion fish > ~/.config/fish/completions/kseg.fish
     """
+    write_stdout(completion_script(shell).encode())
+    flush_stdout()
+
+
+def completion_script(shell: str) -> str:
+    """The script by which a shell asks kseg what may come next: the same for all versions of kseg."""
     from click.shell_completion import get_completion_class
 
-    made, kseg = get_completion_class(shell), click.get_current_context().find_root()
+    made = get_completion_class(shell)
     assert made is not None
     # Only the text: click's own method would look for bash, to warn about an old one.
-    writer = made(kseg.command, {}, "kseg", "_KSEG_COMPLETE")
+    writer = made(completion, {}, "kseg", "_KSEG_COMPLETE")
     script = writer.source_template % writer.source_vars()
     # In fish click's script would cut a value at its first comma.
-    write_stdout(script.replace('string split "," $completion', 'string split --max 1 "," $completion').encode())
-    flush_stdout()
+    return script.replace('string split "," $completion', 'string split --max 1 "," $completion')

@@ -23,8 +23,9 @@ from kseg.export.manifest import (
 )
 from kseg.export.parquet import ATTEMPTS
 from kseg.export.result import ExportedFile, Result
-from kseg.export.runs import ExportRun, Marker, Processes, mark, marker_name, new_run, read_markers
+from kseg.export.runs import ExportRun, Marker, mark, marker_name, new_run, read_markers
 from kseg.export.settings import FileOptions, ReadOptions
+from kseg.system.known_processes import Processes
 
 SUCCESS = "_SUCCESS"
 JOBS = f"{FOLDER}/jobs"

@@ -22,9 +22,10 @@ from kseg.export.incarnations import told_apart
 from kseg.export.manifest import ATTEMPT, FOLDER, Key, finished_result
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile, Result
-from kseg.export.runs import ExportRun, Processes, read_markers
+from kseg.export.runs import ExportRun, read_markers
 from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
 from kseg.export.shapes import parse_json
+from kseg.system.known_processes import Processes
 
 _NAME = re.compile(rf"{JOBS}/([0-9a-f]{{8}})/done-[0-9]+-[0-9a-f]{{12}}\.json")
 MOST_BYTES = 1 << 24

@@ -17,8 +17,9 @@ from kseg.export.manifest import Manifest
 from kseg.export.merge import Joined, join_files
 from kseg.export.order import Job
 from kseg.export.result import Result
-from kseg.export.runs import ExportRun, Marker, Processes
+from kseg.export.runs import ExportRun, Marker
 from kseg.export.settings import FileOptions, ReadOptions
+from kseg.system.known_processes import Processes
 
 
 class OvertakenError(KsegError):

@@ -2,10 +2,10 @@
 
 from kseg.export.destination import Destination
 from kseg.export.ledger import Ledger, ManifestLedger
-from kseg.export.runs import Processes
 from kseg.export.settings import FileOptions, TableFormat
 from kseg.export.table_ledger import TableLedger
 from kseg.export.table_log import TableLog, TableName
+from kseg.system.known_processes import Processes
 
 
 def ledger_of(

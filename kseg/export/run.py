@@ -26,7 +26,7 @@ from kseg.export.outside_sources import check_destination
 from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
 from kseg.export.report import Report, compared, reconcile
 from kseg.export.result import Result
-from kseg.export.runs import HERE, ExportRun, Marker
+from kseg.export.runs import ExportRun, Marker
 from kseg.export.seams import disordered_keys, joined_at_seams
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions
 from kseg.export.table_ledger import changed_keys
@@ -36,6 +36,7 @@ from kseg.export.typed_export import with_typed_columns, without_writers
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
 from kseg.system.in_threads import in_threads
 from kseg.system.interrupts import Uninterrupted
+from kseg.system.known_processes import HERE
 from kseg.system.shared_work import OnRead, are_worth_processes
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]

@@ -21,9 +21,10 @@ from kseg.export.manifest import ATTEMPT, FOLDER, Key, Manifest
 from kseg.export.merge import Joined
 from kseg.export.order import Job
 from kseg.export.result import Result
-from kseg.export.runs import ExportRun, Marker, Processes, mark, marker_name, new_run, read_markers
+from kseg.export.runs import ExportRun, Marker, mark, marker_name, new_run, read_markers
 from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
 from kseg.export.table_log import RowRange, TableChange, TableLog
+from kseg.system.known_processes import Processes
 
 MOST_MERGES = 10
 """How often small files are read, to be joined, while others commit."""

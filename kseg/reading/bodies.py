@@ -1,6 +1,5 @@
 """Runs of batches with their bodies decompressed: in threads where there is much to do, the order kept."""
 
-import os
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from kseg.formats.codes import Codec, DamageKind
 from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import Run
+from kseg.system.shared_work import processors
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -82,8 +82,7 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
         limit: bytes that a body may become at most.
     """
     bounds = BodyBounds(size, limit)
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    workers = min(MOST_THREADS, processors) - 1
+    workers = min(MOST_THREADS, processors()) - 1
     if workers == 0 or size < WORTH_THREADS:
         for item in items:
             for piece in _pieces(item):

@@ -1,6 +1,7 @@
 """The server: listens, lets clients in up to a limit, and ends when it is told to."""
 
 import asyncio
+import resource
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -129,10 +130,6 @@ class Server:
 
 def _allowed_connections(most: int) -> int:
     """So many connections, or what the limit of open files allows; it is raised as far as the system lets us."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return most
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 2 * most + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:

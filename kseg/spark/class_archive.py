@@ -62,8 +62,9 @@ class ClassArchive(NamedTuple):
             owner = self.folder.stat().st_uid
         except OSError:
             return False
-        is_own = not hasattr(os, "geteuid") or owner == os.geteuid()
-        return is_own and all(path.exists() for path in (self.path, self.basic, self.spark_home / "jars"))
+        return owner == os.geteuid() and all(
+            path.exists() for path in (self.path, self.basic, self.spark_home / "jars")
+        )
 
     @property
     def options(self) -> str:

@@ -8,7 +8,10 @@ NAME = "inspect"
 
 
 class _Inspect(ModuleType):
-    """Stands for the module until something of it is asked for other than what click asks of each option."""
+    """Stands for the module until something is asked for other than what click and the compiled kernel always ask."""
+
+    CO_OPTIMIZED, CO_NEWLOCALS, CO_VARARGS, CO_VARKEYWORDS = 1, 2, 4, 8
+    CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 32, 128, 512
 
     @staticmethod
     def cleandoc(text: str) -> str:

@@ -16,7 +16,8 @@ from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
 from kseg.export.result import ExportedFile, Result
 from kseg.export.run import Export, export_into
-from kseg.export.runs import RUNS, Processes
+from kseg.export.runs import RUNS
+from kseg.system.known_processes import Processes
 
 
 class CrashError(BaseException):

@@ -23,7 +23,8 @@ from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
 from kseg.export.result import Result
 from kseg.export.run import Export, execute_here, export_into, run_export
-from kseg.export.runs import HERE, Processes, mark, new_run
+from kseg.export.runs import mark, new_run
+from kseg.system.known_processes import HERE, Processes
 from tests import golden, run
 from tests.export import exports
 

@@ -1,9 +1,8 @@
-"""docs/reference/commands.md and the man pages, from the commands' own help."""
+"""docs/reference/commands.md and the texts of man pages, from the commands' own help."""
 
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
@@ -73,7 +72,12 @@ def _cell(text: str) -> str:
 def man_page(each: Help) -> str:
     """A command's page in man's language."""
     title = f"kseg-{each.name}"
-    lines = [f'.TH "{title.upper()}" 1 "" "kseg"', ".SH NAME", f"{_man(title)} \\- {_man(COMMANDS[each.name])}"]
+    lines = [
+        f'.TH "{title.upper()}" 1 "" "kseg"',
+        ".ad l",
+        ".SH NAME",
+        f"{_man(title)} \\- {_man(COMMANDS[each.name])}",
+    ]
     lines += [".SH SYNOPSIS", _man(each.usage)]
     if each.examples:
         lines += [".SH EXAMPLES", ".nf", *(_man(line) for line in each.examples), ".fi"]
@@ -89,7 +93,7 @@ def man_page(each: Help) -> str:
 def main_man_page() -> str:
     """The page of `kseg` itself."""
     whole = Help("", cli)
-    lines = ['.TH "KSEG" 1 "" "kseg"', ".SH NAME", f"kseg \\- {_man(whole.paragraphs[0])}"]
+    lines = ['.TH "KSEG" 1 "" "kseg"', ".ad l", ".SH NAME", f"kseg \\- {_man(whole.paragraphs[0])}"]
     lines += [".SH SYNOPSIS", _man(whole.usage), ".SH EXAMPLES"]
     for task in TASKS:
         lines += [".TP", _man(task.wanted), f"\\fB{_man(task.line)}\\fR"]
@@ -103,14 +107,6 @@ def main_man_page() -> str:
 
 
 def _man(text: str) -> str:
-    text = text.replace("\\", "\\e").replace("-", "\\-")
+    text = text.replace("\\", "\\e").replace("-", "\\-").replace("|", "|\\:")  # a long choice may be broken there
     text = re.sub(r"^([.'])", r"\\&\1", text)
     return "".join(char if char.isascii() else f"\\[u{ord(char):04X}]" for char in text)
-
-
-def write_man_pages(directory: Path) -> None:
-    """Writes all of them."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "kseg.1").write_text(main_man_page(), encoding="utf-8")
-    for each in helps():
-        (directory / f"kseg-{each.name}.1").write_text(man_page(each), encoding="utf-8")

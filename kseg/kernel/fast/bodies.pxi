@@ -104,7 +104,7 @@ cdef class Bodies:
         if len(body) > COPIED_BODY:
             self.objects[index] = body
         else:  # its own memory is free at once for the next body, while it is still in the processor's cache
-            memcpy(self.arena.add(len(body)), PyBytes_AS_STRING(body), len(body))
+            memcpy(self.arena.add(len(body)), PyBytes_AsString(body), len(body))
             self.starts[index], self.sizes[index] = self.arena.used - len(body), len(body)
 
     cdef int look_up(self, Bytes* result, Py_ssize_t first, Py_ssize_t count) except -1 nogil:

@@ -64,7 +64,7 @@ cdef class OffsetTable:
             result = self.digest(to_object(key))
             if len(result) != DIGEST_SIZE:
                 raise ValueError("a digest of another size")
-            memcpy(digest, PyBytes_AS_STRING(result), DIGEST_SIZE)
+            memcpy(digest, PyBytes_AsString(result), DIGEST_SIZE)
         return 0
 
     cdef uint8_t* find(self, const uint8_t* digest) noexcept nogil:

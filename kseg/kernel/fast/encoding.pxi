@@ -75,7 +75,7 @@ cdef class Encoded:
 
     def add(self, bytes record, int64_t offset_delta, int64_t timestamp):
         """Adds what is encoded already."""
-        memcpy(self.memory.add(len(record)), PyBytes_AS_STRING(record), len(record))
+        memcpy(self.memory.add(len(record)), PyBytes_AsString(record), len(record))
         self.count += 1
         self.max_timestamp = max(self.max_timestamp, timestamp)
         self.next_delta = offset_delta + 1

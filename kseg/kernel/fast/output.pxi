@@ -16,13 +16,13 @@ cdef class Output:
 
     def write(self, bytes text):
         """Adds bytes after what was rendered."""
-        cdef Py_ssize_t size = PyBytes_GET_SIZE(text)
+        cdef Py_ssize_t size = PyBytes_Size(text)
         if size > self.capacity:
             self.flush()
             self.sink(memoryview(text))
             return
         self.need(size)
-        memcpy(self.buffer + self.used, PyBytes_AS_STRING(text), size)
+        memcpy(self.buffer + self.used, PyBytes_AsString(text), size)
         self.used += size
 
     def flush(self):

@@ -88,8 +88,8 @@ cdef object to_object(Bytes text):
 cdef Bytes from_object(bytes text):
     # unsafe: the caller keeps `text` alive as long as the result is used
     cdef Bytes result
-    result.at = <const uint8_t*>PyBytes_AS_STRING(text)
-    result.size = PyBytes_GET_SIZE(text)
+    result.at = <const uint8_t*>PyBytes_AsString(text)
+    result.size = PyBytes_Size(text)
     return result
 
 

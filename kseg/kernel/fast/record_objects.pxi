@@ -2,11 +2,10 @@
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
-        PyObject* tp_dict
+        pass
     object PyBytes_FromStringAndSize(const char* at, Py_ssize_t size)
     object PyUnicode_DecodeUTF8(const char* at, Py_ssize_t size, const char* errors)
     object PyDescr_NewMember(PyTypeObject* owner, PyMemberDef* member)
-    void PyType_Modified(PyTypeObject* changed)
 
 cdef extern from *:
     """
@@ -133,7 +132,7 @@ cdef tuple headers_in(bytes content, int64_t count):
 
 
 cdef int prepare_records() except -1:
-    """Gives the objects the face of kernel.record.Record."""
+    """Gives the objects the face of kernel.record.Record; of a class of the limited API Python lets attributes be set."""
     global record_class, header_class, timestamp_types
     from kseg.formats.codes import TimestampType
     from kseg.kernel import record as home
@@ -144,8 +143,8 @@ cdef int prepare_records() except -1:
     show_members()
     for name, part in face.items():
         if isinstance(part, property):
-            set_attribute(name, part)
-    set_attribute("__dataclass_fields__", face["__dataclass_fields__"])  # of dataclasses.replace, asdict, fields
+            setattr(Record, name, part)
+    Record.__dataclass_fields__ = face["__dataclass_fields__"]  # of dataclasses.replace, asdict, fields
     record_class = home.Record
     return 0
 
@@ -162,15 +161,7 @@ cdef int show_members() except -1:
     members[3].name, members[3].offset = "value", VALUE_PLACE
     for i in range(4):
         members[i].type, members[i].flags = T_OBJECT_EX, READONLY
-        set_attribute(members[i].name.decode(), PyDescr_NewMember(<PyTypeObject*>Record, &members[i]))
-    return 0
-
-
-cdef int set_attribute(str name, value) except -1:
-    """Sets what Python code can't set of a compiled class."""
-    cdef PyTypeObject* owner = <PyTypeObject*>Record
-    (<dict>owner.tp_dict)[name] = value
-    PyType_Modified(owner)
+        setattr(Record, members[i].name.decode(), PyDescr_NewMember(<PyTypeObject*>Record, &members[i]))
     return 0
 
 

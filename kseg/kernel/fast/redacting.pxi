@@ -22,6 +22,6 @@ def replace_header_values(uint8_t[::1] records, Py_ssize_t start, Py_ssize_t end
             value = sized(&headers, varint(&headers))
             if value.size > 0:
                 replaced = replace(to_object(value))
-                if PyBytes_GET_SIZE(replaced) != value.size:
+                if PyBytes_Size(replaced) != value.size:
                     raise ValueError("what replaces a value must have its size")
-                memcpy(<uint8_t*>value.at, PyBytes_AS_STRING(replaced), value.size)
+                memcpy(<uint8_t*>value.at, PyBytes_AsString(replaced), value.size)

@@ -109,7 +109,7 @@ cdef class CompiledTemplate:
         cdef int32_t literal, literal_size, code, a, b
         cdef Py_ssize_t i
         self.literals = literals + b"".join(b"".join(table.texts) for table in words) + bytes(SHORT)
-        self.template.literals = <const uint8_t*>PyBytes_AS_STRING(self.literals)
+        self.template.literals = <const uint8_t*>PyBytes_AsString(self.literals)
         self.template.words = <WordTable*>calloc(self.word_tables + 1, sizeof(WordTable))
         operations, memos = joined(flat)
         self.template.ops = <Operation*>calloc(len(operations), sizeof(Operation))

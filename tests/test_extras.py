@@ -1,4 +1,4 @@
-"""What docs/start/install.md says of extras: which command needs which, and what is said where its library is missing."""
+"""What docs/start/install.md says of extras: which command needs which, and what is said where a library is missing."""
 
 import re
 import shlex

@@ -22,7 +22,7 @@ ALONE = """
 import sys
 from pathlib import Path
 from kseg.log.lookup.lookup import lookup_offset, lookup_time
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.partition_log import (PartitionLog)
 
 def lookup(path, target):
     return (lookup_time if target > 10**12 else lookup_offset)(PartitionLog(path), target).record

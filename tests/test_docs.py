@@ -12,8 +12,9 @@ import click
 import pytest
 from _pytest.mark import ParameterSet
 
+import kseg
 from kseg.cli import COMMANDS, cli
-from kseg.commands.guide import TASKS
+from kseg.commands.guide import TASKS, VARIABLES
 from tests import golden, run
 from tests.sandbox import make_programs, make_sandbox
 from tools.generators.command_line import helps
@@ -53,7 +54,7 @@ def console_runs() -> list[ParameterSet]:
 def test_commands_print_what_is_shown(
     command: str, shown: list[str], restored: Path, programs: str, tmp_path: Path
 ) -> None:
-    assert command.startswith("kseg "), "console blocks hold runs of kseg; use sh for what isn't run"
+    assert re.search(r"(^|[ ;])kseg ", command), "console blocks hold runs of kseg; use sh for what isn't run"
     for path in restored.iterdir():  # what is written beside them is the command's own
         (tmp_path / path.name).symlink_to(path)
     ran = subprocess.run(
@@ -227,3 +228,14 @@ def listed_in_architecture() -> list[str]:
         else:
             files.append(path)
     return files
+
+
+def test_python_reference_has_each_public_name_once() -> None:
+    page = (ROOT / "docs/python/reference.md").read_text(encoding="utf-8")
+    assert sorted(re.findall(r"^::: kseg\.(\w+)$", page, re.MULTILINE)) == kseg.__all__
+
+
+def test_environment_has_what_the_help_says_of_each_variable() -> None:
+    page = (ROOT / "docs/reference/environment.md").read_text(encoding="utf-8")
+    rows = "".join(f"| `{name}` | {meaning} |\n" for name, meaning in VARIABLES.items())
+    assert f"| variable | what it sets |\n|---|---|\n{rows}\n" in page

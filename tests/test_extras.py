@@ -1,4 +1,4 @@
-"""What docs/start/install.md says of extras: which command needs which, and what is said where a library is missing."""
+"""What docs/start/install.md says of extras: which command needs which, and what is said where one is missing."""
 
 import re
 import shlex

@@ -12,6 +12,7 @@ import pytest
 from kseg.cli import COMMANDS
 from tests import golden, run
 from tools.generate import FILES, FOLDERS
+from tools.generators.command_line import helps
 from tools.generators.shared_files import COMPLETIONS
 
 ROOT = golden.ROOT.parent
@@ -72,13 +73,45 @@ def test_picture_takes_nothing_from_other_hosts() -> None:
     assert "@import" not in picture
 
 
-def test_page_has_each_option_and_example_of_dump() -> None:
-    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
-    section = page.split("\n## kseg dump\n")[1].split("\n## kseg ")[0]
-    words = run.kseg(["dump", "--help"], ROOT).stdout.decode().split()
-    for option in sorted({word.split("/")[0].rstrip(",") for word in words if word.startswith("--")}):
-        assert option in section
-    assert "kseg dump 00000000000000203000.log --print-data-log\n" in section
+COMMANDS_PAGE = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+
+
+def sections(heading: str) -> dict[str, str]:
+    """The parts of the page of commands that a kind of heading begins, by their titles."""
+    parts = re.split(rf"^{heading} (.+)\n", COMMANDS_PAGE, flags=re.MULTILINE)
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    return {title: re.split(r"^## ", text, flags=re.MULTILINE)[0] for title, text in pairs}
+
+
+LINK = re.compile(r"\[([\w ]+)\]\(#[\w-]+\)(?: without ((?:`[^`]+`(?:, )?)+))?")
+"""A link to a section of shared options, and which of them a command hasn't."""
+
+
+def options_in(text: str) -> dict[str, str]:
+    """What a section's table says, by what is to be written."""
+    return dict(re.findall(r"^\| `(-.+?)` \| (.*) \|$", text, re.MULTILINE))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_option_of_a_command_stands_in_its_section_or_in_one_that_it_links_to(command: str) -> None:
+    text = sections("##")[f"kseg {command}"]
+    there = options_in(text)
+    for title, without in LINK.findall(text.split("Shared options: ")[1]):
+        missing = set(re.findall(r"`([^`]+)`", without))
+        group = options_in(sections("###")[title])
+        there |= {option: meaning for option, meaning in group.items() if re.split("[ ,]", option)[0] not in missing}
+    (each,) = [found for found in helps() if found.name == command]
+    escaped = {option.replace("|", "\\|"): meaning.replace("|", "\\|") for option, meaning in each.options}
+    assert there == escaped
+
+
+def test_options_stand_seldom_more_than_once() -> None:
+    rows = re.findall(r"^\| `--?[a-z].*$", COMMANDS_PAGE, re.MULTILINE)
+    assert len(rows) < sum(len(each.options) for each in helps()) / 2
+
+
+def test_page_has_the_examples_of_dump() -> None:
+    assert "kseg dump 00000000000000203000.log --print-data-log\n" in sections("##")["kseg dump"]
 
 
 PAGES = sorted((ROOT / "share" / "man" / "man1").iterdir())

@@ -9,7 +9,7 @@ from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.offset_index import OffsetIndex, slot_range
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.log.partition.later_segment import has_later_segment
-from kseg.log.partition.partition_log import entry_problem
+from kseg.log.partition.segment_tail import entry_problem
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.errors import OpenError
-from kseg.log.partition.partition_log import read_tail
+from kseg.log.partition.segment_tail import read_tail
 from kseg.output.stdout import flush_stdout
 
 if TYPE_CHECKING:

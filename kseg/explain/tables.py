@@ -92,13 +92,11 @@ def _section(name: str) -> Iterator[str]:
     yield ""
 
 
-PAGE_TITLE = """# Formats
-
-This page is generated from the grammars in `kseg/formats/`; `kseg explain --grammar all` prints it. Integers are
-big-endian. The first column is the position of a field; it is empty after a field of variable size.
+HOW_TO_READ = """Integers are big-endian. The first column is the position of a field; it is empty after a field of
+variable size.
 """
 
 
 def whole_page() -> str:
-    """The contents of docs/reference/formats.md."""
-    return f"{PAGE_TITLE}\n{format_page()}"
+    """All tables, as `kseg explain --grammar all` prints them."""
+    return f"# Formats\n\n{HOW_TO_READ}\n{format_page()}"

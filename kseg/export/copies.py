@@ -11,8 +11,9 @@ from kseg.export import remote
 from kseg.formats.checkpoint import parse_partition_metadata
 from kseg.formats.names import DirectoryState, FileKind, parse_file_name, parse_partition_directory, plain_text
 from kseg.log.partition.log_dir import NoPartitionError, Refuse, partitions_at
-from kseg.log.partition.partition_log import PartitionLog, read_tail
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import require_one_topic_id, topic_id_of
+from kseg.log.partition.segment_tail import read_tail
 from kseg.log.partition.swapped import SWAP, complete_swaps
 
 

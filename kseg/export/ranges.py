@@ -15,7 +15,7 @@ from kseg.export.copies import SegmentSource
 from kseg.export.plan import ByteRange
 from kseg.export.result import SourceFile
 from kseg.kernel.contract import ROW, SIZE, START
-from kseg.log.partition.partition_log import entry_problem
+from kseg.log.partition.segment_tail import entry_problem
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run

@@ -14,7 +14,8 @@ from kseg.index.rebuild import RebuiltIndexes, rebuild
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
 from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.reading.damage import Damage
 
 

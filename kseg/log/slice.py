@@ -8,9 +8,10 @@ from kseg.errors import DamagedError
 from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.headers import walk_headers
 from kseg.index.producer_state import EndMarker, ProducerStates, read_end_marker
-from kseg.log.partition.partition_log import PARTITION_METADATA, PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PARTITION_METADATA, PartitionLog
 from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.partition.roll import Rolled
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.partition.side_files import partition_metadata, states_at
 from kseg.reading.batch import Batch
 from kseg.reading.damage import Damage

@@ -22,9 +22,10 @@ from kseg.log.partition.listing import ListingSettings
 from kseg.log.partition.listing_rows import Row, Rows
 from kseg.log.partition.log_dir import find_partitions
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each
 from kseg.log.partition.roll import RetentionSettings
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import plan_verification

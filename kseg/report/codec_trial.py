@@ -10,7 +10,8 @@ from kseg.errors import KsegError
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.kernel.statistics_contract import BATCH_SIZE
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.header import parse_header

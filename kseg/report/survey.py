@@ -9,7 +9,8 @@ from kseg import kernel
 from kseg.errors import KsegError, OpenError
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.headers import header_runs
-from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import FoundFile, SegmentFiles
 from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from threading import Lock
 from typing import NamedTuple
 
-from kseg.log.partition.partition_log import SegmentFiles
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.serve.fetch_plan import FetchBounds, FetchPlan
 from kseg.serve.stored_log import StoredLog, stored_log
 

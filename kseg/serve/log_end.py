@@ -5,7 +5,9 @@ import os
 from kseg.errors import OpenError
 from kseg.index.headers import header_of
 from kseg.kernel.contract import VALID
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles, entry_problem, read_index_end
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_tail import entry_problem, read_index_end
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.serve.fetch_plan import Missed, damage_of

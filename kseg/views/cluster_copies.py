@@ -11,8 +11,9 @@ from kseg.errors import KsegError, OpenError
 from kseg.log.diff.truncation import latest_epoch
 from kseg.log.partition.log_dir import LogDir, Refuse, find_log_dirs
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
-from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog, read_tail
+from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.log.partition.replicas import topic_id_of
+from kseg.log.partition.segment_tail import read_tail
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verify import Verified
 from kseg.output.counted import counted
@@ -180,7 +181,7 @@ def broker_of(log_dir: LogDir) -> int | None:
 
 
 def _copy(partition: PartitionLog, broker: int | None) -> ClusterCopy:
-    start, end = partition.log_start_offset(), partition.read_log_end()
+    start, end = partition.log_start_offset(), partition.read_end()
     extents = ((start, end.offset),) if partition.was_compacted() else tuple(_extents(partition))
     epoch = latest_epoch(partition, end)
     return ClusterCopy(partition.path, broker, topic_id_of(partition), start, end.offset, epoch, extents)

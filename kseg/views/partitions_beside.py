@@ -10,8 +10,10 @@ from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.names import parse_partition_directory
 from kseg.index.headers import is_intact
 from kseg.log.partition.log_dir import LogDir
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles, read_index_end, tail_of
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each
+from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_tail import read_index_end, tail_of
 from kseg.log.select.isolation import read_last_stable_offset
 from kseg.views.cluster import ClusterMetadata
 

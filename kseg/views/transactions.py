@@ -20,7 +20,8 @@ from kseg.kafka_defaults import MAXIMUM_TRANSACTION_MS
 from kseg.kernel.contract import VALID
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.kernel.record import Record
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile

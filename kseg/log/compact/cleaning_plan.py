@@ -25,8 +25,9 @@ from kseg.log.partition.cleaning import (
     cleaning_of,
 )
 from kseg.log.partition.listing import ListingSettings, list_partition
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetentionSettings
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.partition.side_files import states_at
 
 _WHY_ENDS = {

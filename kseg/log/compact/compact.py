@@ -20,7 +20,8 @@ from kseg.log.compact.cleaning_plan import CleaningPlan, CompactSettings, group_
 from kseg.log.compact.filter import BatchCleaner, Gone, TombstoneRetention
 from kseg.log.compact.offset_map import OffsetMap
 from kseg.log.compact.slices import intact_slices, refuse, stretches
-from kseg.log.partition.partition_log import FoundFile, PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import FoundFile, SegmentFiles
 from kseg.log.partition.side_files import rebuilt_side_files
 from kseg.log.select.isolation import read_committed
 from kseg.reading.bodies import Slice

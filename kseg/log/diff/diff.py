@@ -12,7 +12,7 @@ from kseg.log.diff.differences import ComparedCopy, DiffVerdict, PartitionDiff, 
 from kseg.log.diff.sides import Copies
 from kseg.log.diff.superseded import Superseded
 from kseg.log.diff.truncation import Rule, latest_epoch, read_lineage, truncation
-from kseg.log.partition.partition_log import LogEnd, PartitionLog
+from kseg.log.partition.partition_log import PartitionEnd, PartitionLog
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 
 
@@ -38,7 +38,7 @@ def diff_partition(
     if not partitions:
         yield _missing(copies)
         return
-    ends = [partition.read_log_end() for partition in partitions]
+    ends = [partition.read_end() for partition in partitions]
     start = max(partition.log_start_offset() for partition in partitions)
     rules = _truncations(copies, ends)
     followers = {number: Follower(to_offset) for number, (to_offset, _) in rules.items()}
@@ -96,7 +96,7 @@ def _missing(copies: Copies) -> PartitionDiff:
     )
 
 
-def _truncations(copies: Copies, ends: Sequence[LogEnd]) -> dict[int, tuple[int | None, Rule]]:
+def _truncations(copies: Copies, ends: Sequence[PartitionEnd]) -> dict[int, tuple[int | None, Rule]]:
     """Where the others truncate under the leader, by their numbers; nothing without one."""
     if copies.leader is None:
         return {}
@@ -106,7 +106,7 @@ def _truncations(copies: Copies, ends: Sequence[LogEnd]) -> dict[int, tuple[int 
 
 
 def _compared(
-    partition: PartitionLog, end: LogEnd, comparison: CopyComparison, number: int, cursor: BatchCursor
+    partition: PartitionLog, end: PartitionEnd, comparison: CopyComparison, number: int, cursor: BatchCursor
 ) -> ComparedCopy:
     tally = comparison.tallies[number]
     return ComparedCopy(

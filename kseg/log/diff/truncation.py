@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.log.diff.batch_cursor import BatchCursor
 from kseg.log.partition.leader_epochs import EpochStarts, last_epoch, noted_epochs
-from kseg.log.partition.partition_log import LogEnd, PartitionLog
+from kseg.log.partition.partition_log import PartitionEnd, PartitionLog
 from kseg.log.partition.side_files import epochs_contradiction, leader_epochs
 
 
@@ -90,7 +90,7 @@ def _ending_at(epochs: EpochStarts, log_end: int) -> EpochStarts:
     return EpochStarts(tuple(each for each in epochs.starts if each[1] < log_end))
 
 
-def latest_epoch(partition: PartitionLog, end: LogEnd) -> int:
+def latest_epoch(partition: PartitionLog, end: PartitionEnd) -> int:
     """The latest leader epoch that a copy knows, -1 if it knows none."""
     noted = noted_epochs(partition, end.offset).latest
     if end.last is not None:

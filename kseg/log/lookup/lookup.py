@@ -24,8 +24,9 @@ from kseg.log.lookup.segment_search import (
     seek_offset,
     seek_time,
 )
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.remote_tier import RemoteTier
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.selection import Selection
 from kseg.times import parse_time
 

@@ -22,7 +22,8 @@ from kseg.index.time_index import TimeIndex
 from kseg.kernel.contract import LEAST, MOST, VALID
 from kseg.kernel.fold_contract import UNCHECKED, Event, HeaderFold
 from kseg.kernel.record import Record
-from kseg.log.partition.partition_log import SegmentFiles, entry_problem, read_tail
+from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_tail import entry_problem, read_tail
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
 from kseg.reading.damage import Damage

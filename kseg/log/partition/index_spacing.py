@@ -9,7 +9,8 @@ from kseg.index.folding import events
 from kseg.index.headers import header_runs
 from kseg.index.offset_index import OffsetIndex
 from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 

@@ -4,7 +4,8 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from kseg.errors import KsegError
-from kseg.log.partition.partition_log import PartitionLog, read_tail
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_tail import read_tail
 from kseg.log.partition.side_files import leader_epochs, unsorted_epochs
 
 UNKNOWN = -1

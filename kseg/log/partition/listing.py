@@ -28,16 +28,7 @@ from kseg.kernel.fold_contract import Event
 from kseg.log.partition.cleaning import Cleaning, CleaningSettings, cleaning_of
 from kseg.log.partition.cleaning_inputs import cleaned_by_ms, cleaning_offsets, dirty_segment
 from kseg.log.partition.metadata_retention import metadata_log_start
-from kseg.log.partition.partition_log import (
-    COMPACTED_TOPICS,
-    METADATA_TOPIC,
-    IndexEnd,
-    PartitionLog,
-    SegmentFiles,
-    Tail,
-    read_index_end,
-    tail_of,
-)
+from kseg.log.partition.partition_log import COMPACTED_TOPICS, METADATA_TOPIC, PartitionLog
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.log.partition.roll import (
     ClosedSegment,
@@ -50,7 +41,9 @@ from kseg.log.partition.roll import (
     retention_of,
     why_rolled,
 )
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.partition.segment_listing import OK, SegmentListing, retained_segments
+from kseg.log.partition.segment_tail import IndexEnd, Tail, read_index_end, tail_of
 from kseg.log.partition.tier_listing import (
     TierSums,
     listing_by_manifest,

@@ -7,8 +7,9 @@ from kseg.errors import KsegError
 from kseg.formats.messages import parse_message
 from kseg.formats.names import parse_file_name
 from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
-from kseg.log.partition.partition_log import FoundFile, PartitionLog
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetainedSegment
+from kseg.log.partition.segment_files import FoundFile
 from kseg.reading.batch import Batch
 from kseg.reading.log_file import LogFile
 from kseg.reading.scan import scan_log

@@ -9,16 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.errors import KsegError, OpenError
-from kseg.formats.entries import OffsetIndexEntry
 from kseg.formats.names import DirectoryState, FileKind, PartitionDirectory, parse_file_name, parse_partition_directory
-from kseg.index.folding import pass_all
-from kseg.index.headers import header_of, header_runs, intact_header
-from kseg.index.offset_index import OffsetIndex
+from kseg.log.partition.segment_files import FoundFile, SegmentFiles, path_text
+from kseg.log.partition.segment_tail import read_tail
 from kseg.log.partition.swapped import swapped_in
-from kseg.reading.batch import Batch
-from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
-from kseg.reading.log_file import LogFile
 from kseg.system.regular_file import read_text_file
 from kseg.tiered.placed_tiers import placed_at
 
@@ -39,74 +34,6 @@ COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
 METADATA_TOPIC = "__cluster_metadata"
 """The metadata topic of a KRaft cluster; its log has its own rules."""
 _INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
-
-
-class FoundFile(NamedTuple):
-    """A file as its directory listed it: bytes, and milliseconds since 1970 of its last modification.
-
-    inode: its number in the file system, 0 if it isn't known: a file of the same name may take its place.
-    """
-
-    directory: Path
-    name: str
-    size: int
-    modified_ms: int
-    inode: int = 0
-
-    @property
-    def path(self) -> Path:
-        """Its path."""
-        return self.directory / self.name
-
-    @property
-    def full_name(self) -> str:
-        """The same as text, which takes a tenth of the time."""
-        return path_text(self.directory, self.name)
-
-
-def path_text(directory: Path, name: str) -> str:
-    """The text of the path of a file in a directory."""
-    place = str(directory)
-    return name if place == "." else f"{place}{name}" if place.endswith("/") else f"{place}/{name}"
-
-
-class SegmentFiles(NamedTuple):
-    """A segment: its log and the files next to it, None if a file is missing.
-
-    In an orphan only the log is missing.
-    """
-
-    base_offset: int
-    log: FoundFile | None
-    offset_index: FoundFile | None = None
-    time_index: FoundFile | None = None
-    transaction_index: FoundFile | None = None
-
-    @property
-    def path(self) -> Path:
-        """The log's path."""
-        return self._own_log.path
-
-    @property
-    def _own_log(self) -> FoundFile:
-        if self.log is None:
-            raise KsegError(f"the segment of base offset {self.base_offset} has no log")
-        return self.log
-
-    @property
-    def size(self) -> int:
-        """Bytes of the log."""
-        return 0 if self.log is None else self.log.size
-
-    @property
-    def files(self) -> tuple[FoundFile, ...]:
-        """Its files, the log first."""
-        return tuple(file for file in self[1:] if file is not None)
-
-    def open_log(self, *, keep_cache: bool = True) -> LogFile:
-        """The log; one that can't be opened is unreadable as a whole. Raises OpenError if it is gone."""
-        log = self._own_log
-        return LogFile.of_directory(log.full_name, log.size, keep_cache=keep_cache)
 
 
 class Checkpoints(NamedTuple):
@@ -283,10 +210,10 @@ class PartitionLog:
         return (self.log_dir / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
 
     def read_log_end_offset(self) -> int:
-        """The offset of `read_log_end` alone."""
-        return self.read_log_end().offset
+        """The offset of `read_end` alone."""
+        return self.read_end().offset
 
-    def read_log_end(self) -> "LogEnd":
+    def read_end(self) -> "PartitionEnd":
         """The log's end: after the last readable batch, and not below the log start offset.
 
         Reads the last segment from its last index entry on. Raises OpenError if a file can't be opened.
@@ -295,14 +222,14 @@ class PartitionLog:
         end = self._read_end_of_batches()
         return end._replace(offset=max(end.offset, self.log_start_offset()))
 
-    def _read_end_of_batches(self) -> "LogEnd":
+    def _read_end_of_batches(self) -> "PartitionEnd":
         for segment in reversed(self.segments):
             last = read_tail(segment).last
             if last is not None:
-                return LogEnd(last.last_offset + 1, last)
+                return PartitionEnd(last.last_offset + 1, last)
             if segment.size == 0 or segment is self.segments[0]:
-                return LogEnd(segment.base_offset, None)
-        return LogEnd(0, None)
+                return PartitionEnd(segment.base_offset, None)
+        return PartitionEnd(0, None)
 
     def read_topic_id(self) -> str | None:
         """The topic's id, from `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
@@ -358,60 +285,11 @@ def _segments(
     )
 
 
-class LogEnd(NamedTuple):
+class PartitionEnd(NamedTuple):
     """The end of a partition's log: the next offset to write, and the batch before it if its last segment has one."""
 
     offset: int
     last: BatchHeader | None
-
-
-class Tail(NamedTuple):
-    """The end of a segment's log.
-
-    first_position: where reading started: at the last index entry, or 0. first, last: the headers of the first batch
-    from there on and of the last one, None if none was found. max_timestamp: the largest of the batches read, -1 if
-    there is none. damage: the last one met. index_problem: why an offset index that is there wasn't used.
-    """
-
-    first_position: int
-    first: BatchHeader | None
-    last: BatchHeader | None
-    max_timestamp: int
-    damage: Damage | None
-    index_problem: str | None = None
-
-
-def read_tail(segment: SegmentFiles, *, keep_cache: bool = False) -> Tail:
-    """The end of a segment: headers from its last index entry on, if that matches the log; otherwise from the start.
-
-    `keep_cache`: as in LogFile. Raises OpenError if the log can't be opened.
-    """
-    with segment.open_log(keep_cache=keep_cache) as log_file:
-        return tail_of(log_file, read_index_end(segment))
-
-
-class IndexEnd(NamedTuple):
-    """The end of a segment's offset index: the last entry, None without an index; how many; its file's bytes.
-
-    has_trailing: whether bytes follow the last whole entry. error: why it can't be opened or read.
-    """
-
-    last: OffsetIndexEntry | None = None
-    entries: int = 0
-    size: int = 0
-    has_trailing: bool = False
-    error: OpenError | None = None
-
-
-def read_index_end(segment: SegmentFiles) -> IndexEnd:
-    """The end of a segment's offset index, if it has one."""
-    if segment.offset_index is None:
-        return IndexEnd()
-    try:
-        with OffsetIndex(segment.offset_index.full_name, segment.base_offset) as index:
-            return IndexEnd(index.last_entry(), index.count, index.size, index.trailing > 0)
-    except OpenError as error:
-        return IndexEnd(size=segment.offset_index.size, error=error)
 
 
 def _next_offset(base_offset: int, log: FoundFile) -> int | None:
@@ -420,64 +298,6 @@ def _next_offset(base_offset: int, log: FoundFile) -> int | None:
     except OpenError:
         return None
     return None if last is None else last.last_offset + 1
-
-
-def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
-    """The end of an open log, as `read_tail` gives it."""
-    problem: str | None = str(index.error) if index.error is not None and index.size else None
-    if index.last is None or index.last.position == 0:
-        return _tail_from(log_file, 0, None, problem)
-    known = _header_of_entry(log_file, *index.last)
-    if isinstance(known, str):
-        return _tail_from(log_file, 0, None, known)
-    return _tail_from(log_file, known.position, known._replace(is_valid=None), None)
-
-
-def _tail_from(log_file: LogFile, start: int, known: BatchHeader | None, problem: str | None) -> Tail:
-    """The tail from a batch on, whose header may be known already."""
-    first, last, damage = known, known, None
-    fold = log_file.kernel.HeaderFold(0)
-    fold.passes_legacy = True
-    for item in header_runs(log_file, start if known is None else known.end):
-        if isinstance(item, Damage):
-            damage = item
-        else:
-            pass_all(fold, item)
-            first = first or header_of(item, 0)
-            last = header_of(item, item.row_count - 1)
-    largest = fold.max_timestamp if known is None else max(fold.max_timestamp, known.max_timestamp)
-    return Tail(start, first, last, largest, damage, problem)
-
-
-def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
-    """How the log contradicts an index entry; None if a search may start there.
-
-    There must be a batch with a right CRC at the position, and it must begin at or below the entry's offset: then all
-    offsets from the entry's on are there or later, whichever offset of its batch or append the entry has.
-    """
-    if position == 0:
-        return None
-    found = _header_of_entry(log_file, offset, position)
-    return found if isinstance(found, str) else None
-
-
-def _header_of_entry(log_file: LogFile, offset: int, position: int) -> BatchHeader | str:
-    """The header of the batch that an entry points at, or how the log contradicts the entry."""
-    if not 0 < position < log_file.size:
-        return f"the entry {offset} → {position} points beyond the log's {log_file.size} bytes"
-    header = intact_header(log_file, position)
-    if header is None:
-        return f"the entry {offset} → {position} doesn't point at an intact batch"
-    first = header.first_offset
-    if header.base_offset is None and first > offset:
-        first = _wrapper_base(log_file, header)
-    if first > offset:
-        return f"the entry {offset} → {position} points at a batch that begins with offset {first}"
-    return header
-
-
-def _wrapper_base(log_file: LogFile, header: BatchHeader) -> int:
-    return Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True).base_offset
 
 
 def _list_files(path: Path) -> Iterator[FoundFile]:

@@ -23,14 +23,9 @@ from kseg.index.producer_state import ProducerStates, end_marker_in
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
-from kseg.log.partition.partition_log import (
-    LEADER_EPOCH_CHECKPOINT,
-    PARTITION_METADATA,
-    PartitionLog,
-    SegmentFiles,
-    read_small_file,
-    read_tail,
-)
+from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
+from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_tail import read_tail
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 

@@ -9,7 +9,8 @@ from kseg.formats.names import FileKind
 from kseg.index.headers import walk_headers
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import rebuild
-from kseg.log.partition.partition_log import FoundFile, SegmentFiles, read_tail
+from kseg.log.partition.segment_files import FoundFile, SegmentFiles
+from kseg.log.partition.segment_tail import read_tail
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.system.ranged_files import Identity, RangedBytes, forget, let_stand_for

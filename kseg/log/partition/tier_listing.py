@@ -4,7 +4,8 @@ from collections import Counter
 from typing import NamedTuple
 
 from kseg.formats.codes import NO_TIMESTAMP
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.partition.segment_listing import SegmentListing, TierFacts
 from kseg.tiered.layouts import TierLayout
 from kseg.tiered.lineage import Choice, Standing

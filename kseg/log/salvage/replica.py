@@ -11,7 +11,8 @@ from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, Dam
 from kseg.index.headers import header_of
 from kseg.kernel.contract import MOST, ROW, START
 from kseg.kernel.fold_contract import Event
-from kseg.log.partition.partition_log import FoundFile, PartitionLog
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import FoundFile
 from kseg.log.salvage.carve import intact_runs
 from kseg.log.salvage.extents import EpochRun, Extent, ExtentJoin, extent_of, joined_neighbours
 from kseg.log.salvage.inner_problems import InnerProblem, InnerProblems

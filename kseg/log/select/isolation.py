@@ -20,7 +20,8 @@ from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile

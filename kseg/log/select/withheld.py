@@ -7,7 +7,7 @@ from kseg import kernel
 from kseg.index.headers import header_of, header_runs
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
-from kseg.log.partition.partition_log import SegmentFiles
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import Run

@@ -12,7 +12,8 @@ from kseg.kafka_defaults import MAXIMUM_TRANSACTION_MS
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.verify.batch_events import JUDGED
 from kseg.log.verify.checked_batches import CheckedBatch
 from kseg.log.verify.findings import Findings

@@ -2,7 +2,9 @@
 
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.index.producer_snapshot import snapshot_problem
-from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PartitionLog, SegmentFiles, read_tail
+from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_tail import read_tail
 from kseg.log.partition.side_files import unsorted_epochs
 from kseg.log.verify.checks_of_indexes import check_missing_indexes
 from kseg.log.verify.checks_of_state import check_checkpoints, check_directory

@@ -10,7 +10,8 @@ from kseg.index.folding import events
 from kseg.index.headers import header_runs
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import HeaderFold
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.select.record_picker import selected_pieces
 from kseg.log.select.selector import Selector
 from kseg.log.verify.findings import Finding

@@ -14,7 +14,8 @@ from kseg.index.transaction_index import TransactionIndex
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.partition.known_producers import KnownProducers
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.verify.batch_events import JUDGED, eventful_batches
 from kseg.log.verify.checked_batches import CheckedBatch, checked_batches
 from kseg.log.verify.checks_of_indexes import (

@@ -15,8 +15,10 @@ from kseg.log.partition.cleaning import CleaningSettings
 from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition
 from kseg.log.partition.log_dir import NoPartitionError, Refuse, is_of_partition
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles, read_tail
+from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetentionSettings, RollSettings
+from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_tail import read_tail
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.quick_checks import verify_quickly
 from kseg.log.verify.verification_plan import NothingToVerifyError, Order, VerificationPlan, plan_verification

@@ -9,7 +9,8 @@ from kseg import kernel
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.index.headers import header_of
 from kseg.kernel.contract import ROW, VALID
-from kseg.log.partition.partition_log import PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.partition.segment_listing import SegmentListing
 from kseg.reading.bodies import Slice
 from kseg.reading.header import BatchHeader

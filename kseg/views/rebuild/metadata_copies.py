@@ -9,7 +9,8 @@ from kseg.formats.codes import TAIL_KINDS, DamageKind
 from kseg.formats.names import parse_file_name
 from kseg.log.partition.log_dir import LogDir, Refuse, partitions_at
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog, SegmentFiles
+from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
+from kseg.log.partition.segment_files import SegmentFiles
 from kseg.reading.batch import Batch
 from kseg.reading.scan import scan_log
 from kseg.views.cluster import ClusterMetadata

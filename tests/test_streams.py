@@ -1,0 +1,149 @@
+"""docs/reference/streams.md names all fields of the objects that `-o json` prints, and their kinds."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from kseg.cli import COMMANDS, cli
+from kseg.output.row_writer import Section
+from kseg.views import access_columns, group_columns, metadata_columns, transaction_columns
+from kseg.views.moves import move_columns
+from kseg.views.rebuild import rebuilding
+from tests import golden, run
+from tools.generators.streams import ObjectKind, objects
+
+OBJECTS = objects()
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "int": int,
+    "number": (int, float),
+    "text": str,
+    "bool": bool,
+    "list": list,
+    "object": dict,
+    "any": object,
+}
+LINES = (
+    "dump -o json docs/test-1-0",
+    "dump -o json logs/4.3.1",
+    "dump -o json logs/0.10.2.2",
+    "dump -o json logs/0.8.2.2",
+    "dump -o json damaged/210-wiped-batch damaged/297-snapshot-crc damaged/306-txnindex-cut damaged/270-index-cut",
+    "dump -o json damaged/311-checkpoint-garbage damaged/285-time-cut",
+    "dump -o json logs/4.3.1/zstd-0 --value-decoder json --limit 5",
+    "dump -o json logs/3.9.1",
+    "ls -o json logs/4.3.1",
+    "ls -o json logs/4.3.1 --by segment --deep --cache",
+    "ls -o json logs/4.3.1 --by segment --from-offset 10",
+    "ls -o json logs/4.3.1 --by topic --top 2",
+    "ls -o json logs/4.3.1 --by directory",
+    "ls -o json tiered/bucket",
+    "ls -o json tiered/bucket --by segment",
+    "ls -o json damaged/000-torn-header --by segment --deep",
+    "lookup -o json docs/test-1-0 --offset 203500",
+    "lookup -o json docs/test-1-0 --offset 1",
+    "lookup -o json docs/test-1-0 --timestamp latest",
+    "doctor -o json damaged/210-wiped-batch",
+    "doctor -o json logs/4.3.1",
+    "verify -o json damaged/210-wiped-batch",
+    "verify -o json logs/4.3.1 logs/3.9.1 --cluster",
+    "salvage -o json damaged/210-wiped-batch --to saved",
+    "salvage -o json damaged/066-codec-5 --dry-run",
+    "diff -o json damaged/210-wiped-batch logs/classes-4.3.1/v2-gzip-create",
+    "diff -o json logs/4.3.1 logs/4.3.1-live",
+    "diff -o json logs/4.3.1 logs/4.3.1-live --leader logs/4.3.1",
+    "report -o json docs/test-1-0",
+    "explain -o json docs/test-1-0/00000000000000203000.log --batch 0",
+    "explain -o json logs/4.3.1/meta.properties",
+    "retain -o json logs/4.3.1",
+    "retain -o json docs/test-1-0 --to kept",
+    "retain -o json logs/4.3.1 --free 2KB",
+    "compact -o json logs/3.6.2/snappy-0 --dry-run",
+    "where -o json --key user-17 --partitions 12",
+    "where -o json --group billing logs/4.3.1",
+    "protocol -o json protocol/4.3.1/clients.pcap",
+    "protocol -o json protocol/4.3.1/clients.pcap --count",
+    "protocol -o json logs/4.3.1/meta.properties --from frames",
+    "groups -o json logs/4.3.1",
+    "groups -o json logs/2.8.2",
+    "txns -o json logs/4.3.1",
+    "txns -o json logs/2.8.2",
+    "query -o json --explain 'select count(*) from \"test-1\"' docs",
+    "plan-move -o json logs/4.3.1 logs/3.9.1",
+    "metadata -o json logs/4.3.1",
+    "metadata -o json logs/3.3.2",
+    "rebuild-metadata -o json logs/4.3.1 --node-id 3001 --dry-run --endpoint CONTROLLER://localhost:9093",
+    "export -o json damaged/210-wiped-batch exported",
+    "export -o json docs/test-1-0 exported --dry-run",
+)
+"""Runs that print most types of objects, on files of many releases and on damaged ones."""
+
+
+def problems(kind: ObjectKind, value: dict[str, object]) -> Iterator[str]:
+    """What an object has that the page doesn't say, and what it lacks."""
+    fields = {field.name: field for field in kind.fields}
+    for name, field in fields.items():
+        if name not in value and not field.may_be_missing:
+            yield f"{name} isn't there"
+    for name, each in value.items():
+        if name == "type":
+            continue
+        if name not in fields:
+            yield f"{name} isn't on the page"
+        elif each is None:
+            if not fields[name].may_be_null:
+                yield f"{name} is null"
+        elif not isinstance(each, TYPES[fields[name].kind]) or (isinstance(each, bool) and fields[name].kind == "int"):
+            yield f"{name} isn't {fields[name].kind}: {each!r}"
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_objects_have_the_fields_of_the_page(line: str, restored: Path, tmp_path: Path) -> None:
+    for path in (*restored.iterdir(), golden.ROOT / "protocol"):
+        (tmp_path / path.name).symlink_to(path)
+    words = shlex.split(line)
+    ran = run.kseg(words, tmp_path)
+    printed = [json.loads(text) for text in ran.stdout.splitlines()]
+    assert printed, ran.stderr.decode()
+    kinds = OBJECTS[words[0]]
+    wrong = set()
+    for value in printed:
+        name = value.get("type", "answer") if words[0] != "lookup" else "answer"
+        if name == "row":  # whose other fields are the columns of a table
+            value = {key: each for key, each in value.items() if key in ("type", "block", "table")}
+        wrong |= {f"{name}: {problem}" for problem in problems(kinds[name], value)} if name in kinds else {name}
+    assert wrong == set()
+
+
+def test_each_command_with_json_is_on_the_page() -> None:
+    context = click.Context(cli)
+    commands = {name: cli.get_command(context, name) for name in COMMANDS}
+    with_json = {
+        name
+        for name, command in commands.items()
+        for option in (() if command is None else command.params)
+        if "-o" in option.opts and isinstance(option.type, click.Choice) and "json" in option.type.choices
+    }
+    assert with_json - {"spark-export"} == OBJECTS.keys()
+
+
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [
+        ("groups", group_columns),
+        ("txns", transaction_columns),
+        ("metadata", metadata_columns),
+        ("metadata", access_columns),
+        ("plan-move", move_columns),
+        ("rebuild-metadata", rebuilding),
+    ],
+    ids=lambda value: str(getattr(value, "__name__", value)),
+)
+def test_page_has_the_columns_of_tables_in_their_order(command: str, module: object) -> None:
+    for section in vars(module).values():
+        if isinstance(section, Section):
+            names = [column.name for column in section.columns]
+            assert [field.name for field in OBJECTS[command][section.type].fields] == names

@@ -1,0 +1,192 @@
+"""docs/reference/formats.md: names, binary formats, text files, codecs, and the records of internal topics."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from kseg.explain.tables import HOW_TO_READ, format_page
+from kseg.formats.codes import CODECS_SINCE, Codec
+from kseg.formats.names import KIND_OF_EXTENSION, KIND_OF_NAME, SUFFIXES, DirectoryState, FileKind
+from kseg.formats.schemas import (
+    cluster_metadata,
+    consumer_offsets,
+    remote_log_metadata,
+    share_group_state,
+    transaction_state,
+)
+from kseg.formats.schemas.schema import Field, MessageSchema
+from kseg.formats.text_files import TEXT_FILES
+
+GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden" / "logs"
+TITLE = """# Formats
+
+Every file that a broker leaves on a disk: its name, and what is in it. This page is generated from the grammars, names
+and schemas in `kseg/formats/` by `python tools/generate.py`; `kseg explain FILE` shows the fields of a file of yours
+with their bytes.
+
+1. [Names](#names) · 2. [Batches, indexes, snapshots](#batches-indexes-snapshots) · 3. [Text files](#text-files) ·
+4. [Codecs](#codecs) · 5. [Records of internal topics](#records-of-internal-topics)
+"""
+BINARY = f"""
+## Batches, indexes, snapshots
+
+`kseg explain --grammar all` prints these tables too. {HOW_TO_READ}"""
+FILES = {
+    "recovery-point-offset-checkpoint": "up to where each partition is flushed: recovery after a crash begins there",
+    "replication-offset-checkpoint": "the high watermark of each partition",
+    "log-start-offset-checkpoint": "the first readable offset, where it isn't that of the first segment",
+    "cleaner-offset-checkpoint": "up to where the log cleaner has cleaned each compacted partition",
+    "leader-epoch-checkpoint": "from which offset on each leader epoch wrote",
+    "partition.metadata": "the topic's id; from 2.8 on",
+    "meta.properties": "the cluster's id, the broker's and, from 3.7 on, the directory's",
+    "quorum-state": "what a KRaft node last knew of leader and votes",
+    ".kafka_cleanshutdown": "there after a clean stop: no recovery is needed at the next start",
+    ".lock": "held by a running broker, so that no second one uses the directory; empty",
+    ".log": "batches, in the order of their offsets",
+    ".index": "some offsets, and where their batches stand",
+    ".timeindex": "some largest times, and the offsets up to which they hold",
+    ".txnindex": "the aborted transactions that end in the segment",
+    ".snapshot": "the producers that the broker knew at the offset in the name",
+    ".checkpoint": "the cluster's metadata at the end offset and epoch in the name, as batches; KRaft",
+    ".leader_epoch_checkpoint": "the leader epochs of a segment in local tiered storage",
+}
+"""What is in the files that have a name or an extension of their own."""
+STATES = {
+    DirectoryState.DELETE: "is being deleted, after `file.delete.delay.ms`",
+    DirectoryState.FUTURE: "is being moved here from another log directory",
+    DirectoryState.STRAY: "isn't this broker's by the cluster's metadata",
+}
+SAMPLES = {
+    FileKind.OFFSET_CHECKPOINT: "4.3.1/recovery-point-offset-checkpoint",
+    FileKind.LEADER_EPOCH_CHECKPOINT: "4.3.1/zstd-0/leader-epoch-checkpoint",
+    FileKind.PARTITION_METADATA: "4.3.1/zstd-0/partition.metadata",
+    FileKind.META_PROPERTIES: "4.3.1/meta.properties",
+    FileKind.QUORUM_STATE: "4.3.1/__cluster_metadata-0/quorum-state",
+    FileKind.CLEAN_SHUTDOWN: "3.9.1/d2/.kafka_cleanshutdown",
+}
+"""A real file of each kind of text file."""
+_SHOWN_LINES = 5
+CODEC_FRAMING = {
+    Codec.NONE: "The records as they are.",
+    Codec.GZIP: "A gzip member (RFC 1952); Java writes its header without time and name.",
+    Codec.SNAPPY: "Blocks as the xerial library writes them: the magic `82 53 4e 41 50 50 59 00`, version and least"
+    " compatible version (int32 each, 1), then blocks, each an int32 with its size and a raw snappy block of up to"
+    " 32 KiB of data. The header may come again between blocks. Clients of librdkafka write one raw snappy block"
+    " without any of this.",
+    Codec.LZ4: "An lz4 frame, version 1, of independent blocks of up to 64 KiB. In a message of format 0 the header's"
+    " checksum is wrong: up to 0.9 Kafka computed it from the frame's magic on. kseg reads both, and `kseg serve"
+    " --fix-lz4` mends it for clients that demand the right one.",
+    Codec.ZSTD: "A zstd frame (RFC 8878); the content size may be missing.",
+}
+"""How the body of a batch is framed, by codec."""
+TOPICS: dict[str, tuple[ModuleType, str]] = {
+    "__consumer_offsets": (
+        consumer_offsets,
+        "Key and value each begin with an int16: in the key the type of the record, in the value the version of its"
+        " message. A group is in the partition that is the hash of its name modulo the number of partitions. A null"
+        " value is a tombstone.",
+    ),
+    "__transaction_state": (
+        transaction_state,
+        "Framed as in `__consumer_offsets`; the partition is that of the transactional id's hash.",
+    ),
+    "__share_group_state": (share_group_state, "Framed as in `__consumer_offsets`; from 4.0 on."),
+    "__cluster_metadata": (
+        cluster_metadata,
+        "No keys. A value begins with three unsigned varints: the version of the frame (1), the type of the record, the"
+        " version of its message. Snapshots (`.checkpoint`) hold the same records.",
+    ),
+    "__remote_log_metadata": (remote_log_metadata, "Framed as in `__cluster_metadata`."),
+}
+"""Internal topics: the module of the schemas, and how a message is framed."""
+
+
+def page() -> str:
+    """The contents of the page."""
+    binary = format_page().replace("\n## ", "\n### ").removeprefix("## ")
+    return "\n".join([TITLE, *_names(), BINARY, f"### {binary}", *_text_files(), *_codecs(), *_topics()])
+
+
+def _names() -> Iterator[str]:
+    yield "## Names\n"
+    yield "A log directory has a directory for each partition, and these files:\n"
+    yield "| file | kind | what is in it |\n|---|---|---|"
+    beside = ("leader-epoch-checkpoint", "partition.metadata", "quorum-state")
+    yield from (f"| `{name}` | {kind} | {FILES[name]} |" for name, kind in KIND_OF_NAME.items() if name not in beside)
+    yield "| `bootstrap.checkpoint` | checkpoint | the metadata that a new KRaft cluster begins with, as batches |"
+    yield "\nIn a partition's directory, the files of a segment are named by its base offset, in 20 digits:\n"
+    yield "| file | kind | what is in it |\n|---|---|---|"
+    yield from (f"| `{_named(name)}` | {kind} | {FILES[name]} |" for name, kind in KIND_OF_EXTENSION.items())
+    yield from (f"| `{name}` | {KIND_OF_NAME[name]} | {FILES[name]} |" for name in beside)
+    yield "\nA `.snapshot` is named by the next offset after what it knows. In local tiered storage a segment's files"
+    yield "have its id between offset and extension: `00000000000000000000-oAtiIQ95REujbuzNd_lkLQ.log`."
+    yield "[Buckets](../how-to/buckets.md) has the names of other tiers.\n"
+    yield "| at the end of a file's name | the file |\n|---|---|"
+    yield from (f"| `{suffix}` | {meaning} |" for suffix, meaning in SUFFIXES.items())
+    yield "\n| directory | the partition |\n|---|---|\n| `TOPIC-PARTITION` | is in use |"
+    yield from (f"| `TOPIC-PARTITION.UNIQUEID-{state}` | {STATES[state]} |" for state in DirectoryState)
+
+
+def _named(extension: str) -> str:
+    if KIND_OF_EXTENSION[extension] is FileKind.METADATA_SNAPSHOT:
+        return f"00000000000000000123-0000000001{extension}"
+    return f"00000000000000000000{extension}"
+
+
+def _text_files() -> Iterator[str]:
+    yield "## Text files\n"
+    yield "Lines of UTF-8, numbers in decimal. Checkpoints, `meta.properties` and `quorum-state` are written beside"
+    yield "their place, and renamed when they are whole."
+    for kind, text_file in TEXT_FILES.items():
+        names = [name for name, each in {**KIND_OF_NAME, **KIND_OF_EXTENSION}.items() if each is kind]
+        yield f"\n### {' · '.join(f'`{name}`' for name in names)}\n"
+        meanings = [f"line {number}: {text}" for number, text in enumerate(text_file.first_lines, 1)]
+        rest = "each line" if not meanings else "each further line"
+        if text_file.other_lines:
+            meanings.append(f"{rest}: {_fields(text_file.other_lines)}")
+        yield "; ".join(meanings)[:1].upper() + "; ".join(meanings)[1:] + ".\n"
+        lines = (GOLDEN / SAMPLES[kind]).read_text(encoding="utf-8").splitlines()
+        yield "\n".join(["```text", *lines[:_SHOWN_LINES], *(["…"] if len(lines) > _SHOWN_LINES else []), "```"])
+
+
+def _fields(text: str) -> str:
+    """What a line is: names of fields in code, or words."""
+    return text if text.startswith("a ") else f"`{text}`"
+
+
+def _codecs() -> Iterator[str]:
+    yield "\n## Codecs\n"
+    yield "What the bits 0-2 of a batch's attributes say, and how its records, or a wrapper's value, are framed then.\n"
+    yield "| number | codec | since | framing |\n|---|---|---|---|"
+    since = {Codec.LZ4: "0.8.2", **CODECS_SINCE}
+    yield from (
+        f"| {int(each)} | {each.name.lower()} | {since.get(each, '0.8')} | {CODEC_FRAMING[each]} |" for each in Codec
+    )
+
+
+def _topics() -> Iterator[str]:
+    yield "\n## Records of internal topics\n"
+    yield "Strings are UTF-8 after their size: int16 or, in flexible versions, an unsigned varint that is one more."
+    yield "Lists have their count likewise, int32 or a varint. Flexible versions end with tagged fields. Each field"
+    yield "stands with its type and, in brackets, the versions that have it, if these aren't all; `?` may be null."
+    for topic, (module, about) in TOPICS.items():
+        yield f"\n### `{topic}`\n\n{about}\n"
+        yield "| type | message | versions | flexible | fields |\n|---|---|---|---|---|"
+        messages = [each for each in vars(module).values() if isinstance(each, MessageSchema)]
+        yield from map(_message_row, messages)
+
+
+def _message_row(message: MessageSchema) -> str:
+    fields = ", ".join(_field(field, message.versions) for field in message.fields)
+    flexible = "" if message.flexible == "none" else message.flexible
+    return f"| {message.api_key} | {message.name} | {message.versions} | {flexible} | {fields} |"
+
+
+def _field(field: Field, versions: str) -> str:
+    """A field, with those of a structure in braces."""
+    is_always = field.versions in ("0+", versions)
+    when = "" if is_always else f" ({field.versions})"
+    null = "" if field.nullable == "none" else "?"
+    inner = ", ".join(_field(each, versions) for each in field.fields)
+    kind = f"{field.type}{null}" if not inner else f"{'[]' if field.type.startswith('[]') else ''}{{{inner}}}{null}"
+    return f"{field.name} {kind}{when}"

@@ -29,7 +29,7 @@ help: ## Print this list
 	@echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo
-	@echo 'Everything is installed into $(VENV)/ and nowhere else. Python 3.11 or later is needed; gcc or clang for speed.'
+	@echo 'Everything is installed into $(VENV)/ and nowhere else. Python 3.11 or later and a package index are needed; gcc or clang for speed.'
 
 # --- what users see --------------------------------------------------------------------------------------------------
 

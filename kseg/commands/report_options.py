@@ -35,7 +35,9 @@ _OPTIONS = (
     ),
     click.option("--show-keys", is_flag=True, help="Show hot keys as they are; by default they have numbers."),
     click.option(
-        "--redact-key", metavar="TEXT", help="Show substitutes of hot keys: those of --redact keys with the same key."
+        "--redact-key",
+        metavar="TEXT",
+        help="Show substitutes of hot keys, those of --redact keys with the same key; better in KSEG_REDACT_KEY.",
     ),
     click.option("--speeds", is_flag=True, help="Measure how fast each codec compresses the samples."),
     click.option(

@@ -13,6 +13,7 @@ from tests import golden
 FIELDS = {
     "base_offset": (0, 8),
     "partition_leader_epoch": (12, 4),
+    "attributes": (21, 2),
     "base_timestamp": (27, 8),
     "max_timestamp": (35, 8),
     "producer_epoch": (51, 2),

@@ -83,7 +83,7 @@ CAUSES = (
         "an executor says: {1}; driver and executors must reach sources and destination under the same names",
     ),
     _cause(
-        r"^kseg: (.*): is there, but not where it is read",
+        r"^kseg: (.*): is here, but not on the machine that reads it",
         "executors don't find {1}; driver and executors must reach sources and destination under the same names",
     ),
     _cause(

@@ -70,7 +70,7 @@ class Sink(NamedTuple):
     """A parameter that users read: of what is called so, at this place (every place if None) or by this keyword."""
 
     called: str
-    index: int | None
+    position: int | None
     keyword: str
 
 
@@ -290,8 +290,8 @@ def _fields(node: ast.ClassDef, name: str) -> Iterator[Sink]:
 
 def _given(call: ast.Call, sink: Sink) -> Iterator[ast.expr]:
     """What a call gives for a parameter."""
-    if sink.index is None:
+    if sink.position is None:
         yield from call.args
     else:
-        yield from call.args[sink.index : sink.index + 1]
+        yield from call.args[sink.position : sink.position + 1]
         yield from (each.value for each in call.keywords if each.arg == sink.keyword)

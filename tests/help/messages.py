@@ -33,9 +33,10 @@ FOREIGN_ERRORS = {"UsageError", "BadParameter", "ClickException", "OSError", "Va
     "IntegerError",
 }
 """Exceptions of click, of Python and of construct whose words kseg hands on."""
-UNSEEN = {("say", "screen"), ("ValueError", "kernel")}
-"""Calls in a package that print no messages: browse's own line on the screen, and the contract of the kernel."""
-FIELDS = {"detail", "reason", "failure", "problem", "why", "refusal", "warning", "hint", "says"}
+UNSEEN = {("say", "screen"), ("ValueError", "kernel"), ("note", "blocks"), ("notes", "blocks"), ("note", "apis")}
+"""What is no message in a package: browse's own line on the screen, the contract of the kernel, the text of a report's
+page, and the words of a line about a request to a server."""
+FIELDS = {"detail", "reason", "failure", "problem", "why", "refusal", "warning", "hint", "says", "note", "notes"}
 """Fields of values that hold words for the user, such as a damage's detail."""
 PARAMETERS = (
     FIELDS
@@ -50,7 +51,7 @@ PARAMETERS = (
 """Parameters and properties that hold such words; others hold values."""
 VALUES = {"quoted", "printable", "one_line", "counted", "human_size", "json_line"}
 """Functions that write a value down."""
-SAME_TEXT = {"str", "list", "tuple", "sorted", "next", "iter", "chain", "dict", "set", "cast"}
+SAME_TEXT = {"value_in", "str", "list", "tuple", "sorted", "next", "iter", "chain", "dict", "set", "cast"}
 """Functions whose result has the words of what they are given."""
 CHANGED_TEXT = {"format", "strip", "rstrip", "lstrip", "replace", "removeprefix", "removesuffix", "decode", "encode"}
 CHANGED_TEXT |= {"get", "items", "values"}
@@ -84,7 +85,7 @@ def collect(source: Source) -> list[Message]:
             collector.add_sink(Sink(name, 0, "message"))
     for module in source.modules:
         for argument in _handed_on(module):
-            collector.add(argument, module)
+            collector.add(argument, module, least=3)
     for name, classes in source.classes.items():
         for _, node in classes:
             for sink in _fields(node, name):
@@ -126,7 +127,8 @@ class _Collector:
         while self._waiting:
             sink = self._waiting.pop()
             for module, call in self._source.calls.get(sink.called, ()):
-                if (sink.called, module.path.parent.name) not in UNSEEN:
+                package = module.path.parent.name
+                if not UNSEEN.intersection({(sink.called, package), (sink.keyword, package)}):
                     for argument in _given(call, sink):
                         self.add(argument, module)
 
@@ -216,8 +218,10 @@ class _Collector:
             return self._texts_of_all((module, each) for each in (call.func.value, *others))
         if name == "join" or name in SAME_TEXT:
             return self._texts_of_all((module, each) for each in call.args)
-        functions = self._source.functions.get(name, ())
-        return [VARIES] if name in VALUES else self._results(functions)
+        if name in VALUES:
+            return [VARIES]
+        known = self._source.functions.get(name, ())
+        return self._results(each for each in known if each[0] is module or not name.startswith("_"))
 
     def _results(self, functions: Iterable[tuple[Module, Function]]) -> list[str]:
         of_text = [(module, each) for module, each in functions if holds_text(each.returns)]

@@ -64,7 +64,8 @@ def test_commands_and_options_in_entries_are_those_that_there_are() -> None:
 
 
 def _is_known(words: list[str]) -> bool:
-    name, options = words[0], [word for word in words[1:] if word.startswith("-") and word != "-"]
+    own = words[: words.index("--")] if "--" in words else words
+    name, options = own[0], [word for word in own[1:] if word.startswith("-") and word != "-"]
     if name not in COMMANDS:
         return False
     command = cli.get_command(click.Context(cli), name)

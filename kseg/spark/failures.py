@@ -46,7 +46,7 @@ CAUSES = (
     ),
     _cause(
         r"Must specify the (?:driver|executor) container image",
-        "Kubernetes needs an image with kseg: --conf spark.kubernetes.container.image=…; docs/how-to/spark.md describes one",
+        "Kubernetes needs an image with kseg: --conf spark.kubernetes.container.image=…; docs/how-to/spark.md has one",
     ),
     _cause(
         _K8S_CAUSE,

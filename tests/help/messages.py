@@ -23,9 +23,11 @@ from tests.help.source import (
 )
 
 VARIES = "…"
+OWN = "kseg: "
+"""Begins a line of kseg's on stderr."""
 
-SPEAKERS = ("talk", "say", "note", "warn", "fail", "add_problem")
-"""Functions and methods that print what they are given as notes."""
+SPEAKERS = ("talk", "say", "note", "warn", "fail", "add_problem", "note_unless", "Note")
+"""What prints what it is given as notes, or carries it there."""
 FOREIGN_ERRORS = {"UsageError", "BadParameter", "ClickException", "OSError", "ValueError"} | {
     "StreamError",
     "RangeError",
@@ -258,7 +260,7 @@ def _constructor(node: ast.ClassDef) -> ast.FunctionDef | None:
 
 
 def _handed_on(module: Module) -> Iterator[ast.expr]:
-    """What exceptions are given by calls without their name: of a base's constructor, of what makes one, of a type."""
+    """Lines that are made before they are printed, and what exceptions are given by calls that don't name them."""
     for node in ast.walk(module.tree):
         match node:
             case ast.Raise(exc=ast.Call(func=func, args=[ast.JoinedStr() as text, *_])) if not _is_error(func):
@@ -271,6 +273,10 @@ def _handed_on(module: Module) -> Iterator[ast.expr]:
                 func=ast.Attribute(value=ast.Call(func=ast.Name(id="super")), attr="__init__"), args=[text, *_]
             ):
                 yield text
+            case ast.JoinedStr(values=[ast.Constant(value=str(start)), *_]) if start.startswith(OWN):
+                yield node
+            case ast.Constant(value=str(start)) if start.startswith(OWN) and not _is_part(node, module):
+                yield node
             case ast.FunctionDef():
                 kinds = {
                     name for name, kind in parameters(node).items() if kind and ast.unparse(kind).startswith("type[")
@@ -278,6 +284,10 @@ def _handed_on(module: Module) -> Iterator[ast.expr]:
                 for call in ast.walk(node):
                     if isinstance(call, ast.Call) and last_name(call.func) in kinds and call.args:
                         yield call.args[0]
+
+
+def _is_part(node: ast.AST, module: Module) -> bool:
+    return isinstance(module.parents[node], ast.JoinedStr)
 
 
 def _is_error(func: ast.expr) -> bool:

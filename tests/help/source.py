@@ -76,7 +76,7 @@ def last_name(node: ast.expr) -> str:
     match node:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
-        case ast.Subscript(value=value):
+        case ast.Subscript(value=value) | ast.Call(func=value):
             return last_name(value)
     return ""
 

@@ -245,7 +245,7 @@ def test_damaged_batch_opens_no_transaction(tmp_path: Path) -> None:
     assert [json.loads(line)["offset"] for line in ran.stdout.splitlines() if b'"offset":1' in line] == [1]
     assert b"a transaction is open" not in ran.stderr
     ran = run_kseg(["txns", "."], log.parent)
-    assert b"orders-0: offset 0: the crc of its batch is wrong: no transaction is taken to begin there" in ran.stderr
+    assert b"orders-0: offset 0: the CRC of its batch is wrong: no transaction is taken to begin there" in ran.stderr
     assert ran.stdout == b""
 
 

@@ -65,7 +65,7 @@ def parse_indexed(message: WireMessage) -> Indexed:
     """The Protobuf message after its list of message indexes. Raises NotDecodable if that list is invalid."""
     count, position = _zigzag(message.after_id, 0)
     if not 0 <= count <= len(message.after_id):
-        raise NotDecodable(f"{count} message indexes")
+        raise NotDecodable(f"the message names {count} indexes, more than its bytes can hold")
     indexes = []
     for _ in range(count):
         index, position = _zigzag(message.after_id, position)

@@ -212,7 +212,7 @@ class Accounts:
 
     def _add_invalid(self, header: BatchHeader, offsets: memoryview, valid: memoryview) -> list[bool]:
         """Takes a batch whose CRC is wrong. A wrapper's messages have CRCs of their own: some may be intact."""
-        damage = Damage(DamageKind.BAD_CRC, header.position, header.size, "the crc doesn't hold")
+        damage = Damage(DamageKind.BAD_CRC, header.position, header.size, "the CRC is wrong")
         mask = [False] * len(valid)
         if any(valid):
             self._begin_batch(header._replace(base_offset=None), offsets[0])
@@ -251,7 +251,7 @@ class Accounts:
 
     def _lose_message(self, position: int, offset: int) -> None:
         """A message of a wrapper whose own CRC is wrong."""
-        damage = Damage(DamageKind.BAD_CRC, position, 0, f"the crc of the message of offset {offset} doesn't hold")
+        damage = Damage(DamageKind.BAD_CRC, position, 0, f"the CRC of the message at offset {offset} is wrong")
         self.add_damage(damage)
         self._settle(offset + 1)
 

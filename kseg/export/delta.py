@@ -285,7 +285,7 @@ class DeltaLog:
 
         table = self._open()
         if table is None:
-            raise UsageError("is no Delta table", self.location)
+            raise UsageError("is no Delta table: give the directory that holds _delta_log", self.location)
         number = self._number_in(table)
         said = self._said(self.progress()) if number else None
         try:

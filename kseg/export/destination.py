@@ -435,5 +435,5 @@ class HdfsDestination(RemoteDestination):
         if left.type == fs.FileType.NotFound:
             return
         if there.type == fs.FileType.NotFound:
-            raise KsegError(f"can't be written: {failure or 'it was not renamed'}", f"{self.url}/{target}")
+            raise KsegError(f"can't be written: {failure or 'the storage did not rename it'}", f"{self.url}/{target}")
         self.delete(name)

@@ -53,7 +53,8 @@ def require_changed(before: Copies, now: Copies, keys: Iterable[Key]) -> None:
     """
     for key in keys:
         if now.get(key) == before[key]:
-            raise OpenError("is there, but not where it is read", before[key][0].path)
+            what = "is here, but not on the machine that reads it: all machines must reach it"
+            raise OpenError(what, before[key][0].path)
 
 
 def with_ends_in_same_files(done: Mapping[Key, Done], first: Copies, now: Copies) -> dict[Key, Done]:

@@ -97,7 +97,8 @@ class Manifest:
             raise KsegError(f"a manifest of version {brief(checked['version'])}, known is {VERSION}", name)
         require_shape(checked, _STUB if checked.get("superseded") is True else _MANIFEST, name)
         if name != manifest_name(checked["number"]):
-            raise KsegError(f"is named so, but its number is {checked['number']}", name)
+            number = checked["number"]
+            raise KsegError(f"has the number {number}, not that of its name: it was renamed or changed", name)
         if "superseded" in checked:
             return Stub(checked["number"], checked["run"])
         read, files = _options_of(checked, name)

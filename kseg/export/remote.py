@@ -184,7 +184,7 @@ def put_if_absent(url: str, content: bytes) -> bool:
         raise KsegError(missing_library("s3fs", "s3"), url) from error
     scheme, _, path = url.partition("://")
     if scheme not in ("s3", "s3a"):
-        raise KsegError("has no put on a condition", url)
+        raise KsegError("this storage can't create an object only where there is none: choose another place", url)
     region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION"))
     settings = {"endpoint_url": os.environ.get("AWS_ENDPOINT_URL") or None, "client_kwargs": {"region_name": region}}
     try:

@@ -72,7 +72,7 @@ def _render(
         bad = {run.position + run.rows[each * ROW + START] for each, _ in item.damages}
         if not run.rows[item.first * ROW + VALID]:
             damages.append(
-                Damage(DamageKind.BAD_CRC, run.position + run.rows[row * ROW + START], 0, "its crc is wrong")
+                Damage(DamageKind.BAD_CRC, run.position + run.rows[row * ROW + START], 0, "its CRC is wrong")
             )
         while row < item.last:
             row = renderer.render(run.buffer, run.rows, row, item.last, run.position, item.bodies, item.first)

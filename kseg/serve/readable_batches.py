@@ -52,7 +52,7 @@ def _problems(piece: Slice) -> dict[int, Damage]:
         rows = memoryview(columns.rows).cast("B").cast("i")
         for row in {rows[number] for number, holds in enumerate(valid) if not holds} - found.keys():
             position = run.position + run.rows[row * ROW + START]
-            found[row] = Damage(DamageKind.BAD_CRC, position, 0, "of a message in a wrapper")
+            found[row] = Damage(DamageKind.BAD_CRC, position, 0, "the CRC of an inner message is wrong")
     return found
 
 

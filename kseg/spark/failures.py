@@ -46,8 +46,7 @@ CAUSES = (
     ),
     _cause(
         r"Must specify the (?:driver|executor) container image",
-        "Kubernetes needs an image with kseg: --conf spark.kubernetes.container.image=…; docs/how-to/spark.md says how"
-        " made",
+        "Kubernetes needs an image with kseg: --conf spark.kubernetes.container.image=…; docs/how-to/spark.md has one",
     ),
     _cause(
         _K8S_CAUSE,
@@ -83,7 +82,7 @@ CAUSES = (
         "an executor says: {1}; driver and executors must reach sources and destination under the same names",
     ),
     _cause(
-        r"^kseg: (.*): is there, but not where it is read",
+        r"^kseg: (.*): is here, but not on the machine that reads it",
         "executors don't find {1}; driver and executors must reach sources and destination under the same names",
     ),
     _cause(

@@ -85,7 +85,8 @@ def _in_rounds(run: _Run, parallelism: int, progress: ByteProgress | None) -> Ex
         except (PySparkException, Py4JError) as error:
             raise error_of(error) from error
         if len(results) != len(orders):
-            raise KsegError(f"{len(orders)} orders were given, {len(results)} results came back", job.destination)
+            wrong = f"Spark gave {len(results)} results for {len(orders)} pieces of work: run it again"
+            raise KsegError(wrong, job.destination)
         return results
 
     return execute

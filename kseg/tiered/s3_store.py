@@ -96,7 +96,7 @@ class S3Store:
         """The store's error in a line. A bucket that isn't there can't be opened; all else the store failed at."""
         reason = str(error).partition("\n")[0]
         if "NoSuchBucket" in reason:
-            return OpenError("no such bucket", place)
+            return OpenError("no such bucket; `aws s3 ls` lists yours", place)
         return ClusterError(f"can't be read: {reason}", place)
 
 

@@ -125,6 +125,6 @@ def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
                     reason = f"{place}: {item.kind}: {item.size} bytes, {item.detail}"
                     yield Unreadable(name, None, reason, item.kind in TAIL_KINDS and files is partition.active_segment)
                 elif not item.is_valid:
-                    yield Unreadable(name, item.last_offset, "the crc of its batch is wrong")
+                    yield Unreadable(name, item.last_offset, "the CRC of its batch is wrong")
                 else:
                     yield item

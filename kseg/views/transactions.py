@@ -148,7 +148,7 @@ class PartitionTransactions:
             with files.open_log() as log_file:
                 if not is_intact(log_file, header):
                     del self._open[producer_id]
-                    reason = "the crc of its batch is wrong: no transaction is taken to begin there"
+                    reason = "the CRC of its batch is wrong: no transaction is taken to begin there"
                     self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
 
     def _begun_before(self) -> Iterator[tuple[int, Transaction]]:

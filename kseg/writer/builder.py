@@ -86,7 +86,7 @@ class RecordsBuilder:
 
     def _check(self) -> None:
         if self.magic not in (0, 1, 2):
-            raise RecordError(f"there is no format {self.magic}")
+            raise RecordError(f"there is no format {self.magic}: there are 0, 1 and 2")
         is_v2_only = self.is_transactional or self.is_control or self.delete_horizon_ms is not None
         if self.magic < 2 and (is_v2_only or self.producer_id >= 0):
             raise RecordError(f"format {self.magic} has no producers, transactions, control records or delete horizons")

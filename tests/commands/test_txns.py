@@ -446,7 +446,7 @@ def test_an_older_state_is_not_believed_where_the_newest_cannot_be_read(state: t
     with log.open("ab") as older:
         older.write(newest)
     row = opened(tmp_path)
-    reason = "__transaction_state-0: offset 1: the crc of its batch is wrong"
+    reason = "__transaction_state-0: offset 1: the CRC of its batch is wrong"
     assert (row["isHanging"], row["reason"], row["abortCommand"]) == (None, reason, None)
     assert row["transactionalId"] == "pay"
 

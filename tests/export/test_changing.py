@@ -199,5 +199,5 @@ def test_a_log_that_only_its_readers_lack_ends_the_run(tmp_path: Path) -> None:
         finally:
             hidden.rename(log.path)
 
-    with pytest.raises(OpenError, match="is there, but not where it is read"):
+    with pytest.raises(OpenError, match="is here, but not on the machine that reads it"):
         run_export(Export((str(tmp_path / "disk"),), str(tmp_path / "out")), execute)

@@ -197,7 +197,7 @@ def test_a_state_that_may_be_newer_than_what_can_be_read_is_not_known(tmp_path: 
     view = read_groups(tmp_path)
     assert [each.start_offset for each in share_partitions(view)] == [None, None]
     assert [each.line() for each in view.unreadable] == [
-        "__share_group_state-0: offset 1: the crc of its batch is wrong"
+        "__share_group_state-0: offset 1: the CRC of its batch is wrong"
     ]
 
 

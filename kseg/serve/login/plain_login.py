@@ -27,6 +27,6 @@ class Plain:
         if not self._users.has(self.name, password):
             raise LoginError("unknown user or wrong password", WRONG)
         if authorized not in ("", self.name):
-            raise LoginError("wants to act as somebody else")
+            raise LoginError("asks to act as another user, which kseg doesn't do")
         self.user = self.name
         return b""

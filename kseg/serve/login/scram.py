@@ -48,7 +48,7 @@ class Scram:
             raise LoginError("no first message of SCRAM was sent")
         self.name = _plain_name(first["name"])
         if first["authorized"] is not None and _plain_name(first["authorized"]) != self.name:
-            raise LoginError("wants to act as somebody else")
+            raise LoginError("asks to act as another user, which kseg doesn't do")
         own = first["nonce"]
         nonce = own + secrets.token_urlsafe(_NONCE_BYTES).encode()
         answer = b"r=%b,s=%b,i=%d" % (nonce, b64encode(self._credential().salt), ITERATIONS)

@@ -14,7 +14,7 @@ from kseg.export.manifest import manifest_name, read_manifest
 from tests.export import exports
 
 PARTITIONS = 12
-HOURS = 24
+HOURS = 12
 
 
 def append(directory: Path, first: int, count: int, value: bytes = b"value") -> None:

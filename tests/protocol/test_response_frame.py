@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.formats.messages import MessageError
@@ -32,6 +32,7 @@ class Elsewhere:
 
 
 @pytest.mark.parametrize(("api_key", "version"), ANSWERED)
+@settings(max_examples=25)  # of each version: those of one API hardly differ
 @given(data=st.data())
 def test_response_is_read_as_it_was_built(api_key: int, version: int, data: st.DataObject) -> None:
     body = data.draw(fields_of(RESPONSES[api_key].fields, version))

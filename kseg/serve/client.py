@@ -7,7 +7,7 @@ from io import FileIO
 from pathlib import Path
 from time import monotonic
 
-from kseg.errors import OpenError, quoted
+from kseg.errors import KsegError, OpenError, quoted
 from kseg.serve.address import Address, address_text
 from kseg.serve.groups.group_limits import GROUP_SECONDS
 from kseg.serve.limits import ENCRYPTED_PIECE, LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
@@ -55,12 +55,10 @@ class Client:
                 self.last_heard, self.is_answered = monotonic(), False
                 await self._answer_one(frame)
                 self.is_answered = True
-        except RefusedError as error:
+        except KsegError as error:  # a request that gets no answer; a log, or what it lies in, that fails
             self._shared.note(f"{self._name} {error}: closed")
         except TimeoutError:
             self._shared.note(f"{self._name} too slow, or idle: closed")
-        except OpenError as error:
-            self._shared.note(f"{self._name} {error}: closed")
         except ssl.SSLError as error:
             self._shared.note(f"{self._name} TLS: {tls_reason(error)}: closed")
         except OSError:

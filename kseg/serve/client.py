@@ -8,6 +8,7 @@ from pathlib import Path
 from time import monotonic
 
 from kseg.errors import KsegError, OpenError, quoted
+from kseg.protocol.response_frame import SIZE_BYTES
 from kseg.serve.address import Address, address_text
 from kseg.serve.groups.group_limits import GROUP_SECONDS
 from kseg.serve.limits import ENCRYPTED_PIECE, LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
@@ -21,7 +22,6 @@ from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
 from kseg.serve.tls import tls_reason
 from kseg.system.ranged_files import RangedBytes
 
-_SIZE_BYTES = 4
 _DISK_ERRORS = (errno.EIO, errno.ESTALE)
 """What no connection fails with."""
 
@@ -117,7 +117,7 @@ class Client:
         """
         try:
             async with asyncio.timeout(self._shared.limits.idle_seconds):
-                size = int.from_bytes(await self._stream.read_exactly(_SIZE_BYTES), "big", signed=True)
+                size = int.from_bytes(await self._stream.read_exactly(SIZE_BYTES), "big", signed=True)
             if not 0 < size <= most:
                 raise RefusedError(f"a request of {size} bytes, or no request of Kafka's; the limit is {most}")
             async with asyncio.timeout(self._shared.limits.request_seconds):

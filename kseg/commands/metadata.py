@@ -1,4 +1,4 @@
-"""`kseg metadata`: a cluster's topics, brokers, settings, ACLs, quotas; as rows, or as commands that make them anew."""
+"""`kseg metadata`: a cluster's topics, brokers, settings, ACLs, quotas; as rows, or commands that create them."""
 
 from pathlib import Path
 

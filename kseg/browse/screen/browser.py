@@ -431,7 +431,7 @@ class Browser(App[None]):
             self.say(error.message if isinstance(error, KsegError) else str(error), is_wrong=True)
 
     def refresh_fields(self) -> None:
-        """Shows the fields anew: they are decoded in another way."""
+        """Shows the fields again: they are decoded in another way."""
         number = self.fields.cursor
         self._show_row()
         self.fields.refit(number)

@@ -33,7 +33,7 @@ class Asked(Protocol):
         """Searches for the next match."""
 
     def refresh_fields(self) -> None:
-        """Shows the fields anew."""
+        """Shows the fields again."""
 
     def export(self, path: Path) -> None:
         """Writes the row that is shown to a new file."""

@@ -109,7 +109,7 @@ class ClassicMember:
         return self.wanted.protocols == wanted.protocols
 
     def hear(self, now: float) -> None:
-        """Starts the session anew."""
+        """Starts the session again."""
         self.deadline = now + self.wanted.session_seconds
 
     def is_silent(self, now: float) -> bool:

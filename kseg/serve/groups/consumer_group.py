@@ -151,7 +151,7 @@ class ConsumerGroup:
         return member
 
     def _subscribe(self, member: ConsumerMember, wanted: HeartbeatWanted, pattern: ClientPattern | None) -> bool:
-        """Takes what a member wants; whether partitions are to be assigned anew."""
+        """Takes what a member wants; whether partitions are to be assigned again."""
         before = member.topics, member.assignor
         if wanted.rebalance_seconds >= 0:
             member.rebalance_seconds = wanted.rebalance_seconds

@@ -1,4 +1,4 @@
-"""Writes the directory of a controller that begins a lost quorum anew, as its only voter."""
+"""Writes the directory of a controller that brings a lost quorum back, as its only voter."""
 
 import re
 import uuid

@@ -86,7 +86,7 @@ class DirectoryPlace(BrowsedPlace):
         return any(path == each or path in each.parents for each in self.wrong)
 
     def look_again(self) -> str:
-        """Lists the directory anew; says what has come and gone."""
+        """Lists the directory again; says what has come and gone."""
         before, self._rows = self._rows, self._list()
         come, gone = set(self._rows) - set(before), set(before) - set(self._rows)
         changes = [f"{len(come)} new"] if come else []

@@ -45,7 +45,7 @@ class EntryPlace(BrowsedPlace):
         return min(max(position, 0) // self._items.entry_size, max(self.count - 1, 0))
 
     def look_again(self) -> str:
-        """Opens the file anew if its size has changed."""
+        """Opens the file again if its size has changed."""
         size = FileBytes(self.path).size
         if size == self._items.size or not size:
             return ""
@@ -106,7 +106,7 @@ class PiecesPlace(BrowsedPlace):
         return next((at for at, item in enumerate(self._known) if position < item.position + item.size), 0)
 
     def look_again(self) -> str:
-        """Reads the file anew if its size has changed."""
+        """Reads the file again if its size has changed."""
         old, size = self._size, FileBytes(self.path).size
         if size == old:
             return ""

@@ -1,7 +1,7 @@
 """A log as a place: its batches and damages, read as far as somebody looks.
 
 Of each batch that was passed only the position is kept. What lies far from the known rows is found by the offset index,
-and the list begins there anew.
+and the list begins again there.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""A place that one can be at: a list of rows, each with fields and bytes, some with a place behind them."""
+"""A place that one can be at: a list of rows, each with fields and bytes, some with a place inside."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +11,7 @@ from kseg.output.printable import printable
 
 
 class PlaceRow(NamedTuple):
-    """A row of a place: one line of harmless text. is_wrong: damage; is_open: there is a place behind it."""
+    """A row of a place: one line of harmless text. is_wrong: damage; is_open: there is a place inside."""
 
     text: str
     is_wrong: bool = False
@@ -72,7 +72,7 @@ class BrowsedPlace:
         raise NotImplementedError
 
     def enter(self, number: int) -> "BrowsedPlace | None":
-        """The place behind a row; None if there is none. Raises KsegError if it can't be opened."""
+        """The place inside a row; None if there is none. Raises KsegError if it can't be opened."""
         return None
 
     def number_of(self, path: Path) -> int | None:

@@ -18,6 +18,7 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_stdout
@@ -117,7 +118,7 @@ def groups(
         raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
     view = read_groups(paths, time_or_none(at, place), refuse)
     found = chosen_groups(view.groups, pattern, choice)
-    writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
+    writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe, zone=place))
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(pattern)) if output == RESET_CSV else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
     wanted = show or ALONE.get(output)

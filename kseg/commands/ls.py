@@ -30,6 +30,7 @@ from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.output.listing import write_listings
 from kseg.output.listing_columns import ListingColumns
+from kseg.output.output_form import OutputForm
 from kseg.output.progress import Count, ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
@@ -114,7 +115,7 @@ def ls(
     With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
     bytes, and their offsets and times.
     """
-    writer = RowWriter(output, color, csv_safe=csv_safe)
+    writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe))
     zone = parse_zone(options["zone"])
     settings = listing_settings(options, zone)
     given = [name for name in OF_TOPICS if is_given(command, name)]

@@ -1,4 +1,4 @@
-"""`kseg metadata`: a cluster's topics, brokers, settings, ACLs, quotas; as rows, or as commands that make them anew."""
+"""`kseg metadata`: a cluster's topics, brokers, settings, ACLs, quotas; as rows, or commands that create them."""
 
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
@@ -89,7 +90,7 @@ def metadata(
         write_script(carry_over_script(found, script), note)
     else:
         sections = cluster_sections(found, ReplicaPlaces(found.log_dirs, are_of_now=at is None), choice)
-        writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
+        writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe, zone=place))
         write_sections(found, sections, writer, show)
         if not writer.count:
             note(f"no {show or 'metadata'} to show")

@@ -9,6 +9,7 @@ from kseg.commands.parameters import int_number
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.json_lines import write_json
+from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
@@ -72,7 +73,7 @@ def plan_move(
     refuse = Refusals()
     note = note_unless(quiet=quiet)
     plan = plan_moves(paths, MoveSettings(within / 100, choice, by_capacity), cluster_metadata, refuse)
-    writer = RowWriter(output, color, csv_safe=csv_safe)
+    writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe))
     if output == REASSIGNMENT:
         write_json(plan.reassignment())
     else:

@@ -12,6 +12,7 @@ from kseg.commands.partition_options import partition_options
 from kseg.commands.query_options import limits_of, queried_of, query_arguments, query_options
 from kseg.commands.selection_options import selection_options
 from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.times import parse_zone
 
@@ -67,7 +68,7 @@ def query(
     from kseg.query.query_session import open_session
 
     zone = parse_zone(options["zone"])
-    writer = AnswerWriter(output, color, csv_safe=csv_safe, zone=zone)
+    writer = AnswerWriter(OutputForm(output, color, csv_safe=csv_safe, zone=zone))
     with open_session(queried, limits, refuse, zone) as session:
         dialogue = Dialogue(session, writer, quiet=quiet)
         if sql is None:

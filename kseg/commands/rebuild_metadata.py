@@ -16,6 +16,7 @@ from kseg.commands.options import (
     zone_option,
 )
 from kseg.commands.parameters import int_number
+from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
@@ -83,7 +84,7 @@ def rebuild_metadata(
     with target if is_allowed else nullcontext() as unfinished:
         if unfinished is not None:
             write_rebuilt(rebuilding.planned, new, unfinished)
-    write_rebuilding(rebuilding, RowWriter(output, color, zone=parse_zone(zone)))
+    write_rebuilding(rebuilding, RowWriter(OutputForm(output, color, zone=parse_zone(zone))))
     flush_stdout()
     for text in rebuilding_notes(rebuilding, directory if unfinished is not None else None):
         note(text)

@@ -19,6 +19,7 @@ from kseg.commands.partition_options import partition_options
 from kseg.commands.setting_options import setting_options
 from kseg.log.partition.log_dir import find_partitions, require_choice
 from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_line
@@ -86,14 +87,14 @@ def txns(
     coordinators, others = reading.split(choice)
     if not coordinators and not others:
         require_choice(paths, choice)
-    writer = RowWriter(output, color, csv_safe=csv_safe, zone=place)
+    writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe, zone=place))
     if coordinators and (output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
     if others:
         writer.write(TRANSACTIONS, reading.rows(others))
     if output != "csv":
         writer.write(STABLE_OFFSETS, reading.stable_rows)
-    for line in reading.abort_lines if writer.is_for_people else ():
+    for line in reading.abort_lines if writer.form.is_for_people else ():
         write_line(line)
     flush_stdout()
     note = note_unless(quiet=quiet)

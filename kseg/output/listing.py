@@ -23,13 +23,13 @@ def write_listings(
     has_sums: whether the end is wanted.
     """
     found = rows.of(listings)
-    if writer.form == "text":
+    if writer.form.name == "text":
         with paged_lines() as write:
             _write_lines(found, rows, columns, write)
             for line in _last_lines(rows, columns) if has_sums else ():
                 write(line)
         return
-    if writer.form == "table":
+    if writer.form.name == "table":
         writer.write(columns.section(), _with_largest(found))
         for line in _last_lines(rows, columns) if has_sums else ():
             write_line(line)
@@ -37,7 +37,7 @@ def write_listings(
     writer.write(columns.section(), found)
     if not has_sums:
         return
-    if writer.form == "json":
+    if writer.form.name == "json":
         if rows.cut.rows:
             write_json({"type": "cut", "rows": rows.cut.rows, "bytes": rows.cut.size})
         write_json(columns.total().as_object(rows.total))

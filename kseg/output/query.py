@@ -5,8 +5,9 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from kseg.output.csv import CsvWriter, check_csv_safe
+from kseg.output.csv import CsvWriter
 from kseg.output.json_lines import JsonText, write_json
+from kseg.output.output_form import OutputForm
 from kseg.output.table import GrowingLines, TableColumn, write_rich_table
 
 if TYPE_CHECKING:
@@ -16,37 +17,28 @@ Values = tuple[Any, ...]
 
 
 class AnswerWriter:
-    """Writes answers in one form. form: its name; rows: how many rows were written of the last one."""
+    """Writes answers in one form. count: rows written of the last one."""
 
-    def __init__(self, form: str, color: bool | None = None, *, csv_safe: bool = False, zone: tzinfo = UTC) -> None:
-        """Takes text, json, csv or table; the rest as for RowWriter. Raises UsageError for safe CSV in another form."""
-        check_csv_safe(csv_safe, form)
-        self.rows = 0
+    def __init__(self, form: OutputForm) -> None:
+        """Nothing is written yet."""
+        self.count = 0
         self.form = form
-        self._color = color
-        self._csv_safe = csv_safe
-        self._zone = zone
-
-    @property
-    def is_for_people(self) -> bool:
-        """Whether it is text or a table."""
-        return self.form in ("text", "table")
 
     def write(self, schema: "pa.Schema", batches: "Iterable[pa.RecordBatch]") -> None:
         """Writes an answer's rows as they come; a table when it is complete."""
-        self.rows = 0
+        self.count = 0
         names = names_once(schema.names)
-        rows = self._counted(rows_of(batches, self._zone))
-        match self.form:
+        rows = self._counted(rows_of(batches, self.form.zone))
+        match self.form.name:
             case "json":
                 for row in rows:
                     write_json(dict(zip(names, map(_as_json, row), strict=True)))
             case "csv":
-                writer = CsvWriter(names, is_safe=self._csv_safe)
+                writer = CsvWriter(names, is_safe=self.form.csv_safe)
                 for row in rows:
                     writer.write(map(_as_field, row))
             case "table":
-                write_rich_table(_columns(names, schema), list(rows), color=self._color)
+                write_rich_table(_columns(names, schema), list(rows), color=self.form.color)
             case _:
                 self._write_lines(_columns(names, schema), rows)
 
@@ -61,7 +53,7 @@ class AnswerWriter:
 
     def _counted(self, rows: Iterator[Values]) -> Iterator[Values]:
         for row in rows:
-            self.rows += 1
+            self.count += 1
             yield row
 
 

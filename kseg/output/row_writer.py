@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import Generic, TypeVar
 
-from kseg.output.csv import CsvWriter, check_csv_safe
+from kseg.output.csv import CsvWriter
+from kseg.output.output_form import OutputForm
 from kseg.output.stdout import write_line
 from kseg.output.table import TableColumn, aligned_lines, write_rich_table
 
@@ -58,39 +59,27 @@ def _flat(value: object) -> object:
 
 
 class RowWriter:
-    """Writes sections in one form; in CSV there may be only one. form: its name; count: rows written so far."""
+    """Writes sections in one form; in CSV there may be only one. count: rows written so far."""
 
-    def __init__(self, form: str, color: bool | None = None, *, csv_safe: bool = False, zone: tzinfo = UTC) -> None:
-        """Takes text, json, csv or table; `color` None lets the terminal and NO_COLOR decide. zone: of printed times.
-
-        csv_safe: no spreadsheet evaluates a text as a formula; raises UsageError with another form.
-        """
-        check_csv_safe(csv_safe, form)
+    def __init__(self, form: OutputForm) -> None:
+        """Nothing is written yet."""
         self.count = 0
         self.form = form
-        self._color = color
-        self._csv_safe = csv_safe
-        self._zone = zone
-
-    @property
-    def is_for_people(self) -> bool:
-        """Whether it is text or a table."""
-        return self.form in ("text", "table")
 
     def in_zone(self, section: Section[Row]) -> Section[Row]:
         """A section with its times in the zone of the output."""
-        return section.in_zone(self._zone)
+        return section.in_zone(self.form.zone)
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
         """Writes a section. For people one that has a title is left out if it is empty."""
         rows, section = self._counted(rows), self.in_zone(section)
-        if self.form == "json":
+        if self.form.name == "json":
             from kseg.output.json_lines import write_json
 
             for row in rows:
                 write_json(section.as_object(row))
-        elif self.form == "csv":
-            writer = CsvWriter((column.name for column in section.columns), is_safe=self._csv_safe)
+        elif self.form.name == "csv":
+            writer = CsvWriter((column.name for column in section.columns), is_safe=self.form.csv_safe)
             for row in rows:
                 writer.write(section.as_values(row))
         elif (found := list(rows)) or section.title is None:
@@ -102,8 +91,9 @@ class RowWriter:
             yield row
 
     def _write_for_people(self, section: Section[Row], rows: list[Row]) -> None:
-        if self.form == "table":
-            write_rich_table(section.shown_columns, rows, title=section.title, color=self._color, style=section.style)
+        if self.form.name == "table":
+            title, color = section.title, self.form.color
+            write_rich_table(section.shown_columns, rows, title=title, color=color, style=section.style)
             return
         if section.title is not None:
             write_line(f"{section.title}:")

@@ -9,7 +9,8 @@ from kseg.protocol.api_message import response_header_version
 
 Stored = TypeVar("Stored", bound=Sized)
 """Bytes that are somewhere else; their length is known."""
-_SIZE_BYTES = 4
+SIZE_BYTES = 4
+"""Of the size that comes before each request and response."""
 
 
 class _Pieces(Generic[Stored]):
@@ -52,6 +53,6 @@ def build_response(
     write_message(RESPONSE_HEADER, header_version, {"correlationId": correlation_id}, pieces)
     write_message(RESPONSES[api_key], api_version, body, pieces)
     pieces.end_bytes()
-    size = pieces.size.to_bytes(_SIZE_BYTES, "big")
+    size = pieces.size.to_bytes(SIZE_BYTES, "big")
     first = pieces.done[0]
     return [size + first, *pieces.done[1:]] if isinstance(first, bytes) else [size, *pieces.done]

@@ -67,8 +67,8 @@ class Dialogue:
     def _answer_or_complain(self, sql: str) -> None:
         try:
             self.answer(sql)
-            if self._writer.is_for_people:
-                write_line(f"({counted(self._writer.rows, 'row')})")
+            if self._writer.form.is_for_people:
+                write_line(f"({counted(self._writer.count, 'row')})")
                 flush_stdout()
         except ClosedPipeError:
             raise

@@ -1,4 +1,4 @@
-"""All partitions of a report put together: each with what is told of it, and topics with their partitions' sums."""
+"""All partitions of a report put together: each with what is known of it, and topics with their partitions' sums."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -16,13 +16,15 @@ from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
 from kseg.report.key_sketch import KeySketch
 from kseg.report.partition_sums import Sums, sums_of
-from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
+from kseg.system.shared_work import OnRead
 from kseg.views.doctor.examination import (
     ExaminationOrder,
     ExaminationSettings,
     Examined,
     examination_orders,
     examine_partition,
+    reading_cost,
+    share_orders,
     unreadable_partition,
 )
 from kseg.views.doctor.suspect_times import AHEAD_MS
@@ -84,15 +86,8 @@ def survey(
     on_unread: OnUnread | None = None,
 ) -> Iterator[Surveyed]:
     """Each partition of a plan, in order; arguments as for `examine`."""
-    work = partial(_surveyed, settings)
     orders = examination_orders(plan, settings, on_unread=on_unread)
-    with shared_work(work, orders, _cost, processes=processes, on_read=on_read) as results:
-        for _, found in results:
-            yield found
-
-
-def _cost(each: ExaminationOrder) -> int:
-    return each.order.size + SMALLEST_COST
+    return share_orders(partial(_surveyed, settings), orders, reading_cost, processes=processes, on_read=on_read)
 
 
 def _surveyed(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Surveyed]:

@@ -7,7 +7,8 @@ from io import FileIO
 from pathlib import Path
 from time import monotonic
 
-from kseg.errors import OpenError, quoted
+from kseg.errors import KsegError, OpenError, quoted
+from kseg.protocol.response_frame import SIZE_BYTES
 from kseg.serve.address import Address, address_text
 from kseg.serve.groups.group_limits import GROUP_SECONDS
 from kseg.serve.limits import ENCRYPTED_PIECE, LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
@@ -21,7 +22,6 @@ from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
 from kseg.serve.tls import tls_reason
 from kseg.system.ranged_files import RangedBytes
 
-_SIZE_BYTES = 4
 _DISK_ERRORS = (errno.EIO, errno.ESTALE)
 """What no connection fails with."""
 
@@ -55,12 +55,10 @@ class Client:
                 self.last_heard, self.is_answered = monotonic(), False
                 await self._answer_one(frame)
                 self.is_answered = True
-        except RefusedError as error:
+        except KsegError as error:  # a request that gets no answer; a log, or what it lies in, that fails
             self._shared.note(f"{self._name} {error}: closed")
         except TimeoutError:
             self._shared.note(f"{self._name} too slow, or idle: closed")
-        except OpenError as error:
-            self._shared.note(f"{self._name} {error}: closed")
         except ssl.SSLError as error:
             self._shared.note(f"{self._name} TLS: {tls_reason(error)}: closed")
         except OSError:
@@ -119,7 +117,7 @@ class Client:
         """
         try:
             async with asyncio.timeout(self._shared.limits.idle_seconds):
-                size = int.from_bytes(await self._stream.read_exactly(_SIZE_BYTES), "big", signed=True)
+                size = int.from_bytes(await self._stream.read_exactly(SIZE_BYTES), "big", signed=True)
             if not 0 < size <= most:
                 raise RefusedError(f"a request of {size} bytes, or no request of Kafka's; the limit is {most}")
             async with asyncio.timeout(self._shared.limits.request_seconds):

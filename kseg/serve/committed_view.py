@@ -9,11 +9,10 @@ from typing import NamedTuple
 from kseg.kernel.contract import MOST
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import ReadCommitted, read_committed, read_last_stable_offset
+from kseg.serve.limits import REST
 
 MOST_SEGMENTS = 64
 """Segments whose transactions are remembered."""
-REST = 10
-"""Times as long as it took to read transactions, they aren't read again, though the log may have grown."""
 
 
 class _Known(NamedTuple):

@@ -94,7 +94,7 @@ def plan_fetch(items: Iterable[Item], bounds: FetchBounds) -> FetchPlan:
 
 
 def plan_fetches(items: Iterable[Item], bounds: FetchBounds) -> Iterator[FetchPlan]:
-    """The same, and after it the plans for going on behind each, as long as there is something to send."""
+    """The same, and after it the plans for what follows each, as long as there is something to send."""
     left = iter(items)
     held: tuple[Item, ...] = ()
     while True:

@@ -22,8 +22,8 @@ EVICTION_SECONDS = 120.0
 NO_SESSION = 0
 _FIRST_EPOCH, _NO_EPOCH = 0, -1
 _LARGEST = (1 << 31) - 1
-_BY_ID = 13
-"""From this version on topics go by their ids."""
+BY_ID = 13
+"""Of Fetch: from this version on topics go by their ids."""
 
 Key = tuple[str, int]
 """Topic by name or id, and partition."""
@@ -105,7 +105,7 @@ class FetchSessions:
         """What a request asks for, with what its session remembers; the session stays as it is until `answered`."""
         session_id, epoch = body.get("sessionId", NO_SESSION), body.get("sessionEpoch", _NO_EPOCH)
         # Of a partition that is named twice the last one holds.
-        named, is_by_id = {each.key: each for each in named_partitions(body)}, version >= _BY_ID
+        named, is_by_id = {each.key: each for each in named_partitions(body)}, version >= BY_ID
         with self._lock:
             if epoch in (_FIRST_EPOCH, _NO_EPOCH):
                 self._sessions.pop(session_id, None)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.checkpoint import parse_meta_properties
 from kseg.log.partition.partition_log import METADATA_TOPIC, read_small_file
+from kseg.serve.limits import REST
 from kseg.views.cluster import SECRET_NAME
 from kseg.views.metadata_beside import CHEAP_METADATA, MetadataBeside
 
@@ -19,8 +20,6 @@ TOPIC, BROKER, GROUP, CLIENT_METRICS = "topic", "broker", "group", "client-metri
 """Kinds of resources, as the metadata's view names them."""
 LARGEST_METADATA = 16 * CHEAP_METADATA
 """Bytes of metadata that are read for a client."""
-REST = 10
-"""Times as long as it took to read the metadata, they aren't read again, though their log has grown."""
 _PROBABLY_SECRET = re.compile("password|passphrase|secret|token|credential|private", re.IGNORECASE)
 _KAFKAS_OWN = re.compile(
     "advertised|auto|background|broker|compression|connections|controlled|controller|default|delete|fetch|group|initial|"

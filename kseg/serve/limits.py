@@ -14,6 +14,8 @@ LONGEST_WAIT_SECONDS = 30.0
 """Of a fetch at a log's end, whatever the client asks for."""
 GROWTH_SECONDS = 0.25
 """Between two looks at whether a log has grown, for all who wait for it together."""
+REST = 10
+"""So many times as reading transactions or metadata took they aren't read again, though their log may have grown."""
 ENCRYPTED_PIECE = 1 << 18
 """Bytes of a log that are read at once where they are encrypted."""
 LARGEST_FETCH = 64 << 20

@@ -1,4 +1,4 @@
-"""The server: listens, lets clients in up to a limit, and ends when it is told to."""
+"""The server: listens, lets clients in up to a limit, and ends when it is asked to."""
 
 import asyncio
 import resource

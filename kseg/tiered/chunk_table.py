@@ -47,6 +47,10 @@ class ChunkTable:
         """Where a chunk begins in the object."""
         return self.stored_end(slot - 1) if slot else 0
 
+    def stored_size_of(self, slots: range) -> int:
+        """Bytes of neighbouring chunks in the object."""
+        return self.stored_end(slots[-1]) - self.stored_start(slots[0])
+
     def size_of(self, slot: int) -> int:
         """Bytes of a chunk before it was stored."""
         return min(self.chunk_size, self.size - slot * self.chunk_size)

@@ -14,6 +14,8 @@ READ_AHEAD = 8 << 20
 """Bytes that are fetched at once at most where one read follows another."""
 LEAST_FETCHED = 64 << 10
 """Bytes that are fetched at least, if that costs no further chunk: a request for few takes as long."""
+MOST_TOGETHER = 64 << 20
+"""Stored bytes of chunks that are fetched at once at most; of a larger number each chunk is fetched by itself."""
 KEPT = 16 << 20
 """Bytes of an object's chunks that are kept: a search comes back to them."""
 KEPT_IN_ALL = 128 << 20
@@ -94,8 +96,9 @@ class FetchedObject:
             follows = bool(self._held) and self._start <= start <= held_end
             self._ahead = min(2 * self._ahead or len(self._held), READ_AHEAD) if follows else 0
             kept = self._held[start - self._start :] if follows else b""
+            self._start, self._held = start, kept  # what isn't needed any more makes room first
             fetched = self._store.read(self._key, start + len(kept), max(end, most, start + self._ahead))
-            self._start, self._held = start, kept + fetched
+            self._held = kept + fetched
         return self._held[start - self._start : end - self._start]
 
     @property
@@ -202,14 +205,16 @@ class ChunkedBytes:
         for slot in missing:
             if slot in self._broken:
                 raise broken(self._broken[slot])
-        if missing and self._chunks.size_of(missing[0]) <= LARGEST_CHUNK:  # one request for all of them
-            self._fetched(missing[0], missing[-1])
+        if missing:
+            together = range(missing[0], missing[-1] + 1)
+            if self._chunks.stored_size_of(together) <= MOST_TOGETHER:
+                self._fetched(together)  # one request for all of them
         return [self._content(slot) for slot in slots]
 
-    def _fetched(self, first: int, last: int) -> bytes:
+    def _fetched(self, slots: range) -> bytes:
         """The stored bytes of neighbouring chunks."""
-        start, end = self._chunks.stored_start(first), self._chunks.stored_end(last)
-        return self._object.read(self._part.start + start, self._part.start + end)
+        start = self._part.start + self._chunks.stored_start(slots[0])
+        return self._object.read(start, start + self._chunks.stored_size_of(slots))
 
     def _content(self, slot: int) -> bytes:
         """A chunk's content, kept for later. Raises OSError if it isn't what was stored."""
@@ -227,10 +232,11 @@ class ChunkedBytes:
         return content
 
     def _decoded(self, slot: int) -> bytes:
-        expected, size = self._chunks.size_of(slot), self._chunks.stored_end(slot) - self._chunks.stored_start(slot)
+        alone = range(slot, slot + 1)
+        expected, size = self._chunks.size_of(slot), self._chunks.stored_size_of(alone)
         if max(expected, size) > LARGEST_CHUNK:
             raise broken(f"it has {max(expected, size)} bytes; kseg decodes chunks of up to {LARGEST_CHUNK}")
-        content = self._fetched(slot, slot)
+        content = self._fetched(alone)
         if len(content) < size:
             raise broken(f"{size - len(content)} of its {size} bytes are missing: the object was cut")
         self.check()

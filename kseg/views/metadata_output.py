@@ -18,8 +18,8 @@ def write_sections(
     show: str | None,
 ) -> None:
     """Writes all kinds of rows, or one; CSV can have one only. JSON begins with the moment."""
-    wanted = show or ("partitions" if writer.form == "csv" else None)
-    if wanted is None and writer.form == "json":
+    wanted = show or ("partitions" if writer.form.name == "csv" else None)
+    if wanted is None and writer.form.name == "json":
         write_json(writer.in_zone(METADATA).as_object(found))
     for name, section, rows in sections:
         if wanted in (None, name):

@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from kseg.errors import ClusterError
 from kseg.formats.messages import ZERO_UUID, Fields
 from kseg.protocol.api_message import read_response
 from kseg.serve.served_cluster import ServeSettings
+from kseg.system.ranged_files import forget, let_stand_for
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.protocol.packets import request
@@ -326,6 +328,44 @@ def test_produce_is_refused(client: Connection, version: int) -> None:
     topics = [{"name": "orders", "topicId": TOPIC_ID, "partitionData": [part]}]
     answer = client.ask(PRODUCE, version, {"acks": 1, "timeoutMs": 1, "topicData": topics})
     assert [each["errorCode"] for each in answer["responses"][0]["partitionResponses"]] == [29]
+
+
+class Store:
+    """The bytes of a log that lie elsewhere, until that fails."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.size, self.has_failed = content, len(content), False
+
+    def check(self) -> None:
+        """Nothing is needed."""
+
+    def read(self, position: int, size: int) -> bytes:
+        if self.has_failed:
+            raise ClusterError("can't be read: no answer", "s3://bucket/orders")
+        return self.content[position : position + size]
+
+    def stretch_end(self, position: int) -> int:
+        return self.size
+
+
+def test_store_that_fails_while_records_are_sent_closes_the_connection_and_is_named(partition: Path) -> None:
+    log = partition / f"{0:020}.log"
+    store = Store(log.read_bytes())
+    log.unlink()
+    standing = let_stand_for(str(log), store)
+    try:
+        with serving(partition) as running, connected(running) as client:
+            assert partition_of(client.ask(FETCH, 11, fetch()))["records"] == store.content
+            store.has_failed = True
+            client.send(FETCH, 11, fetch())
+            with pytest.raises(EOFError):
+                client.receive()
+            with connected(running) as other:
+                assert other.ask(METADATA, 9, {"topics": None})["topics"]
+        assert any("s3://bucket/orders: can't be read: no answer: closed" in line for line in running.requests)
+        assert running.said == []
+    finally:
+        forget([standing])
 
 
 def test_apis_that_are_not_served_close_the_connection(client: Connection, running: Running) -> None:

@@ -1,6 +1,7 @@
 """Damaged objects: each is named in a line, all else is read, and nothing is left behind."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -267,3 +268,22 @@ def test_a_bombs_memory_is_bounded(tmp_path: Path) -> None:
     ran = bounded(["verify", "b"], tmp_path)
     assert ran.status == 1
     assert b"kseg decodes chunks of up to 268435456" in ran.stdout
+
+
+@pytest.mark.parametrize("stored_size", [8 << 30, 150 << 20], ids=["one chunk", "many chunks"])
+def test_memory_is_bounded_where_chunks_claim_to_be_stored_with_more_than_they_hold(
+    stored_size: int, tmp_path: Path
+) -> None:
+    """An object that is mostly a hole, so large as its manifest says: its chunks of 64 KiB take far more there."""
+    folder = aiven_objects.store(
+        tmp_path / "b", Plugin(is_compressing=True), "t", aiven_objects.segments_of(golden.ROOT / "docs/test-1-0")
+    )
+    manifest = objects(folder, "rsm-manifest")[0]
+    fields = json.loads(manifest.read_text())
+    sizes = {"transformedChunkSize": stored_size, "finalTransformedChunkSize": stored_size}
+    fields["chunkIndex"] |= {"type": "fixed", "originalChunkSize": 1 << 16, **sizes}
+    manifest.write_text(json.dumps(fields))
+    os.truncate(objects(folder, "log")[0], 4 * stored_size)
+    ran = bounded(["verify", "b"], tmp_path)
+    assert ran.status == 1
+    assert b"chunk 1 of" in ran.stdout

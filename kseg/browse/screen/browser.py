@@ -1,9 +1,8 @@
 """The screen of `kseg browse`: the place with its rows, the fields of a row, and their bytes."""
 
-import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from typing import ClassVar, TypeVar
 
 from rich.text import Text
 from textual.app import App, ComposeResult
@@ -17,6 +16,7 @@ from kseg.browse.field_lines import Decoders, FieldLine, field_lines
 from kseg.browse.file_places import EntryPlace, PiecesPlace
 from kseg.browse.log_place import LogPlace
 from kseg.browse.place import BrowsedPlace, Jump, ShownRow
+from kseg.browse.screen.background import Background
 from kseg.browse.screen.hex_view import HexView
 from kseg.browse.screen.keys import KEYS, shown_key
 from kseg.browse.screen.keys_screen import KeysScreen
@@ -33,7 +33,6 @@ from kseg.output.counted import counted
 from kseg.output.printable import printable
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[Watch], Coroutine[Any, Any, None]]
 LOOK_AGAIN_SECONDS = 2.0
 _TELL_SECONDS = 0.2
 _MOST_READ_ON = 64
@@ -62,8 +61,7 @@ class Browser(App[None]):
         self._first = first
         self._fields = FieldPane([])
         self._shown: ShownRow | None = None
-        self._watch: Watch | None = None
-        self._waiting: Work | None = None
+        self.background = Background(self, self._complain, self._read_on_if_needed)
         self.said = ""
         self.search: Callable[[Begin, Watch], Jump] | None = None
 
@@ -134,6 +132,9 @@ class Browser(App[None]):
         keys = "  ".join(f"{shown_key(key)} {key.word}" for key in KEYS if key.word)
         self._write("says", self.said or f"? keys  {keys}", "" if text else "dim")
 
+    def _complain(self, text: str) -> None:
+        self.say(text, is_wrong=True)
+
     def _show_place(self) -> None:
         self._write("way", " / ".join(self.way.titles))
         self._write("rows-heading", self.place.heading)
@@ -187,47 +188,21 @@ class Browser(App[None]):
     @property
     def is_busy(self) -> bool:
         """Whether something is being read or searched for."""
-        return self._watch is not None
-
-    def begin(self, work: Work) -> None:
-        """Begins some reading; if there is some going on, after that. Only what was asked for last waits."""
-        if self.is_busy:
-            self._waiting = work
-            return
-        self._watch = Watch()
-        self.run_worker(self._watched(work, self._watch), exit_on_error=True)
-
-    async def _watched(self, work: Work, watch: Watch) -> None:
-        try:
-            await work(watch)
-        except (KsegError, OSError) as error:
-            self.say(error.message if isinstance(error, KsegError) and error.status == 1 else str(error), is_wrong=True)
-        except MemoryError:
-            self.say("there isn't enough memory for this", is_wrong=True)
-        finally:
-            self._watch = None
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None and self.is_running:
-            self.begin(waiting)
-        self._read_on_if_needed()
-
-    def _stop(self) -> None:
-        """Stops what is going on as soon as it looks, and what waits for it."""
-        self._waiting = None
-        if self._watch is not None:
-            self._watch.is_stopped = True
+        return self.background.is_busy
 
     def on_unmount(self) -> None:
         """Nothing that goes on in another thread may hold up the end."""
-        self._stop()
+        self.background.stop()
 
-    async def in_thread(self, read: Callable[[], T]) -> T:
-        """Reads where that doesn't hold up the screen."""
-        return await asyncio.to_thread(read)
+    async def _read_here(self, read: Callable[[], T]) -> T | None:
+        """Reads for the place where one is; None if one has gone elsewhere meanwhile: nobody wants it then."""
+        place = self.place
+        found = await self.background.in_thread(read)
+        return found if place is self.place else None
 
     def _tell_progress(self) -> None:
-        if self._watch is not None and self._watch.line:
-            self.say(self._watch.line)
+        if self.background.line:
+            self.say(self.background.line)
 
     def _read_on_if_needed(self) -> None:
         """Reads more rows where the cursor is near to the last known one, or at the first."""
@@ -235,20 +210,21 @@ class Browser(App[None]):
             return
         cursor, near = self.rows.cursor, 2 * max(self.rows.size.height, 1)
         if cursor + near >= self.place.count and not self.place.has_all:
-            self.begin(self._read_on)
+            self.background.begin(self._read_on)
         elif cursor < near and not self.place.has_beginning:
-            self.begin(self._read_before)
+            self.background.begin(self._read_before)
 
     async def _read_on(self, _: Watch) -> None:
         place, was_empty = self.place, self.place.count == 0
-        found = await self.in_thread(place.read_more)
+        found = await self.background.in_thread(place.read_more)
         place.take_more(found)
         self._take_notice(place, 0, is_new=was_empty)
 
     async def _read_before(self, _: Watch) -> None:
         place = self.place
-        found = await self.in_thread(place.read_before)
-        self._take_notice(place, place.take_before(found), is_new=False)
+        found = await self._read_here(place.read_before)
+        if found is not None:
+            self._take_notice(place, place.take_before(found), is_new=False)
 
     def _take_notice(self, place: BrowsedPlace, moved: int, *, is_new: bool) -> None:
         """Shows what has come to a place; its known rows moved down by some."""
@@ -309,8 +285,8 @@ class Browser(App[None]):
 
     def action_leave(self) -> None:
         """Stops a search, or goes back."""
-        if self._watch is not None:
-            self._stop()
+        if self.is_busy:
+            self.background.stop()
         else:
             self.action_out()
 
@@ -338,33 +314,43 @@ class Browser(App[None]):
         """Goes to the first or the last of all rows, also where they aren't known yet."""
         place = self.place
         if message.rows is self.rows and not (place.has_all if message.is_last else place.has_beginning):
-            self.begin(self._to_last if message.is_last else self._to_first)
+            self.background.begin(self._to_last if message.is_last else self._to_first)
         else:
             message.rows.put(1 << 62 if message.is_last else 0)
 
     async def _to_last(self, _: Watch) -> None:
         place = self.place
         if isinstance(place, LogPlace):
-            found = await self.in_thread(lambda: place.read_at(place.size - 1))
-            place.take_at(found, place.size - 1)
+            found = await self._read_here(lambda: place.read_at(place.size - 1))
+            if found is not None:
+                place.take_at(found, place.size - 1)
         else:
             for _attempt in range(_MOST_READ_ON):
                 if not place.has_all:
-                    place.take_more(await self.in_thread(place.read_more))
-        self._take_notice(place, 0, is_new=False)
-        self.rows.put(place.count - 1)
+                    place.take_more(await self.background.in_thread(place.read_more))
+        self._put(place, place.count - 1)
 
     async def _to_first(self, _: Watch) -> None:
         place = self.place
         if isinstance(place, LogPlace):
-            place.take_at(await self.in_thread(lambda: place.read_at(0)), 0)
-        self._take_notice(place, 0, is_new=False)
-        self.rows.put(0)
+            found = await self._read_here(lambda: place.read_at(0))
+            if found is not None:
+                place.take_at(found, 0)
+        self._put(place, 0)
+
+    def _put(self, place: BrowsedPlace, number: int) -> None:
+        """Puts the cursor on a row of a place, if one is still there."""
+        if place is self.place:
+            self._take_notice(place, 0, is_new=False)
+            self.rows.put(number)
 
     async def go_to(self, target: Jump) -> None:
         """Goes to a log, to a batch in it, and to a record if one is meant."""
         log = self.way.go_into(target.path)
+        self._show_place()  # the keys work on what one sees, also while the rest is read
         await self.go_to_position(log, target.position)
+        if self.place is not log:
+            return
         batch = None if target.offset is None else log.enter(self.way.cursor)
         if isinstance(batch, BatchPlace) and target.offset is not None:
             self.way.push(batch, batch.number_of_offset(target.offset))
@@ -388,7 +374,9 @@ class Browser(App[None]):
         elif isinstance(place, LogPlace):
             number = place.row_at(position)
             if number is None:
-                found = await self.in_thread(lambda: place.read_at(position))
+                found = await self._read_here(lambda: place.read_at(position))
+                if found is None:
+                    return
                 number = place.take_at(found, position)
             self.way.cursor = number
 
@@ -397,11 +385,11 @@ class Browser(App[None]):
         begin = self.way.begin_after()
 
         async def work(watch: Watch) -> None:
-            target = await self.in_thread(lambda: next_damage(begin, watch))
+            target = await self.background.in_thread(lambda: next_damage(begin, watch))
             await self.go_to(target)
             self.say(f"damage at position {target.position}; d goes on to the next")
 
-        self.begin(work)
+        self.background.begin(work)
 
     def action_again(self) -> None:
         """Searches for the next match."""
@@ -412,10 +400,10 @@ class Browser(App[None]):
         begin = self.way.begin()
 
         async def work(watch: Watch) -> None:
-            await self.go_to(await self.in_thread(lambda: search(begin, watch)))
+            await self.go_to(await self.background.in_thread(lambda: search(begin, watch)))
             self.say("")
 
-        self.begin(work)
+        self.background.begin(work)
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -443,7 +431,7 @@ class Browser(App[None]):
             self.say(error.message if isinstance(error, KsegError) else str(error), is_wrong=True)
 
     def refresh_fields(self) -> None:
-        """Shows the fields anew: they are decoded in another way."""
+        """Shows the fields again: they are decoded in another way."""
         number = self.fields.cursor
         self._show_row()
         self.fields.refit(number)

@@ -8,10 +8,10 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from kseg.browse.byte_source import ByteSource, NoBytes
+from kseg.browse.screen.lined_view import LinedView
 
 _POSITION = 10
 """Digits of a position: a file of Kafka's has at most 2 GiB."""
@@ -20,12 +20,11 @@ _FORMS = (16, 8, 4)
 _FIRST_PRINTABLE, _LAST_PRINTABLE = 0x20, 0x7E
 
 
-class HexView(ScrollView, can_focus=True):
+class HexView(LinedView):
     """The bytes of a source; some of them are lit, and one of them has the cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"hex", "hex-position", "hex-lit", "hex-item", "hex-cursor"}
     DEFAULT_CSS = """
-    HexView { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
     HexView > .hex { color: $text-muted; }
     HexView > .hex-position { color: $text-disabled; }
     HexView > .hex-item { color: $foreground; }
@@ -35,10 +34,6 @@ class HexView(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("left,h", "move(-1)", show=False),
         Binding("right,l", "move(1)", show=False),
-        Binding("up,k", "rows(-1)", show=False),
-        Binding("down,j", "rows(1)", show=False),
-        Binding("pageup", "pages(-1)", show=False),
-        Binding("pagedown,space", "pages(1)", show=False),
         Binding("home", "move(-9223372036854775807)", show=False),
         Binding("end,G", "move(9223372036854775807)", show=False),
     ]
@@ -90,14 +85,12 @@ class HexView(ScrollView, can_focus=True):
         self.refresh()
 
     def _bring_into_view(self, position: int) -> None:
-        row, height = position // self.per_line, max(self.scrollable_content_region.height, 1)
+        row, height = position // self.per_line, self.line_room
         last = (max(self._lit.stop - 1, position)) // self.per_line
         top = self.scroll_offset.y
         if top <= row and min(last, row + height - 1) < top + height:
             return
-        self.scroll_to(
-            y=max(row - (height // 4 if last - row < height // 2 else 0), 0), animate=False, immediate=True, force=True
-        )
+        self.scroll_at_once(max(row - (height // 4 if last - row < height // 2 else 0), 0))
 
     def on_resize(self) -> None:
         """Keeps what is lit in view, which may be on another line now."""
@@ -137,13 +130,9 @@ class HexView(ScrollView, can_focus=True):
         """Moves the cursor by bytes."""
         self._point(self.cursor + by)
 
-    def action_rows(self, by: int) -> None:
+    def move_lines(self, by: int) -> None:
         """Moves it by lines."""
         self._point(self.cursor + by * self.per_line)
-
-    def action_pages(self, by: int) -> None:
-        """Moves it by pages."""
-        self._point(self.cursor + by * self.per_line * max(self.scrollable_content_region.height - 1, 1))
 
     def on_click(self, event: events.Click) -> None:
         """Puts the cursor on the byte under the mouse, in hex or as text."""
@@ -152,14 +141,6 @@ class HexView(ScrollView, can_focus=True):
         column = place // 3 if place < 3 * count else place - 3 * count - 1
         if 0 <= column < count:
             self._point((self.scroll_offset.y + event.y) * count + column)
-
-    def on_focus(self) -> None:
-        """Shows the cursor."""
-        self.refresh()
-
-    def on_blur(self) -> None:
-        """Hides it."""
-        self.refresh()
 
 
 def _character(byte: int) -> str:

@@ -1,19 +1,18 @@
 """What is asked in the last line of the screen, and what is done with the answers."""
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol
 
 from kseg.browse.field_lines import Decoders
 from kseg.browse.place import Jump
+from kseg.browse.screen.background import Background
 from kseg.browse.searches import Begin, Watch, find, next_match, parse_pattern
 from kseg.browse.way import Way
 from kseg.errors import UsageError
 from kseg.formats.names import MAXIMUM_OFFSET
 from kseg.times import parse_time
-
-T = TypeVar("T")
 
 
 class Asked(Protocol):
@@ -22,12 +21,7 @@ class Asked(Protocol):
     way: Way
     decoders: Decoders
     search: Callable[[Begin, Watch], Jump] | None
-
-    def begin(self, work: Callable[[Watch], Coroutine[Any, Any, None]]) -> None:
-        """Begins some reading."""
-
-    async def in_thread(self, read: Callable[[], T]) -> T:
-        """Reads in another thread."""
+    background: Background
 
     async def go_to(self, target: Jump) -> None:
         """Goes to a batch or a record."""
@@ -39,7 +33,7 @@ class Asked(Protocol):
         """Searches for the next match."""
 
     def refresh_fields(self) -> None:
-        """Shows the fields anew."""
+        """Shows the fields again."""
 
     def export(self, path: Path) -> None:
         """Writes the row that is shown to a new file."""
@@ -78,11 +72,11 @@ def _to_record(browser: Asked, target: int, *, is_time: bool) -> None:
         raise UsageError("there is no log here: go into a partition first")
 
     async def work(_: Watch) -> None:
-        found = await browser.in_thread(lambda: find(logs[0], target, is_time=is_time))
+        found = await browser.background.in_thread(lambda: find(logs[0], target, is_time=is_time))
         await browser.go_to(found)
         browser.say(found.note)
 
-    browser.begin(work)
+    browser.background.begin(work)
 
 
 def _to_position(browser: Asked, text: str) -> None:
@@ -91,7 +85,7 @@ def _to_position(browser: Asked, text: str) -> None:
     async def work(_: Watch) -> None:
         await browser.go_to_file_position(position)
 
-    browser.begin(work)
+    browser.background.begin(work)
 
 
 def _search(browser: Asked, text: str) -> None:

@@ -8,8 +8,9 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
+
+from kseg.browse.screen.lined_view import LinedView
 
 BASE, NAME, NOTE, WRONG = "row", "row-name", "row-note", "row-wrong"
 """Looks of text: as it is, a field's name, a note, damage."""
@@ -43,12 +44,11 @@ class NoLines:
         return []
 
 
-class RowList(ScrollView, can_focus=True):
+class RowList(LinedView):
     """A list of lines; a line has the cursor."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {BASE, NAME, NOTE, WRONG, "row-cursor", "row-here", "row-wrong-cursor"}
     DEFAULT_CSS = """
-    RowList { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }
     RowList > .row { color: $foreground; }
     RowList > .row-wrong { color: $text-error; text-style: bold; }
     RowList > .row-name { color: $text-accent; }
@@ -58,10 +58,6 @@ class RowList(ScrollView, can_focus=True):
     RowList > .row-here { background: $surface-lighten-2; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "move(-1)", show=False),
-        Binding("down,j", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown,space", "page(1)", show=False),
         Binding("home", "first", show=False),
         Binding("end,G", "last", show=False),
         Binding("enter,right,l", "choose", show=False),
@@ -80,7 +76,7 @@ class RowList(ScrollView, can_focus=True):
             return self.rows
 
     class Chosen(Moved):
-        """What is behind the line of the cursor is wanted."""
+        """What the line of the cursor leads to is wanted."""
 
     class EndWanted(Moved):
         """The last line, or the first one, is wanted: more than the known ones may be meant."""
@@ -97,7 +93,7 @@ class RowList(ScrollView, can_focus=True):
     def show(self, lines: ListedLines, cursor: int = 0) -> None:
         """Shows other lines."""
         self._lines = lines
-        self.scroll_to(y=0, animate=False, immediate=True, force=True)
+        self.scroll_at_once(0)
         self.refit(cursor)
 
     def refit(self, cursor: int) -> None:
@@ -110,7 +106,7 @@ class RowList(ScrollView, can_focus=True):
     def take_above(self, count: int) -> None:
         """Takes notice of more lines above the known ones, which stay where they are on the screen."""
         self.virtual_size = Size(self.scrollable_content_region.width, self._lines.count)
-        self.scroll_to(y=self.scroll_offset.y + count, animate=False, immediate=True, force=True)
+        self.scroll_at_once(self.scroll_offset.y + count)
         self.refit(self.cursor + count)
 
     def put(self, cursor: int) -> None:
@@ -119,13 +115,11 @@ class RowList(ScrollView, can_focus=True):
         self.post_message(self.Moved(self))
 
     def _keep_in_view(self) -> None:
-        top, height = self.scroll_offset.y, max(self.scrollable_content_region.height, 1)
+        top, height = self.scroll_offset.y, self.line_room
         if self.cursor < top or self.cursor >= top + height:
             wanted = self.cursor if self.cursor < top else self.cursor - height + 1
             far = abs(wanted - top) > height
-            self.scroll_to(
-                y=max(self.cursor - height // 3, 0) if far else wanted, animate=False, immediate=True, force=True
-            )
+            self.scroll_at_once(max(self.cursor - height // 3, 0) if far else wanted)
 
     def on_resize(self) -> None:
         """Keeps the cursor's line in view."""
@@ -150,13 +144,9 @@ class RowList(ScrollView, can_focus=True):
             return self.get_component_rich_style("row-wrong-cursor" if is_wrong else "row-cursor")
         return Style(bgcolor=self.get_component_rich_style("row-here").bgcolor)
 
-    def action_move(self, by: int) -> None:
+    def move_lines(self, by: int) -> None:
         """Moves the cursor."""
         self.put(self.cursor + by)
-
-    def action_page(self, by: int) -> None:
-        """Moves it by a page."""
-        self.put(self.cursor + by * max(self.scrollable_content_region.height - 1, 1))
 
     def action_first(self) -> None:
         """Moves it to the first line of all."""
@@ -167,7 +157,7 @@ class RowList(ScrollView, can_focus=True):
         self.post_message(self.EndWanted(self, is_last=True))
 
     def action_choose(self) -> None:
-        """Asks for what is behind the line."""
+        """Asks for what the line leads to."""
         self.post_message(self.Chosen(self))
 
     def on_click(self, event: events.Click) -> None:
@@ -177,11 +167,3 @@ class RowList(ScrollView, can_focus=True):
             self.put(number)
             if event.chain > 1:
                 self.action_choose()
-
-    def on_focus(self) -> None:
-        """Shows where the keys go."""
-        self.refresh()
-
-    def on_blur(self) -> None:
-        """Shows that they go elsewhere."""
-        self.refresh()

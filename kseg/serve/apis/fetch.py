@@ -7,19 +7,16 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.messages import Fields
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
+from kseg.serve.apis.replica_ids import CONSUMER
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.fetch_plan import FetchBounds
-from kseg.serve.fetch_sessions import AskedPartition, named_partitions
+from kseg.serve.fetch_sessions import BY_ID, AskedPartition, named_partitions
 from kseg.serve.limits import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WAIT_SECONDS
 from kseg.serve.served_partition import ServedOffsets, ServedPartition, StoredRecords
 
 READ_COMMITTED = 1
-_CONSUMER = -1
-"""The replica id of whoever isn't a broker; -2 is a consumer that wants to see everything."""
 _HAS_TOP_ERROR = 7
 """From this version on a response has an error for all of it."""
-_BY_ID = 13
-"""From this version on topics go by their ids."""
 
 
 class _Room(NamedTuple):
@@ -70,8 +67,8 @@ def _no_session(error: ErrorCode) -> ApiAnswer:
 def _refusal(request: ApiRequest) -> ApiAnswer | None:
     """The answer to who is a broker."""
     body = request.body
-    replica_id = body.get("replicaState", {}).get("replicaId", body.get("replicaId", _CONSUMER))
-    if replica_id > _CONSUMER:
+    replica_id = body.get("replicaState", {}).get("replicaId", body.get("replicaId", CONSUMER))
+    if replica_id > CONSUMER:
         if request.version >= _HAS_TOP_ERROR:
             return ApiAnswer(
                 {"errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "responses": []}, "a broker, refused"
@@ -86,7 +83,7 @@ def _refusal(request: ApiRequest) -> ApiAnswer | None:
 
 def _partition_of(request: ApiRequest, asked: AskedPartition) -> ServedPartition | ErrorCode:
     """The partition that is asked for, or why there is none."""
-    if request.version >= _BY_ID:
+    if request.version >= BY_ID:
         topic = request.served.topic_of(None, asked.topic["topicId"])
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID

@@ -5,6 +5,7 @@ from kseg.formats.messages import Fields
 from kseg.log.lookup.lookup import SpecialTime
 from kseg.log.partition.leader_epochs import EpochStarts
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
+from kseg.serve.apis.replica_ids import CONSUMER
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.served_partition import ServedPartition
 
@@ -12,7 +13,6 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 """Times that aren't times. Source: ListOffsetsRequest."""
 NOWHERE = (-1, -1)
 """Offset and time where there is none."""
-_CONSUMER = -1
 
 
 def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
@@ -32,7 +32,7 @@ def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
 def _of_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
     number = asked["partitionIndex"]
     partition = request.served.partition_of(name, number)
-    if request.body["replicaId"] > _CONSUMER:
+    if request.body["replicaId"] > CONSUMER:
         return {"partitionIndex": number, "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     if partition is None:
         return {"partitionIndex": number, "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

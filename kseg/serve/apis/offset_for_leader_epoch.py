@@ -3,12 +3,9 @@
 from kseg.errors import KsegError
 from kseg.formats.messages import Fields
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
+from kseg.serve.apis.replica_ids import CONSUMER, DEBUGGING_CONSUMER
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.served_partition import ServedPartition
-
-_CONSUMER = -1
-_DEBUGGING_CONSUMER = -2
-"""Replica ids of those who aren't brokers; the second one is the default."""
 
 
 def answer_offset_for_leader_epoch(request: ApiRequest) -> ApiAnswer:
@@ -26,7 +23,7 @@ def answer_offset_for_leader_epoch(request: ApiRequest) -> ApiAnswer:
 def _of_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
     number = asked["partition"]
     partition = request.served.partition_of(name, number)
-    if request.body.get("replicaId", _DEBUGGING_CONSUMER) not in (_CONSUMER, _DEBUGGING_CONSUMER):
+    if request.body.get("replicaId", DEBUGGING_CONSUMER) not in (CONSUMER, DEBUGGING_CONSUMER):
         return {"partition": number, "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     if partition is None:
         return {"partition": number, "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

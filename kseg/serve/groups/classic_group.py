@@ -154,7 +154,7 @@ class ClassicGroup:
         member.hear(now)
         if wanted.may_skip_assignment:
             return _done(self._joined(member)._replace(skips_assignment=self.leader == member_id))
-        # An older client that is told it leads would assign partitions anew, to which nobody would listen.
+        # An older client that is told it leads would assign partitions again, to which nobody would listen.
         return _done(self._joined(member)._replace(leader=former_leader or member_id, members=()))
 
     def sync(

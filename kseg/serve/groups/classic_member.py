@@ -99,15 +99,17 @@ class ClassicMember:
         self.update(self.wanted)
 
     def update(self, wanted: JoinWanted) -> None:
-        """Takes what a later request to join says."""
-        self.wanted, self.protocols = wanted, {each.name: each.metadata for each in wanted.protocols}
+        """Takes what a later request to join says; it stays the instance that it was, though the client says none."""
+        instance_id = wanted.instance_id or self.wanted.instance_id
+        self.wanted = wanted._replace(instance_id=instance_id)
+        self.protocols = {each.name: each.metadata for each in wanted.protocols}
 
     def is_same(self, wanted: JoinWanted) -> bool:
         """Whether a request to join says what is known already."""
         return self.wanted.protocols == wanted.protocols
 
     def hear(self, now: float) -> None:
-        """Starts the session anew."""
+        """Starts the session again."""
         self.deadline = now + self.wanted.session_seconds
 
     def is_silent(self, now: float) -> bool:

@@ -122,13 +122,20 @@ class ConsumerGroup:
                 raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED)
             member = ConsumerMember(wanted.member_id, wanted)
             self.members[wanted.member_id] = member
-            if wanted.instance_id is not None:
-                self._instances[wanted.instance_id] = wanted.member_id
         else:
             member.epoch, member.former_epoch, member.state = 0, 0, MemberState.STABLE
             member.assigned, member.revoked, member.revocation_deadline = NOTHING, NOTHING, None
-        member.wanted = wanted
+        self._take_instance(member, wanted)
         return member
+
+    def _take_instance(self, member: ConsumerMember, wanted: HeartbeatWanted) -> None:
+        """Takes what a member wants; it stays the instance that it was unless the client says another one."""
+        former = member.wanted.instance_id
+        member.wanted = wanted._replace(instance_id=wanted.instance_id or former)
+        if former is not None:
+            self._instances.pop(former, None)
+        if member.wanted.instance_id is not None:
+            self._instances[member.wanted.instance_id] = member.member_id
 
     def _come_back(self, old: ConsumerMember, wanted: HeartbeatWanted) -> ConsumerMember:
         if old.epoch != LEAVES_FOR_NOW:
@@ -144,7 +151,7 @@ class ConsumerGroup:
         return member
 
     def _subscribe(self, member: ConsumerMember, wanted: HeartbeatWanted, pattern: ClientPattern | None) -> bool:
-        """Takes what a member wants; whether partitions are to be assigned anew."""
+        """Takes what a member wants; whether partitions are to be assigned again."""
         before = member.topics, member.assignor
         if wanted.rebalance_seconds >= 0:
             member.rebalance_seconds = wanted.rebalance_seconds

@@ -90,7 +90,7 @@ class ConsumerMember:
         return self.wanted.size + topics + PARTITION_BYTES * (len(self.assigned) + len(self.revoked))
 
     def hear(self, now: float) -> None:
-        """Starts the session anew."""
+        """Starts the session again."""
         self.deadline = now + CONSUMER_SESSION_SECONDS
 
     def is_silent(self, now: float) -> bool:

@@ -17,7 +17,7 @@ CONSUMER_SESSION_SECONDS = 45.0
 CONSUMER_HEARTBEAT_MS = 1000
 """What these members are told. A broker says 5000; here a rebalance is to be quick."""
 FIRST_JOIN_SECONDS = 0.5
-"""Until a new group's first generation begins, since more members may be starting; each that comes starts it anew.
+"""Until a new group's first generation begins, since more members may be starting; each that comes starts it again.
 
 A broker's group.initial.rebalance.delay.ms is 3000. Without any kafka-python 3.0 leads a group before it knows a topic.
 """

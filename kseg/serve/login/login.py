@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError, quoted
 from kseg.formats.messages import Fields
 from kseg.protocol.api_message import API_VERSIONS, MessageHeader, read_request_header
-from kseg.protocol.response_frame import build_response
+from kseg.protocol.response_frame import SIZE_BYTES, build_response
 from kseg.serve.apis.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from kseg.serve.error_code import ErrorCode
 from kseg.serve.login.exchange import Exchange, LoginError
@@ -17,7 +17,6 @@ from kseg.serve.request_answer import RefusedError, is_known, read_body
 
 USUAL_ERROR = "Authentication failed during authentication due to invalid credentials with SASL mechanism {}"
 """Kafka's text for what it doesn't tell more of."""
-_SIZE_BYTES = 4
 
 
 class LoginStep(NamedTuple):
@@ -58,7 +57,7 @@ class Login:
             token = self._token(self._exchange, frame)
             if isinstance(token, LoginError):
                 return LoginStep(b"", self._failure(token))
-            return LoginStep(len(token).to_bytes(_SIZE_BYTES, "big") + token)
+            return LoginStep(len(token).to_bytes(SIZE_BYTES, "big") + token)
         try:
             header = read_request_header(frame)
             wanted = SASL_HANDSHAKE if self._exchange is None else SASL_AUTHENTICATE

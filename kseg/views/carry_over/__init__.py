@@ -1,1 +1,1 @@
-"""A cluster's state as command lines of Kafka's tools, which make it anew in another cluster."""
+"""A cluster's state as command lines of Kafka's tools, which create it in another cluster."""

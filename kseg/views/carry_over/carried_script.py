@@ -34,7 +34,7 @@ class Script(NamedTuple):
 
 
 def carry_over_script(found: ClusterMetadata, wanted: CarryOver) -> Script:
-    """The script that makes a cluster's state anew in another one."""
+    """The script that creates a cluster's state in another one."""
     left_out: list[str] = []
     parts = [(heading, [*lines]) for heading, lines in _parts(found, wanted, left_out)]
     written = [line for heading, lines in parts if lines for line in ("", f"# {heading}", *lines)]

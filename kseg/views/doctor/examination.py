@@ -2,11 +2,11 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kseg.errors import OpenError, UnreadableError
 from kseg.formats.codes import DamageKind
@@ -32,6 +32,7 @@ from kseg.views.topic_cleaning import TopicCleaning
 from kseg.views.topic_retention import TopicRetention
 
 _TORN = str(DamageKind.TORN_TAIL)
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +133,27 @@ def examine(
         on_read: takes how many bytes of logs were read since the last call.
         on_unread: takes metadata that are too large for a quick look, or can't be read: retention isn't known then.
     """
-    cost = _quick_cost if settings.is_quick else _cost
-    work = partial(_examined, settings)
+    cost = _quick_cost if settings.is_quick else reading_cost
     orders = examination_orders(plan, settings, on_unread=on_unread)
+    return share_orders(partial(_examined, settings), orders, cost, processes=processes, on_read=on_read)
+
+
+def share_orders(
+    work: Callable[[ExaminationOrder, OnRead], Iterator[Found]],
+    orders: Iterable[ExaminationOrder],
+    cost: Callable[[ExaminationOrder], int],
+    *,
+    processes: int | None = None,
+    on_read: OnRead | None = None,
+) -> Iterator[Found]:
+    """What work on each of some partitions gives, in their order; arguments as for `shared_work`."""
     with shared_work(work, orders, cost, processes=processes, on_read=on_read) as results:
         for _, found in results:
             yield found
 
 
-def _cost(each: ExaminationOrder) -> int:
+def reading_cost(each: ExaminationOrder) -> int:
+    """What it costs to read all of a partition's logs, or their headers."""
     return each.order.size + SMALLEST_COST
 
 

@@ -39,7 +39,7 @@ REASSIGNMENT = "reassignment"
 
 def write_plan(plan: MovePlan, writer: RowWriter) -> None:
     """Writes a plan: the directories and the moves; in CSV the moves alone."""
-    if writer.form != "csv":
+    if writer.form.name != "csv":
         writer.write(FILLS, plan.fills)
     writer.write(MOVES, plan.moves)
 

@@ -1,1 +1,1 @@
-"""A quorum of controllers that is lost, begun anew from a broker's copy of `__cluster_metadata`."""
+"""Rebuilds a lost quorum of controllers from a broker's copy of `__cluster_metadata`."""

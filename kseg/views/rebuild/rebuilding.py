@@ -113,7 +113,7 @@ def write_rebuilding(rebuilding: Rebuilding, writer: RowWriter) -> None:
     """Writes all that was found."""
     planned, newer = rebuilding.planned, rebuilding.newer
     writer.write(COPIES, [CopyRow(copy, planned.copy) for copy in rebuilding.copies])
-    writer.write(NEWER, newer[:_MOST_SHOWN] if writer.is_for_people else newer)
+    writer.write(NEWER, newer[:_MOST_SHOWN] if writer.form.is_for_people else newer)
     writer.write(REBUILT, [planned])
 
 

@@ -1,4 +1,4 @@
-"""Writes the directory of a controller that begins a lost quorum anew, as its only voter."""
+"""Writes the directory of a controller that brings a lost quorum back, as its only voter."""
 
 import re
 import uuid
@@ -18,9 +18,8 @@ from kseg.system.new_directory import copy_file
 from kseg.views.quorum import NO_DIRECTORY, QUORUM_STATE, Voter, VoterEndpoint, static_voters
 from kseg.views.rebuild.metadata_copies import MetadataCopy
 from kseg.views.rebuild.voter_records import voters_batch
+from kseg.views.topic_ids import METADATA_TOPIC_ID
 
-METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
-"""Source: Uuid.METADATA_TOPIC_ID."""
 EPOCHS_AHEAD = 1000
 """So far beyond all known leader epochs the new quorum begins: nodes refuse a leader of an epoch before one that they
 know, and a quorum that is dying may have held elections that no copy tells of."""

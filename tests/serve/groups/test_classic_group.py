@@ -238,6 +238,15 @@ def test_a_static_member_leaves_by_its_instance(group: Group) -> None:
     assert len(group.group.members) == 1
 
 
+def test_a_static_member_that_joins_again_without_its_instance_keeps_it(group: Group) -> None:
+    first, second = group.stable(instances=True)
+    group.join(second.member_id, protocols=(Protocol("range", b"others"),))
+    group.group.leave(second.member_id, None, group.now)
+    again = group.join(instance="i1")
+    group.join(first.member_id, "i0")
+    assert again.result(0).member_id not in (first.member_id, second.member_id)
+
+
 def test_commits_are_those_of_members_of_this_generation(group: Group) -> None:
     joined, _ = group.stable()
     group.group.check_commit(MemberName(joined.member_id, None, 1))

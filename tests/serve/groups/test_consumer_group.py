@@ -148,6 +148,22 @@ def test_a_static_member_comes_back_to_its_partitions(group: Group) -> None:
     assert group.refused("a", 2, instance_id="i0") is ErrorCode.FENCED_INSTANCE_ID
 
 
+def test_a_static_member_that_joins_again_without_its_instance_keeps_it(group: Group) -> None:
+    group.join("a", instance_id="i0")
+    group.join("a")
+    assert group.refused("b", 0, instance_id="i0", topics=frozenset({"orders"})) is ErrorCode.UNRELEASED_INSTANCE_ID
+    group.beat("a", -1)
+    assert group.join("b", instance_id="i0").assigned == orders(0, 1, 2, 3)
+
+
+def test_a_static_member_that_joins_again_as_another_instance_gives_up_the_first(group: Group) -> None:
+    group.join("a", instance_id="i0")
+    group.join("a", instance_id="i1")
+    assert group.refused("a", 2, instance_id="i0") is ErrorCode.UNKNOWN_MEMBER_ID
+    group.beat("a", -1, instance_id="i1")
+    assert group.join("b", instance_id="i0").assigned == orders(0, 1, 2, 3)
+
+
 def test_most_members_choose_the_assignor(group: Group) -> None:
     group.join("a", ["orders"], assignor="range")
     assert group.group.assignor == "range"

@@ -97,6 +97,8 @@ def _truncation_object(truncation: Truncation) -> dict[str, object]:
         "rule": str(truncation.rule),
         "lostRecords": truncation.lost_records,
         "lostByEpoch": [_epoch_object(each) for each in truncation.lost],
+        "keptRecords": truncation.kept_records,
+        "keptByEpoch": [_epoch_object(each) for each in truncation.kept],
     }
 
 

@@ -190,6 +190,8 @@ def _leader_lines(diff: PartitionDiff) -> Iterator[str]:
     yield f"  under the leader {diff.leader}:"
     for truncation in diff.truncations:
         yield f"    {_truncation_text(truncation)}"
+        if truncation.kept:
+            yield f"      it keeps {_records_text(truncation.kept)}, which the leader lacks: consumers don't get them"
 
 
 def _truncation_text(truncation: Truncation) -> str:

@@ -24,7 +24,7 @@ from kseg.query.query_log import DisorderedError, QueryLog, Scan, condition_text
 from kseg.query.record_scan import RecordScan, RecordTable
 from kseg.query.row_table import RowTable
 from kseg.query.side_tables import QueriedDirectories, tables_of
-from kseg.query.views import RecordViews, view_names
+from kseg.query.views import ALL_RECORDS, RecordViews, view_names
 from kseg.system.interrupts import Uninterrupted
 from kseg.system.scratch import scratch_directory
 
@@ -34,7 +34,7 @@ ROWS = 1 << 12
 """Rows of an answer that are handed on at once."""
 _INTERRUPTED = "Query interrupted"
 _AGAIN = 0.05
-"""Seconds after which DuckDB is interrupted once more, if it goes on."""
+"""Seconds after which it is looked whether Ctrl-C came; and after which DuckDB, if it goes on, is interrupted again."""
 _ADVICE = {
     "file system operations are disabled": "--files DIR lets SQL read and write in one directory",
     "'max_temp_directory_size'": "give more --temporary, or more --memory",
@@ -156,6 +156,8 @@ class QuerySession:
         try:
             with Uninterrupted():  # else work may have begun that nobody knows of
                 coming = self._pool.submit(work)
+            while wait([coming], _AGAIN).not_done:
+                pass  # a signal that comes just before a wait without an end is seen only after it
             return coming.result()
         except KeyboardInterrupt:
             while coming is not None and wait([coming], _AGAIN).not_done:  # it may not have begun when interrupted
@@ -218,10 +220,12 @@ def create_views(session: QuerySession, queried: Queried) -> None:
     views = _record_views(queried, log)
     _execute(connection, f"CREATE SCHEMA {SCHEMA}", f"USE {SCHEMA}")
     _create_record_view(session, views.all_records())
-    for table in tables_of(QueriedDirectories(queried.paths, queried.choice, log)):
+    tables = tables_of(QueriedDirectories(queried.paths, queried.choice, log))
+    for table in tables:
         _create_row_view(session, table)
     _execute(connection, "CREATE MACRO as_text(bytes) AS decode(bytes, 'replace')", "USE main")
-    for topic in view_names(views.topics(), log.note):
+    names = (ALL_RECORDS, *(table.name for table in tables))
+    for topic in view_names(views.topics(), names, SCHEMA, log.note):
         _create_record_view(session, views.of_topic(topic))
     _execute(connection, f"SET search_path = 'main,{SCHEMA}'")
 

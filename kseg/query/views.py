@@ -1,6 +1,6 @@
 """The tables of records: a view for each topic, and `records` for all of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from kseg.export.copies import Copies
@@ -47,11 +47,19 @@ class RecordViews:
         return RecordTable(topic, copies, self.selection, read)
 
 
-def view_names(topics: Sequence[str], note: Callable[[str], None]) -> list[str]:
-    """The topics that get a view of their name; SQL doesn't tell names apart that differ by case alone."""
+def view_names(topics: Sequence[str], tables: Collection[str], schema: str, note: Callable[[str], None]) -> list[str]:
+    """The topics that get a view of their name; SQL doesn't tell names apart that differ by case alone.
+
+    tables: those of `schema`, which a topic of the same name hides.
+    """
     taken: dict[str, str] = {}
     for topic in topics:
-        first = taken.setdefault(topic.lower(), topic)
-        if first != topic:
-            note(f"{topic} has no view beside {first}: it is in {ALL_RECORDS}, where topic = '{topic}'")
+        taken.setdefault(topic.lower(), topic)
+    hidden = {table: f"{schema}.{table}" for table in tables if table in taken}
+    for table, full_name in hidden.items():
+        note(f"{taken[table]} is the topic here: the table of that name is {full_name}")
+    for topic in topics:
+        if (first := taken[topic.lower()]) != topic:
+            records = hidden.get(ALL_RECORDS, ALL_RECORDS)
+            note(f"{topic} has no view beside {first}: it is in {records}, where topic = '{topic}'")
     return list(taken.values())

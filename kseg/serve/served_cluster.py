@@ -27,6 +27,8 @@ from kseg.views.transactions import TOPIC as TRANSACTIONS_TOPIC
 
 DEFAULT_NODE_ID = 0
 """Of a broker whose `meta.properties` isn't here."""
+LARGEST_PARTITION = 99_999
+"""The largest number that is served. The partitions below it are served too, as empty ones if they aren't here."""
 _MOST_NAMED = 8
 
 
@@ -130,12 +132,13 @@ def serve_partitions(
     by_topic: dict[str, dict[int, list[PartitionLog]]] = defaultdict(lambda: defaultdict(list))
     places = list(found)
     for place in places:
-        if place.state is not None:
-            say(f"{place.path}: not served: the broker was about to {_ABOUT[place.state]} it")
+        topic, number = _name(place)
+        if not settings.has_internal and topic in INTERNAL_TOPICS:
             continue
-        topic, number = (place.directory_name, 0) if place.name is None else (place.name.topic, place.name.partition)
-        if settings.has_internal or topic not in INTERNAL_TOPICS:
-            by_topic[topic][number].append(place)
+        if (reason := _why_not_served(place)) is not None:
+            say(f"{place.path}: not served: {reason}")
+            continue
+        by_topic[topic][number].append(place)
     plans = KnownPlans()
     topics = {name: _served_topic(name, by_topic[name], settings, say, plans) for name in sorted(by_topic)}
     counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
@@ -147,6 +150,24 @@ def serve_partitions(
 
 
 _ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", DirectoryState.FUTURE: "complete"}
+
+
+def _name(place: PartitionLog) -> tuple[str, int]:
+    return (place.directory_name, 0) if place.name is None else (place.name.topic, place.name.partition)
+
+
+def _why_not_served(place: PartitionLog) -> str | None:
+    """What keeps clients from a directory; None if nothing does."""
+    topic, number = _name(place)
+    if place.state is not None:
+        return f"the broker was about to {_ABOUT[place.state]} it"
+    if number > LARGEST_PARTITION:
+        return f"clients count partitions from 0 on, and no topic has more than {LARGEST_PARTITION + 1}"
+    try:
+        topic.encode()
+    except UnicodeEncodeError:
+        return "its name isn't UTF-8; clients couldn't ask for it"
+    return None
 
 
 def _served_topic(

@@ -5,6 +5,7 @@ import resource
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from types import TracebackType
 
@@ -102,7 +103,13 @@ class Server:
             return
         client = Client(reader, writer, self._shared)
         self._clients[client] = task = asyncio.create_task(client.answer_all())
-        task.add_done_callback(lambda _: self._clients.pop(client, None))
+        task.add_done_callback(partial(self._let_out, client))
+
+    def _let_out(self, client: Client, task: asyncio.Task[None]) -> None:
+        """Forgets a client. What ended it unexpectedly is said at once, not when the task is collected."""
+        self._clients.pop(client, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._say(f"a connection was closed: {error!r}")
 
     def _made_room(self) -> bool:
         """Closes the connection that can best be done without; whether there was one. Source: ConnectionQuotas."""

@@ -77,6 +77,17 @@ def test_unclean_election_diverges_and_the_leader_says_what_is_lost(tmp_path: Pa
     assert partition["copies"][0]["highWatermark"] == 12
 
 
+def test_what_followers_keep_and_the_leader_lacks_is_told(tmp_path: Path) -> None:
+    replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 5, "old")])
+    replica(tmp_path / "b", [Part(0, 0, 10), Part(0, 10, 5, "other"), Part(0, 15, 5, "more")])
+    (truncation,) = diffed_one(tmp_path, "a", "b", "--leader", "b")["truncations"]
+    assert (truncation["toOffset"], truncation["lostRecords"], truncation["keptRecords"]) == (15, 0, 5)
+    assert [part["ranges"] for part in truncation["keptByEpoch"]] == [[{"from": 10, "to": 14}]]
+    text = kseg(["diff", "a", "b", "--leader", "b"], tmp_path).stdout.decode()
+    kept = "it keeps 5 records of leader epoch 0 (offsets 10-14), which the leader lacks: consumers don't get them\n"
+    assert f"and loses nothing\n      {kept}" in text
+
+
 def test_hole_in_the_middle_is_told_by_its_offsets(tmp_path: Path) -> None:
     replica(tmp_path / "a", [Part(0, 0, 10), Part(0, 10, 10), Part(0, 20, 10)])
     replica(tmp_path / "b", [Part(0, 0, 10), Part(0, 20, 10)])

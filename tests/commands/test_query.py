@@ -131,8 +131,18 @@ def test_tables_have_what_commands_print(disk: Path) -> None:
 def test_a_topic_with_a_table_s_name_comes_first(tmp_path: Path) -> None:
     disk = write_disk(tmp_path)
     (disk / "odd-0").rename(disk / "records-0")
-    assert queried(disk, "SELECT count(*) n FROM records") == [{"n": 5}]
-    assert queried(disk, "SELECT count(*) n FROM kseg.records") == [{"n": 6005}]
+    ran = kseg(["query", "SELECT count(*) n FROM records; SELECT count(*) n FROM kseg.records", "-o", "csv"], disk)
+    assert (ran.status, ran.stdout) == (0, b"n\n5\nn\n6005\n")
+    assert ran.stderr == b"kseg: records is the topic here: the table of that name is kseg.records\n"
+
+
+def test_a_topic_without_a_view_is_found_where_the_table_of_all_records_is_hidden(tmp_path: Path) -> None:
+    disk = write_disk(tmp_path)
+    (disk / "odd-0").rename(disk / "Records-0")
+    (disk / "orders-2").rename(disk / "records-0")
+    ran = kseg(["query", "SELECT count(*) n FROM kseg.records WHERE topic = 'records'", "-o", "csv"], disk)
+    assert ran.stdout == b"n\n2000\n"
+    assert b"records has no view beside Records: it is in kseg.records, where topic = 'records'" in ran.stderr
 
 
 def test_topics_that_differ_by_case_alone_are_told_apart(tmp_path: Path) -> None:

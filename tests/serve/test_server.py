@@ -495,3 +495,19 @@ def test_partitions_that_are_elsewhere_are_empty(tmp_path: Path) -> None:
         assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2]
         assert offset_at(client, -1) == (0, -1)
         assert running.said == ["orders: partitions 0, 1 aren't here, and are served as empty ones"]
+
+
+@pytest.mark.parametrize(
+    ("directory", "reason"),
+    [
+        (b"not-utf-8-\xff-0", "its name isn't UTF-8; clients couldn't ask for it"),
+        (b"orders-2147483646", "clients count partitions from 0 on, and no topic has more than 100000"),
+    ],
+)
+def test_a_directory_that_no_client_could_take_hides_no_other(partition: Path, directory: bytes, reason: str) -> None:
+    shutil.copytree(os.fsencode(partition), os.path.join(os.fsencode(partition.parent), directory))  # noqa: PTH118  bytes
+    with serving(partition.parent) as running, connected(running) as client:
+        topics = client.ask(METADATA, 12, {"topics": None})["topics"]
+        assert [(topic["name"], len(topic["partitions"])) for topic in topics] == [("orders", 1)]
+        (said,) = running.said
+        assert said.endswith(f"not served: {reason}")

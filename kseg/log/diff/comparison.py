@@ -41,11 +41,14 @@ class Holding(NamedTuple):
 
 
 class Follower:
-    """A copy under a leader: from which offset on it cuts off its log, and what it loses by that."""
+    """A copy under a leader: from which offset on it cuts off its log, and what it loses by that.
+
+    kept: what it has before that offset, and the leader lacks.
+    """
 
     def __init__(self, to_offset: int | None) -> None:
         self.to_offset = to_offset
-        self.lost = RecordsByEpoch()
+        self.lost, self.kept = RecordsByEpoch(), RecordsByEpoch()
 
     def cuts_off(self, header: BatchHeader) -> bool:
         """Whether a batch goes: as a whole, if any of it is at or above the offset. Source: LogSegment.truncateTo."""
@@ -294,14 +297,17 @@ class CopyComparison:
             self._hold(holding, tuple(has), None if self._leader is None else is_lost)
 
     def _count_lost(self, holding: Holding) -> bool:
-        """Counts what followers cut off of records that the leader lacks; whether they do."""
+        """Counts what followers cut off, and what they keep, of records that the leader lacks; whether they cut any."""
         first, last, count = holding.first_offset, holding.last_offset, holding.record_count
         is_lost, is_control = False, holding.header.is_control
         for head in holding.heads:
             follower = self._followers[head.number]
-            if head.header is not None and follower.cuts_off(head.header):
-                is_lost = True
-                follower.lost.add(head.header.partition_leader_epoch, first, last, count, is_control=is_control)
+            if head.header is None or follower.to_offset is None:
+                continue
+            cuts_off = follower.cuts_off(head.header)
+            is_lost |= cuts_off
+            counted = follower.lost if cuts_off else follower.kept
+            counted.add(head.header.partition_leader_epoch, first, last, count, is_control=is_control)
         self.lost_records += count if is_lost and not is_control else 0
         return is_lost
 

@@ -70,8 +70,8 @@ def diff_partition(
         divergence=comparison.divergence,
         epochs_differ_from=comparison.epochs_differ_from,
         truncations=tuple(
-            Truncation(partitions[number].path, to_offset, rule, followers[number].lost.by_epoch())
-            for number, (to_offset, rule) in rules.items()
+            Truncation(partitions[number].path, *rules[number], follower.lost.by_epoch(), follower.kept.by_epoch())
+            for number, follower in followers.items()
         ),
         lost_records=comparison.lost_records,
         leader=None if copies.leader is None else partitions[copies.leader].path,

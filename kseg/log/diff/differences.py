@@ -102,18 +102,24 @@ class Truncation(NamedTuple):
     """What a follower would cut off under a leader.
 
     to_offset: the log end offset that it gets; None if that can't be known. rule: by what the broker decides. lost: its
-    records from there on that the leader doesn't have.
+    records from there on that the leader doesn't have. kept: those before it that the leader doesn't have.
     """
 
     path: Path
     to_offset: int | None
     rule: Rule
     lost: tuple[EpochRecords, ...]
+    kept: tuple[EpochRecords, ...]
 
     @property
     def lost_records(self) -> int:
         """Records that are lost, without control records."""
         return sum(each.records for each in self.lost)
+
+    @property
+    def kept_records(self) -> int:
+        """Records that are kept and the leader doesn't have, without control records."""
+        return sum(each.records for each in self.kept)
 
 
 @dataclass(frozen=True, slots=True)

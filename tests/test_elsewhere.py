@@ -87,7 +87,7 @@ os.link = no_links
 """,
     ),
 }
-"""By its row in README: a command that uses it, and what makes a Python that runs kseg lack it."""
+"""By its row in docs/start/install.md: a command that uses it, and what makes a Python that runs kseg lack it."""
 Outcome = tuple[int, list[str], Mapping[str, object]]
 
 
@@ -165,8 +165,8 @@ def test_without_locks_what_a_killed_run_left_stays(logs: Path) -> None:
     assert not left.exists()
 
 
-def test_table_in_readme_names_each() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_table_of_other_systems_names_each() -> None:
+    text = (ROOT / "docs" / "start" / "install.md").read_text(encoding="utf-8")
     table = text.split("| without | kseg |\n|---|---|\n")[1].split("\n\n")[0]
     assert [row.split(" | ")[0].removeprefix("| ") for row in table.splitlines()] == list(TAKEN_AWAY)
 

@@ -1,5 +1,7 @@
 """The site in a real browser, from a server and from the disk: quiet, accessible, as wide as the window, searchable."""
 
+import posixpath
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
 
@@ -16,7 +18,9 @@ from tests import chromium, golden
 pytestmark = pytest.mark.browser
 
 SITE = golden.ROOT.parent / "build" / "site"
-PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html")) or ["make site"]
+PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html") if path.name != "404.html") or [
+    "make site"
+]
 SCHEMES, WIDTHS = ("light", "dark"), (400, 1600)
 SPREAD = ("index.html", "reference/commands.html", "reference/findings.html", "python/index.html")
 """Pages that are looked at in all widths and colours: text, options, wide tables, code."""
@@ -86,6 +90,18 @@ def test_pages_are_so_in_both_colours_and_widths_from_the_disk(
 ) -> None:
     with opened(browser, (SITE / page).as_uri(), width, scheme) as found:
         look(found, width)
+
+
+def test_each_link_within_the_site_leads_to_a_page_and_a_heading() -> None:
+    names = {page: set(re.findall(r'\bid="([^"]+)"', (SITE / page).read_text(encoding="utf-8"))) for page in PAGES}
+    lost = []
+    for page in PAGES:
+        for link in re.findall(r'href="(?!\w+:)([^"]+)"', (SITE / page).read_text(encoding="utf-8")):
+            path, heading = urldefrag(unquote(link))
+            there = posixpath.normpath(posixpath.join(posixpath.dirname(page), path)) if path else page
+            if not (SITE / there).exists() or (heading and heading not in names[there]):
+                lost.append((page, link))
+    assert lost == []
 
 
 @pytest.mark.parametrize("place", ["server", "disk"])

@@ -6,6 +6,10 @@ const name_landmarks = () => {
     nav.setAttribute("aria-label", `Pages: ${title.textContent.trim()}`);
     nav.removeAttribute("aria-labelledby");
   }
+  document.querySelectorAll(".md-nav--secondary nav[aria-label]:not([data-named])").forEach((nav) => {
+    nav.setAttribute("aria-label", `Headings: ${nav.getAttribute("aria-label")}`);
+    nav.dataset.named = "";
+  });
   document.querySelectorAll(".md-code__nav:not([aria-label])").forEach((nav) =>
     nav.setAttribute("aria-label", `Code block ${document.querySelectorAll(".md-code__nav[aria-label]").length + 1}`));
   for (const wide of document.querySelectorAll(".md-typeset__scrollwrap:not([tabindex]), pre > code:not([tabindex])"))

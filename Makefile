@@ -115,7 +115,7 @@ test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
 	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux' $(TESTS)
 
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
-	$(PYTEST) tests/report tests/site -m browser $(TESTS)
+	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)
 
 HOURS := 200
 test-hours: $(KERNEL) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven

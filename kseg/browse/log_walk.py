@@ -8,7 +8,7 @@ from kseg.errors import OpenError
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.offset_index import OffsetIndex, slot_range
 from kseg.kernel.contract import ROW, SIZE, START, VALID
-from kseg.log.partition.later_segment import has_later_segment
+from kseg.log.partition.closed_segment import was_closed
 from kseg.log.partition.segment_tail import entry_problem
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice, with_bodies
@@ -60,7 +60,7 @@ def is_harmful(damage: Damage, *, is_last: bool) -> bool:
 
 def is_last_log(log_file: LogFile) -> bool:
     """Whether a log is the last one of its partition, which may end in the midst of a batch."""
-    return not has_later_segment(log_file.path)
+    return not was_closed(log_file.path)
 
 
 def start_before(log_file: LogFile, position: int) -> int:

@@ -16,7 +16,7 @@ from kseg.export.settings import Mode, OffsetRange
 from kseg.export.tally import LostOffsets, Tally
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import LEAST, MOST, ROW, START, VALID, Columns
-from kseg.log.partition.later_segment import has_later_segment
+from kseg.log.partition.closed_segment import was_closed
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
@@ -76,7 +76,7 @@ class Accounts:
             return
         if self.tally.next_offset is None and self.base_offset is not None:
             self.tally.pass_to(self.base_offset)
-        finding_id = id_of_damage(damage.kind, is_last=not has_later_segment(Path(self.path)))
+        finding_id = id_of_damage(damage.kind, is_last=not was_closed(Path(self.path)))
         harmless = not status_of(finding_id)
         if self._mode is Mode.FAILFAST and not harmless:
             raise KsegError(f"{damage.kind}: {damage.detail}", self.path, damage.position)

@@ -145,7 +145,7 @@ class _Batches:
 
     def _of_segment(self, place: PartitionLog, segment: SegmentFiles) -> Iterator[BatchRow]:
         topic, name = plain_text(place.topic or place.directory_name), plain_text(segment.path.name)
-        is_last = segment is place.segments[-1]
+        is_last = place.is_last(segment)
         try:
             with segment.open_log() as log_file:
                 for item in checked_headers(log_file):

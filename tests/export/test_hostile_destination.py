@@ -120,7 +120,7 @@ def test_a_huge_manifest_is_refused(place: Place) -> None:
 
 def test_a_manifest_under_another_number_is_refused(place: Place) -> None:
     place.write(place.manifest | {"number": 7})
-    place.assert_refused("its number is 7")
+    place.assert_refused("has the number 7, not that of its name")
 
 
 OUTSIDE = (

@@ -103,6 +103,7 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
         "crc is",
     ),
     "bit-flipped-plain": ("plain", changed("log", flipped), "bad-crc", "crc"),
+    "log-zeroed": ("plain", changed("log", lambda content: bytes(len(content))), "cut-segment", "zeros"),
     "newer-manifest": ("plain", edited("version", value="7"), "remote-manifest", "has the version '7'"),
     "iceberg": ("plain", edited("version", value=None), "remote-manifest", "kseg knows manifests of version 1"),
     "no-sizes": ("zstd", edited("chunkIndex", "transformedChunks", value="!"), "remote-manifest", "isn't Base64"),

@@ -351,7 +351,7 @@ def test_a_batch_whose_crc_is_wrong_is_left_out_and_named(partition: Path) -> No
     content[70] ^= 1
     path.write_bytes(content)
     assert offsets(partition) == {"b": [2]}
-    assert "crc" in read_groups(partition).unreadable[0].reason
+    assert "CRC" in read_groups(partition).unreadable[0].reason
 
 
 def test_all_partitions_of_a_log_directory_are_read(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ class BatchCursor:
             self.path = segment.path
             try:
                 with segment.open_log(keep_cache=self._keep_cache) as log_file:
-                    yield from self._runs_of(log_file, is_last=segment is partition.segments[-1])
+                    yield from self._runs_of(log_file, is_last=partition.is_last(segment))
             except OpenError as error:
                 self.note(DamageKind.UNREADABLE, 0, segment.size, f"the file {error.message}")
             self._tell(segment)

@@ -105,10 +105,18 @@ def _partition_directories(path: Path) -> Iterator[Path]:
     try:
         with os.scandir(path) as entries:
             for entry in entries:
-                if entry.is_dir() and entry.name != LOST_AND_FOUND and is_partition(place := Path(entry.path)):
+                if _is_dir(entry) and entry.name != LOST_AND_FOUND and is_partition(place := Path(entry.path)):
                     yield place
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
+
+
+def _is_dir(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a directory, also by links; False of a link that leads to itself."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def holds_segments(path: str | os.PathLike[str]) -> bool:

@@ -184,6 +184,12 @@ class PartitionLog:
         """The segment that is appended to: the last one."""
         return self.segments[-1] if self.segments else None
 
+    def is_last(self, segment: SegmentFiles) -> bool:
+        """Whether a broker may still have been writing to a segment: to the last one, to none in a remote tier."""
+        placed = placed_at(self.path)
+        is_stored = placed is not None and placed.used_at(segment.base_offset) is not None
+        return segment is self.segments[-1] and not is_stored
+
     def floor_slot(self, offset: int) -> int | None:
         """Number of the segment with the largest base offset ≤ `offset`; None if all are above. Source: LogSegments."""
         slot = bisect_right(self.base_offsets, offset) - 1

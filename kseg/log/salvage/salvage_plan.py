@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.formats.names import DirectoryState
-from kseg.log.partition.later_segment import has_later_segment
+from kseg.log.partition.closed_segment import was_closed
 from kseg.log.partition.log_dir import Refuse, find_partitions
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
@@ -95,7 +95,7 @@ def _is_loss(found: FoundLoss) -> bool:
     """Whether a loss is one: the unwritten end of the last segment is none."""
     reason = found.loss.reason
     if reason in set(DamageKind):
-        reason = id_of_damage(DamageKind(reason), is_last=not has_later_segment(found.log))
+        reason = id_of_damage(DamageKind(reason), is_last=not was_closed(found.log))
     return bool(status_of(reason))
 
 

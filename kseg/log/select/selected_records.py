@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from kseg.formats.codes import MAGIC_POSITION, DamageKind
 from kseg.kernel.contract import ROW, START
 from kseg.kernel.record import Record
-from kseg.log.partition.later_segment import has_later_segment
+from kseg.log.partition.closed_segment import was_closed
 from kseg.log.select.record_picker import RecordPicker, SelectedLog
 from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.batch import Batch, OnDamage, meet
@@ -22,7 +22,7 @@ def meeting(log: SelectedLog, on_damage: OnDamage) -> MeetDamage:
     """What to do about damage of a log; what `verify` only notes, such as the zeros of a preallocated file, is none."""
 
     def meet_harmful(damage: Damage) -> None:
-        if status_of(id_of_damage(damage.kind, is_last=not has_later_segment(log.path))):
+        if status_of(id_of_damage(damage.kind, is_last=not was_closed(log.path))):
             meet(damage, on_damage, log.path)
 
     return meet_harmful

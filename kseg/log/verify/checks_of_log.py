@@ -59,8 +59,8 @@ class LogChecks:
         """Continues with segment `number` of the partition."""
         segments = self._partition.segments
         self._segment = segments[number]
-        self._is_last = number + 1 == len(segments)
-        self._next_base = None if self._is_last else segments[number + 1].base_offset
+        self._is_last = self._partition.is_last(self._segment)
+        self._next_base = segments[number + 1].base_offset if number + 1 < len(segments) else None
         if not self._is_end_known:
             self.fold.next_offset = min(self._segment.base_offset, MOST)
             self._is_end_known = True

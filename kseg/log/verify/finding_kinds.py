@@ -407,7 +407,7 @@ def status_of(finding_id: str) -> int:
 
 
 def id_of_damage(kind: DamageKind, *, is_last: bool) -> str:
-    """The finding for a damage: a tail that a later segment follows is a cut segment."""
+    """The finding for a damage: a tail where no broker can have been writing is a cut segment."""
     return str(kind) if is_last or kind not in TAIL_KINDS else "cut-segment"
 
 

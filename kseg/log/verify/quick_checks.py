@@ -52,7 +52,7 @@ def _check_end(partition: PartitionLog, segment: SegmentFiles, findings: Finding
     """The damage at a segment's end; gives the offset after its last batch, its base offset if there is none."""
     tail = read_tail(segment, keep_cache=keep_cache)
     if tail.damage is not None:
-        finding_id = id_of_damage(tail.damage.kind, is_last=segment is partition.segments[-1])
+        finding_id = id_of_damage(tail.damage.kind, is_last=partition.is_last(segment))
         sentence = f"{tail.damage.detail}, {tail.damage.size} bytes"
         findings.add(finding_id, segment.path, sentence, position=tail.damage.position)
     return segment.base_offset if tail.last is None else tail.last.last_offset + 1

@@ -204,7 +204,7 @@ def _check_segment(
     keep_cache: bool,
     on_slice: Callable[[Slice], None] | None = None,
 ) -> None:
-    is_closed = segment is not partition.segments[-1]
+    is_closed = not partition.is_last(segment)
     with ExitStack() as stack:
         # Indexes first: a live broker writes the log before them.
         indexes = _index_checks(partition, segment, log.fold, findings, stack, is_closed=is_closed)

@@ -1,14 +1,18 @@
-"""Whether a log is the last one of its directory: zeros at its end mean something else then."""
+"""Whether a log may still have been written to: zeros at its end mean something else then."""
 
 import os
 from pathlib import Path
 
 from kseg.formats.names import FileKind, parse_file_name
+from kseg.tiered.placed_tiers import placed_at
 
 
-def has_later_segment(log: Path) -> bool:
-    """Whether the directory of a log has a segment with a higher base offset; False if that isn't known."""
+def was_closed(log: Path) -> bool:
+    """Whether a log's segment is in a remote tier, or a later one beside it; False if that isn't known."""
     own = parse_file_name(log).base_offset
+    placed = placed_at(log.parent)
+    if placed is not None and own is not None and placed.used_at(own) is not None:
+        return True
     try:
         names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names will do
     except OSError:

@@ -283,6 +283,7 @@ def test_the_documentation_is_generated() -> None:
 
 def test_unknown_files_and_options_that_do_not_go_together_are_refused() -> None:
     assert kseg("README.md").status == 2
+    assert kseg("nowhere").stderr == b"kseg: nowhere: no such file or directory\n"
     assert kseg().status == 2
     assert kseg(SAMPLE, "--batch", "0", "--offset", "1").status == 2
     assert kseg("--grammar", "record", "-o", "svg").status == 2

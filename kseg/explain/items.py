@@ -74,6 +74,8 @@ def explain_file(path: Path) -> Iterator[Item]:
         yield from _snapshot_items(path)
     elif kind in TEXT_FILES:
         yield from _text_items(path, kind)
+    elif not path.exists():
+        raise OpenError("no such file or directory", path)
     else:
         raise KsegError("kseg doesn't know files with this name", path)
 

@@ -77,6 +77,8 @@ def home_of_key(
         count = _shown_count(found)
         note = _shown_note(topic, count)
     if not count:
+        if topic is not None and places:
+            raise UsageError(f"no partition of {topic} is here; `kseg ls` lists topics, or give --partitions")
         raise UsageError("of how many partitions? give --partitions, or --topic and its log directories")
     return _home(topic, key_partition(key, count, partitioner), count, found, note)
 

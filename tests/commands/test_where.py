@@ -137,3 +137,9 @@ def test_a_key_may_be_bytes(key: str, tmp_path: Path) -> None:
     partition = key_partition(b"\xff\0", 1000)
     assert ran.stdout.decode() == f"partition {partition} of 1000\n"
     assert run.kseg(["where", "--key", "hex:f", "--partitions", "1000"], tmp_path).status == 2
+
+
+def test_a_topic_that_is_not_there_is_named(tmp_path: Path) -> None:
+    ran = run.kseg(["where", "--key", "a", "--topic", "nosuch", str(golden.ROOT / "logs" / "4.3.1")], tmp_path)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert ran.stderr.startswith(b"kseg: no partition of nosuch is here; ")

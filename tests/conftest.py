@@ -13,6 +13,8 @@ from tests import golden
 from tests.failing_disk import FailingDisk
 from tests.run import KERNELS
 
+pytest_plugins = ["pytester"]
+
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
 

@@ -1,0 +1,87 @@
+"""Loops over many cases within few test items: every case runs, and a failure names each case that fails."""
+
+import functools
+import inspect
+import traceback
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SHOWN = 10
+"""Failures that are shown; the others are counted."""
+
+
+def for_each(
+    names: str, cases: Collection[Any], *, ids: Callable[[Any], object] = str, shards: int = 1
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Run the decorated test on each case, like `pytest.mark.parametrize`, but in `shards` test items.
+
+    Several comma-separated names take their values from cases that are tuples. Each case gets a `tmp_path` and a
+    `monkeypatch` of its own; all other fixtures are shared by the cases of a shard. Cases that are neighbours go to
+    different shards, so that all shards take about the same time.
+    """
+    cases = list(cases)
+    assert cases, f"no case for {names}"
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        arguments = [name.strip() for name in names.split(",")]
+
+        @functools.wraps(test)
+        def loop(**fixtures: Any) -> None:
+            part = cases[fixtures.pop("shard") :: shards]
+            failures = [
+                (ids(case), error)
+                for number, case in enumerate(part)
+                if (error := _failure(test, _values(arguments, case), fixtures, number)) is not None
+            ]
+            if failures:
+                raise AssertionError(_report(failures, len(part))) from failures[0][1]
+
+        # pytest takes the fixtures' names from here, not from the test that is wrapped.
+        kept = [each for each in inspect.signature(test).parameters.values() if each.name not in arguments]
+        shard = inspect.Parameter("shard", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        loop.__signature__ = inspect.Signature([shard, *kept])  # type: ignore[attr-defined]  # functions take attributes
+        del loop.__wrapped__  # type: ignore[attr-defined]  # set by functools.wraps
+        return pytest.mark.parametrize("shard", range(shards), ids=lambda shard: f"shard-{shard}")(loop)
+
+    return decorate
+
+
+def _values(arguments: Sequence[str], case: Any) -> dict[str, Any]:
+    return dict(zip(arguments, case, strict=True)) if len(arguments) > 1 else {arguments[0]: case}
+
+
+def _failure(
+    test: Callable[..., None], values: Mapping[str, Any], fixtures: Mapping[str, Any], number: int
+) -> BaseException | None:
+    own = dict(fixtures)
+    if "tmp_path" in own:
+        own["tmp_path"] = _directory(own["tmp_path"], number)
+    patch = own.get("monkeypatch")
+    try:
+        if patch is None:
+            test(**values, **own)
+        else:
+            with patch.context() as own["monkeypatch"]:
+                test(**values, **own)
+    except (Exception, SystemExit, pytest.fail.Exception) as error:  # noqa: BLE001 - any failure is reported with its case
+        return error
+    return None
+
+
+def _directory(parent: Path, number: int) -> Path:
+    directory = parent / f"case-{number}"
+    directory.mkdir()
+    return directory
+
+
+def _report(failures: Sequence[tuple[object, BaseException]], count: int) -> str:
+    lines = [f"{len(failures)} of {count} cases fail"]
+    for name, error in failures[:SHOWN]:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        lines.append(f"{name}: {Path(place.filename).name}:{place.lineno}: {type(error).__name__}: {error}")
+    if len(failures) > SHOWN:
+        lines.append(f"and {len(failures) - SHOWN} more")
+    return "\n".join(lines)

@@ -1,0 +1,173 @@
+"""kseg's modules and their imports, and the rules that docs/developers/architecture.md sets for them."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
+
+from tests import golden
+
+ROOT = golden.ROOT.parent
+
+HOMES: dict[str, tuple[str, ...]] = {
+    "construct": ("kseg.formats", "kseg.decode", "kseg.explain"),
+    "crc32c": (),
+    "fastavro": (),
+    "lz4": (),
+    "duckdb": ("kseg.query",),
+    "pyarrow": ("kseg.arrow", "kseg.export", "kseg.query"),
+    "pyspark": ("kseg.spark",),
+    "rich": ("kseg.output", "kseg.browse.screen"),
+    "snappy": (),
+    "textual": ("kseg.browse.screen",),
+    "zstandard": (),
+}
+"""Libraries that are slow to import or may not be installed, and the packages that may import them at module level."""
+CHANGES = {
+    *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "remove"),
+    *("setdefault", "update"),
+}
+"""Methods that change a collection."""
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def sources() -> dict[str, str]:
+    """The source of every module of kseg, by its dotted name."""
+    found = {}
+    for path in sorted((ROOT / "kseg").rglob("*.py")):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = path.read_text(encoding="utf-8")
+    return found
+
+
+def documented_floors() -> list[str]:
+    """The parts of kseg from the top down, as the documentation orders them; `log/verify` is a part of `log`."""
+    text = (ROOT / "docs" / "developers" / "architecture.md").read_text(encoding="utf-8")
+    block = re.search(r"^```layers\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert block is not None
+    return [line.split()[0] for line in block[1].splitlines()]
+
+
+class House:
+    """Modules, by name and source, and the order of their packages: the floors, from the top down."""
+
+    def __init__(self, modules: Mapping[str, str], floors: Iterable[str]) -> None:
+        self.trees = {name: ast.parse(source) for name, source in modules.items()}
+        self._rank = {floor: number for number, floor in enumerate(floors)}
+
+    def floor(self, module: str) -> str | None:
+        """The floor of a module, or None; kseg's own `__init__` is on the floor `kseg`."""
+        parts = module.split(".")[1:] or ["kseg"]
+        paths = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
+        return next((path for path in paths if path in self._rank), None)
+
+    def modules_on_no_floor(self) -> list[str]:
+        """Modules whose package has no place in the order."""
+        return [module for module in self.trees if self.floor(module) is None]
+
+    def empty_floors(self) -> list[str]:
+        """Floors that no module is on."""
+        return sorted(self._rank.keys() - {self.floor(module) for module in self.trees})
+
+    @cached_property
+    def imports(self) -> dict[str, set[str]]:
+        """The modules of kseg that each module imports, within functions too."""
+        return {
+            module: {target for target in self._imported(ast.walk(tree)) if target in self.trees} - {module}
+            for module, tree in self.trees.items()
+        }
+
+    def upward_imports(self) -> set[str]:
+        """Imports of a module on a higher floor, as `importing module -> imported module`."""
+        return {
+            f"{module} -> {target}"
+            for module, targets in self.imports.items()
+            for target in targets
+            if self._is_above(target, module)
+        }
+
+    def _is_above(self, module: str, other: str) -> bool:
+        floor, floor_of_other = self.floor(module), self.floor(other)
+        return floor is not None and floor_of_other is not None and self._rank[floor] < self._rank[floor_of_other]
+
+    def circle(self) -> list[str]:
+        """Modules that import each other in a circle; the first such circle, or nothing."""
+        try:
+            TopologicalSorter(self.imports).prepare()
+        except CycleError as error:
+            return list(error.args[1])
+        return []
+
+    def libraries_away_from_home(self) -> set[str]:
+        """Heavy libraries that are imported at module level outside of their packages, as `module: library`."""
+        return {
+            f"{module}: {library}"
+            for module, tree in self.trees.items()
+            for library in {target.split(".")[0] for target in self._imported(_run_at_import(tree))} & HOMES.keys()
+            if not any(module == home or module.startswith(f"{home}.") for home in HOMES[library])
+        }
+
+    def changing_tables(self) -> set[str]:
+        """Collections at module level that functions change, and names that they bind again: `module: name`."""
+        return {
+            f"{module}: {name}"
+            for module, tree in self.trees.items()
+            for name in _names_at_module_level(tree) & set(_changed_by_functions(tree))
+        }
+
+    def _imported(self, nodes: Iterable[ast.AST]) -> Iterator[str]:
+        """Dotted names of imported modules; for a name out of a module of kseg, that module."""
+        for node in nodes:
+            if isinstance(node, ast.Import):
+                yield from (alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0, "imports are absolute"
+                for alias in node.names:
+                    name = f"{node.module}.{alias.name}"
+                    yield name if name in self.trees else str(node.module)
+
+
+def _run_at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is imported: nothing in functions, nothing for type checkers only."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Function) and not _is_for_type_checkers(child):
+            yield child
+            yield from _run_at_import(child)
+
+
+def _is_for_type_checkers(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _names_at_module_level(tree: ast.Module) -> set[str]:
+    targets = [
+        target
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    ]
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _changed_by_functions(tree: ast.Module) -> Iterator[str]:
+    """Names that a function changes and doesn't bind itself: by item, by method, or with `global`."""
+    for function in ast.walk(tree):
+        if isinstance(function, Function):
+            nodes = list(ast.walk(function))
+            own = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+            own |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+            yield from (name for node in nodes for name in _changed_by(node) if name not in own)
+            yield from (name for node in nodes if isinstance(node, ast.Global) for name in node.names)
+
+
+def _changed_by(node: ast.AST) -> Iterator[str]:
+    changed = None
+    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        changed = node.value
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+        changed = node.func.value
+    if isinstance(changed, ast.Name):
+        yield changed.id

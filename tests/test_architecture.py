@@ -1,0 +1,114 @@
+"""The order of kseg's packages holds: docs/developers/architecture.md lists it, and each rule names all offenders."""
+
+import subprocess
+import sys
+from functools import cache
+
+import pytest
+
+from tests.architecture import HOMES, ROOT, House, documented_floors, sources
+from tests.start import loaded_by
+
+KNOWN_UPWARD_IMPORTS: set[str] = set()
+"""Imports that point upwards and are known; strike out what is gone, add nothing."""
+KNOWN_CHANGING_TABLES = {
+    "kseg.archive.shown_paths: _NAMES",
+    "kseg.system.ranged_files: _STANDS_FOR",
+    "kseg.tiered.placed_tiers: _PLACED",
+}
+"""Tables of module state that are known; strike out what is gone, add nothing."""
+
+
+@cache
+def house() -> House:
+    return House(sources(), documented_floors())
+
+
+def test_imports_point_downwards() -> None:
+    assert house().modules_on_no_floor() == []
+    assert house().empty_floors() == []
+    assert house().upward_imports() == KNOWN_UPWARD_IMPORTS
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert house().circle() == []
+
+
+def test_heavy_libraries_are_imported_at_module_level_only_at_home() -> None:
+    assert house().libraries_away_from_home() == set()
+
+
+def test_help_imports_nothing_heavy() -> None:
+    slow = {*HOMES, "concurrent.futures", "importlib.metadata", "kseg.kernel.fast", "kseg.reading.log_file"}
+    assert loaded_by(["--help"]) & slow == set()
+
+
+def test_public_names_are_listed_before_they_are_imported() -> None:
+    code = "import kseg; print(set(kseg.__all__) - set(dir(kseg)))"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert ran.stdout == "set()\n"
+
+
+def test_no_table_at_module_level_changes() -> None:
+    assert house().changing_tables() == KNOWN_CHANGING_TABLES
+
+
+# --- the rules find what they forbid ---------------------------------------------------------------------------------
+
+FLOORS = ["cli", "log", "log/verify", "log/partition", "errors"]
+
+
+@pytest.mark.parametrize(
+    ("module", "target"),
+    [
+        ("kseg.errors", "kseg.cli"),
+        ("kseg.log.partition.segments", "kseg.log.verify.checks"),
+        ("kseg.log.a", "kseg.cli"),
+    ],
+)
+@pytest.mark.parametrize("statement", ["import {}", "from {} import name", "def late():\n    from {} import name"])
+def test_an_upward_import_is_found(module: str, target: str, statement: str) -> None:
+    planted = House({module: statement.format(target), target: ""}, FLOORS)
+    assert planted.upward_imports() == {f"{module} -> {target}"}
+    assert House({module: "", target: statement.format(module)}, FLOORS).upward_imports() == set()
+
+
+def test_a_module_on_no_floor_is_found() -> None:
+    assert House({"kseg.cli": "", "kseg.drawer.things": ""}, FLOORS).modules_on_no_floor() == ["kseg.drawer.things"]
+
+
+def test_a_floor_that_nobody_is_on_is_found() -> None:
+    assert House({"kseg.cli": "", "kseg.log.verify.checks": ""}, FLOORS).empty_floors() == [
+        "errors",
+        "log",
+        "log/partition",
+    ]
+
+
+def test_a_circle_is_found() -> None:
+    planted = House({"kseg.log.a": "import kseg.log.b", "kseg.log.b": "def f():\n    import kseg.log.a"}, FLOORS)
+    assert set(planted.circle()) == {"kseg.log.a", "kseg.log.b"}
+
+
+def test_a_library_away_from_home_is_found() -> None:
+    planted = House({"kseg.log.a": "import lz4.frame", "kseg.log.b": "def f():\n    import lz4.frame"}, FLOORS)
+    assert planted.libraries_away_from_home() == {"kseg.log.a: lz4"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "def f():\n    TABLE['key'] = 1",
+        "def f():\n    del TABLE['key']",
+        "def f():\n    TABLE.update(key=1)",
+        "def f():\n    global TABLE\n    TABLE = {}",
+        "class Cache:\n    def f(self):\n        return TABLE.setdefault('key', 1)",
+    ],
+)
+def test_a_table_that_changes_is_found(change: str) -> None:
+    assert House({"kseg.log.a": f"TABLE = {{}}\n{change}"}, FLOORS).changing_tables() == {"kseg.log.a: TABLE"}
+
+
+@pytest.mark.parametrize("use", ["def f():\n    return TABLE['key']", "def f():\n    TABLE = {}\n    TABLE['key'] = 1"])
+def test_a_table_that_is_read_is_none_that_changes(use: str) -> None:
+    assert House({"kseg.log.a": f"TABLE = {{'key': 0}}\n{use}"}, FLOORS).changing_tables() == set()

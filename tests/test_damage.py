@@ -470,43 +470,6 @@ def test_bytes_behind_the_last_batch_are_reported_as_the_tool_tells_them(tail: b
     assert ran.status == int(any(tail))
 
 
-# --- every damaged golden file ---------------------------------------------------------------------------------------
-
-DAMAGED_LOGS = {path.parent.name: path for path in golden.damaged_files(".log")}
-ALLOWED = {
-    row["id"]: row["exit"] for row in json.loads((golden.ROOT / "damaged" / "damage.json").read_text(encoding="utf-8"))
-}
-
-
-@pytest.mark.usefixtures("kernel")
-def test_sizes_of_batches_and_damages_add_up_on_every_damaged_log() -> None:
-    for path in DAMAGED_LOGS.values():
-        scanned(path)
-
-
-@pytest.mark.usefixtures("kernel")
-def test_dump_of_every_damaged_log_ends_with_a_status_that_its_damage_allows() -> None:
-    statuses = {case: run_kseg(["dump", path.name], path.parent).status for case, path in DAMAGED_LOGS.items()}
-    assert [case for case, status in statuses.items() if status not in ALLOWED[case]] == []
-
-
-@pytest.mark.usefixtures("kernel")
-def test_json_of_every_damaged_log_adds_up_and_has_a_damage_where_the_status_says_so() -> None:
-    dumps = {case: dumped(path, "--max-decompressed", "1000000") for case, path in DAMAGED_LOGS.items()}
-    wrong = {case: [each for each in dump.of("damage") if each["kind"] != "zero-tail"] for case, dump in dumps.items()}
-    falls = {case for case, dump in dumps.items() if b"offsets-fall" in dump.stderr}
-    assert [case for case, dump in dumps.items() if (bool(wrong[case]) or case in falls) != (dump.status == 1)] == []
-
-
-@pytest.mark.usefixtures("kernel")
-def test_like_a_release_every_damaged_log_ends_with_a_status_that_its_damage_allows() -> None:
-    statuses = {
-        case: run_kseg(["dump", "--like", "4.3", "--print-data-log", path.name], path.parent).status
-        for case, path in DAMAGED_LOGS.items()
-    }
-    assert [case for case, status in statuses.items() if status not in ALLOWED[case]] == []
-
-
 # --- any damage ------------------------------------------------------------------------------------------------------
 
 SMALL = Log(

@@ -18,6 +18,7 @@ from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.reading.batch import Batch
 from tests import golden, run
+from tests.loops import for_each
 
 UNTOLD = (FileKind.UNKNOWN, FileKind.LOCK)
 FILES = [
@@ -56,10 +57,15 @@ class Told(NamedTuple):
     items: list[Item]
 
 
-@pytest.fixture(scope="module", params=LOGS, ids=name)
-def told(request: pytest.FixtureRequest) -> Told:
-    with Segment(request.param) as segment:
-        return Told(request.param, list(segment.batches()), list(explain_file(request.param)))
+@for_each("path", LOGS, ids=name, shards=4)
+def test_a_log_is_explained_as_it_is_parsed(path: Path) -> None:
+    with Segment(path) as segment:
+        told = Told(path, list(segment.batches()), list(explain_file(path)))
+    check_every_byte(path, told.items)
+    check_every_byte_of_decompressed_bodies(told)
+    check_an_intact_log_has_no_problem(told)
+    check_headers_are_the_parsed_ones(told)
+    check_keys_and_values_are_the_parsed_ones(told)
 
 
 def check_every_byte(path: Path, items: Iterable[Item]) -> None:
@@ -72,11 +78,7 @@ def check_every_byte(path: Path, items: Iterable[Item]) -> None:
     assert position == len(content)
 
 
-def test_every_byte_of_a_log_is_reported_exactly_once(told: Told) -> None:
-    check_every_byte(told.path, told.items)
-
-
-def test_every_byte_of_a_decompressed_body_is_reported_exactly_once(told: Told) -> None:
+def check_every_byte_of_decompressed_bodies(told: Told) -> None:
     for item in told.items:
         for leaf in (leaf for field in item.fields for leaf in field.leaves()):
             position = 0
@@ -85,13 +87,13 @@ def test_every_byte_of_a_decompressed_body_is_reported_exactly_once(told: Told) 
                 position += inner.size
 
 
-def test_an_intact_log_has_no_problem(told: Told) -> None:
+def check_an_intact_log_has_no_problem(told: Told) -> None:
     for item in told.items:
         assert item.problem is None
         assert [field.problem for field in with_bodies(item.fields) if field.problem] == []
 
 
-def test_headers_are_the_parsed_ones(told: Told) -> None:
+def check_headers_are_the_parsed_ones(told: Told) -> None:
     batches = [item for item in told.items if not item.title.startswith("damage")]
     for batch, item in zip(told.batches, batches, strict=True):
         if batch.magic == 2:
@@ -101,7 +103,7 @@ def test_headers_are_the_parsed_ones(told: Told) -> None:
                 assert (bits or field.value) == header[field.name]
 
 
-def test_keys_and_values_are_the_parsed_ones(told: Told) -> None:
+def check_keys_and_values_are_the_parsed_ones(told: Told) -> None:
     batches = [item for item in told.items if not item.title.startswith("damage")]
     for batch, item in zip(told.batches, batches, strict=True):
         if batch.is_control or internal_opener(told.path):
@@ -112,12 +114,12 @@ def test_keys_and_values_are_the_parsed_ones(told: Told) -> None:
             assert [field.value for field in fields if field.name == name] == [each for each in parsed if each]
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path not in LOGS], ids=name)
+@for_each("path", [path for path in FILES if path not in LOGS], ids=name)
 def test_every_byte_of_another_file_is_reported_exactly_once(path: Path) -> None:
     check_every_byte(path, explain_file(path))
 
 
-@pytest.mark.parametrize("path", SNAPSHOTS, ids=name)
+@for_each("path", SNAPSHOTS, ids=name)
 def test_producers_of_a_snapshot_are_reported(path: Path) -> None:
     (item,) = explain_file(path)
     with ProducerSnapshot(path) as snapshot:
@@ -268,7 +270,7 @@ def test_a_format_prints_its_table() -> None:
     ]
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@for_each("form", FORMATS)
 def test_every_field_of_every_format_has_a_meaning(form: str) -> None:
     rows = format_rows(form)
     assert rows

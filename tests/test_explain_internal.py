@@ -24,6 +24,7 @@ from kseg.formats.schemas.schema import MessageSchema
 from kseg.reading.batch import Batch
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 
 TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state")
 LOGS = [path for path in golden.files(".log") if path.parent.name.rpartition("-")[0] in TOPICS]
@@ -72,7 +73,7 @@ def parsed(topic: str, key: bytes | None, value: bytes | None, stem: str) -> dic
     return found
 
 
-@pytest.mark.parametrize("path", LOGS, ids=lambda path: str(path.relative_to(golden.ROOT)))
+@for_each("path", LOGS, ids=lambda path: str(path.relative_to(golden.ROOT)))
 def test_fields_of_internal_records_are_those_that_are_parsed(path: Path) -> None:
     topic, content = path.parent.name.rpartition("-")[0], path.read_bytes()
     opened = records = 0

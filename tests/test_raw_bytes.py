@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 from tests import golden
+from tests.loops import for_each
 
 ROOT = golden.ROOT.parent
 SOURCES = [
@@ -42,7 +43,7 @@ class Found(NamedTuple):
     what: str
 
 
-@pytest.mark.parametrize("path", SOURCES)
+@for_each("path", SOURCES)
 def test_raw_bytes_are_read_by_names(path: str) -> None:
     found = [each for each in numbers_in(path) if reason_for(path, each) is None]
     assert found == [], "take the field from kseg/formats/fixed.py, or positions.pxi"

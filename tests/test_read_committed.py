@@ -9,6 +9,7 @@ from kseg.export.settings import Isolation
 from tests.export import exports
 from tests.log.edits import ABORTED_TRANSACTION, copy_partition, v2_batches
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.loops import for_each
 from tests.run import kseg as run_kseg
 from tests.transactional import TRANSACTIONAL, committed, mutated, snapshot
 
@@ -38,7 +39,7 @@ def exported(partition: Path, target: Path, size: int) -> list[int]:
     return exports.offsets(target, part.topic, part.partition)
 
 
-@pytest.mark.parametrize("seed", range(MUTATIONS))
+@for_each("seed", range(MUTATIONS))
 def test_no_index_snapshot_or_checkpoint_changes_what_is_committed(seed: int, tmp_path: Path) -> None:
     partition, changes, random = mutated(seed, tmp_path)
     truth = committed(partition)

@@ -14,7 +14,7 @@ from kseg.reading.log_file import LogFile, Run
 from tests import golden
 from tests.failing_disk import BLOCK, FailingDisk
 from tests.log import edits
-from tests.log.test_salvage import intact_batches, is_intact, salvage
+from tests.log.salvaged import intact_batches, is_intact, salvage
 from tests.run import kseg
 
 PLAIN = "3.6.2/plain-1"
@@ -39,7 +39,6 @@ def second_log(partition: Path) -> Path:
     return edits.logs(partition)[1]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("log", CASES, ids=lambda log: log.parent.name)
 def test_salvage_keeps_every_intact_batch_in_readable_blocks(
     log: Path, tmp_path: Path, failing_disk: FailingDisk
@@ -72,7 +71,6 @@ def _touches(start: int, size: int, bad: list[int]) -> bool:
     return any(start < block + BLOCK and start + size > block for block in bad)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_reading_goes_on_after_an_unreadable_block(second_log: Path, failing_disk: FailingDisk) -> None:
     failing_disk.lose_blocks(second_log, range(1024, 1536))
     with LogFile(second_log) as log:

@@ -5,6 +5,7 @@ import resource
 import signal
 import sys
 from io import BytesIO, TextIOWrapper
+from itertools import product
 from pathlib import Path
 from subprocess import PIPE
 
@@ -14,6 +15,7 @@ from kseg import Segment
 from kseg.formats.codes import Codec
 from kseg.reading.damage import Damage
 from tests import golden, run
+from tests.loops import for_each
 from tests.processes import started
 
 TIME = "1760000000000"
@@ -62,7 +64,7 @@ def batches(partition: Path) -> list[dict[str, object]]:
     return [line for line in objects(partition) if line["type"] == "batch"]
 
 
-@pytest.mark.parametrize("path", UNCOMPRESSED, ids=name)
+@for_each("path", UNCOMPRESSED, ids=name)
 def test_an_uncompressed_segment_comes_back_byte_for_byte(path: Path, tmp_path: Path) -> None:
     assert build(tmp_path, dump(golden.ROOT, str(path))).status == 0
     (built,) = (tmp_path / "built").glob("*.log")
@@ -70,7 +72,7 @@ def test_an_uncompressed_segment_comes_back_byte_for_byte(path: Path, tmp_path: 
     assert int(built.stem) == int(path.stem[:20])
 
 
-@pytest.mark.parametrize("path", COMPRESSED, ids=name)
+@for_each("path", COMPRESSED, ids=name)
 def test_a_compressed_segment_comes_back_with_its_batches_and_records(path: Path, tmp_path: Path) -> None:
     assert build(tmp_path, dump(golden.ROOT, str(path))).status == 0
     assert content(*sorted((tmp_path / "built").glob("*.log"))) == content(path)
@@ -123,8 +125,7 @@ def test_without_a_time_it_is_now(tmp_path: Path) -> None:
     assert record["timestamp"] > 1_790_000_000_000
 
 
-@pytest.mark.parametrize("magic", ["0", "1", "2"])
-@pytest.mark.parametrize("compression", ["none", "gzip:9", "snappy", "lz4", "zstd:1"])
+@for_each("magic, compression", list(product(["0", "1", "2"], ["none", "gzip:9", "snappy", "lz4", "zstd:1"])))
 def test_every_format_and_codec_verifies(magic: str, compression: str, tmp_path: Path) -> None:
     source = b"".join(b'{"key":"k%d","value":"%d"}\n' % (number % 7, number) for number in range(500))
     ran = build(tmp_path, source, "--magic", magic, "--compression", compression, "--batch-size", "900")
@@ -214,30 +215,45 @@ def test_whole_batches_take_another_codec(tmp_path: Path) -> None:
     assert [record["value"] for record in records(tmp_path)] == values
 
 
-@pytest.mark.parametrize(
-    ("source", "options", "message"),
+@for_each(
+    "source, options, message",
     [
         (b'{}\n{"key":', [], b"source: line 2: not JSON: Expecting value at column 8"),
         (b'{"value":5}', [], b"source: line 1: value is 5, not a text or null"),
         (b'{"offset":5}\n{"offset":5}\n', [], b"source: line 2: the offset 5 doesn't increase: the next one is 6"),
         (b'{"timestamp":-2}', [], b"source: line 1: the timestamp -2 is negative"),
-        (b'{"offset":%d}' % TOO_LARGE, [], b"source: line 1: the offset %d is above %d, the largest possible one"
-         % (TOO_LARGE, TOO_LARGE - 1)),
-        (b"{}", ["--base-offset", str(TOO_LARGE)], b"source: line 1: the offset %d is above %d, the largest possible "
-         b"one" % (TOO_LARGE, TOO_LARGE - 1)),
-        (b'{"type":"batch","magic":2,"baseOffset":5,"lastOffset":%d,"count":0}' % TOO_LARGE, [], b"source: line 1: the "
-         b"offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1)),
-        (b'{"type":"summary","file":"%020d.log"}' % TOO_LARGE, [], b"source: line 1: the offset %d is above %d, the "
-         b"largest possible one" % (TOO_LARGE, TOO_LARGE - 1)),
+        (
+            b'{"offset":%d}' % TOO_LARGE,
+            [],
+            b"source: line 1: the offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1),
+        ),
+        (
+            b"{}",
+            ["--base-offset", str(TOO_LARGE)],
+            b"source: line 1: the offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1),
+        ),
+        (
+            b'{"type":"batch","magic":2,"baseOffset":5,"lastOffset":%d,"count":0}' % TOO_LARGE,
+            [],
+            b"source: line 1: the offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1),
+        ),
+        (
+            b'{"type":"summary","file":"%020d.log"}' % TOO_LARGE,
+            [],
+            b"source: line 1: the offset %d is above %d, the largest possible one" % (TOO_LARGE, TOO_LARGE - 1),
+        ),
         (b'{"headers":{"h":"v"}}', ["--magic", "1"], b"source: line 1: format 1 has no headers"),
-        (b'{"type":"commit"}', [], b"source: line 1: there is no transaction to end: give a producer id, and make "
-         b"batches transactional"),
+        (
+            b'{"type":"commit"}',
+            [],
+            b"source: line 1: there is no transaction to end: give a producer id, and make batches transactional",
+        ),
         (b"{}", ["--transaction", "open"], b"--transaction needs --producer-id"),
         (b"{}", ["--compression", "lzma"], b"--compression: 'lzma' isn't a codec: none, gzip, snappy, lz4, zstd"),
         (b"{}", ["--compression", "gzip:11"], b"gzip: the level is from 1 to 9, not 11"),
         (b"{}", ["--topic-id", "x"], b"--topic-id: 'x' isn't 22 characters of base64url"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_one_line_and_leaves_nothing(
     source: bytes, options: list[str], message: bytes, tmp_path: Path
 ) -> None:

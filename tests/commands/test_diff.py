@@ -11,8 +11,6 @@ from tests.log import edits
 from tests.log.replicas import Part, copied, replica, write_high_watermark
 from tests.run import kseg
 
-pytestmark = pytest.mark.usefixtures("kernel")
-
 
 def diffed(directory: Path, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
     """Exit status and objects."""

@@ -1,36 +1,40 @@
 """Directories without partitions: all commands say the same of them, and end with the same status."""
 
+from itertools import product
 from pathlib import Path
 
-import pytest
-
+from tests.loops import for_each
 from tests.run import kseg
 
 EMPTY = b"kseg: here: no partition here: give a partition's directory, a log directory, or a parent of it\n"
 
 
-@pytest.mark.parametrize("inside", [[], ["notes"], ["notes/more"]], ids=["empty", "a file", "a directory"])
-@pytest.mark.parametrize(
-    "command",
-    [
-        "dump here",
-        "dump here -o csv",
-        "ls here -o csv -q",
-        "verify here",
-        "lookup here --offset 1",
-        "lookup here --offset 1 --topic orders --partition 0",
-        "salvage here --dry-run",
-        "salvage here --to new",
-        "reindex here --to new",
-        "explain here",
-        "slice here --to new",
-        "retain here",
-        "txns here",
-        "groups here",
-        "metadata here",
-        "where --group billing here",
-        "export here new",
-    ],
+@for_each(
+    "inside, command",
+    list(
+        product(
+            [[], ["notes"], ["notes/more"]],
+            [
+                "dump here",
+                "dump here -o csv",
+                "ls here -o csv -q",
+                "verify here",
+                "lookup here --offset 1",
+                "lookup here --offset 1 --topic orders --partition 0",
+                "salvage here --dry-run",
+                "salvage here --to new",
+                "reindex here --to new",
+                "explain here",
+                "slice here --to new",
+                "retain here",
+                "txns here",
+                "groups here",
+                "metadata here",
+                "where --group billing here",
+                "export here new",
+            ],
+        )
+    ),
 )
 def test_directory_without_partitions_is_reported_in_the_same_words(
     command: str, inside: list[str], tmp_path: Path
@@ -49,21 +53,25 @@ def test_current_directory_without_partitions_is_reported_too(tmp_path: Path) ->
     assert {kseg([name], tmp_path).stderr.replace(b".", b"here", 1) for name in ("dump", "ls", "txns")} == {EMPTY}
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "ls {}",
-        "verify {}",
-        "salvage {} --to new",
-        "reindex {} --to new",
-        "compact {} --dry-run",
-        "slice {} --to new",
-        "retain {}",
-        "lookup {} --offset 1",
-        "where --group billing {}",
-    ],
+@for_each(
+    "command, name",
+    list(
+        product(
+            [
+                "ls {}",
+                "verify {}",
+                "salvage {} --to new",
+                "reindex {} --to new",
+                "compact {} --dry-run",
+                "slice {} --to new",
+                "retain {}",
+                "lookup {} --offset 1",
+                "where --group billing {}",
+            ],
+            ["README.md", "server.log"],
+        )
+    ),
 )
-@pytest.mark.parametrize("name", ["README.md", "server.log"])
 def test_a_file_that_is_none_of_kafkas_does_not_stand_for_its_directory(
     command: str, name: str, tmp_path: Path
 ) -> None:

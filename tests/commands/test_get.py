@@ -39,7 +39,6 @@ def get(directory: Path, *arguments: str | Path) -> run.Run:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
-@pytest.mark.usefixtures("kernel")
 def test_the_bytes_are_printed_and_nothing_else(field: list[str], wanted: bytes, logs: Path) -> None:
     assert get(logs, "orders-0", "--offset", "5", *field) == (0, wanted, b"")
 

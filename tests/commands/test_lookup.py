@@ -13,8 +13,6 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.selection import Selection
 from tests import golden, run
 
-pytestmark = pytest.mark.usefixtures("kernel")
-
 SAMPLE = "docs/test-1-0"
 LINE_OF_203500 = (
     b"offset: 203500 position: 14555 CreateTime: 1581597498413 isvalid: true keysize: -1 valuesize: 23 magic: 2"

@@ -4,13 +4,13 @@ import csv
 import json
 import os
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests import golden, run
-
-pytestmark = pytest.mark.usefixtures("kernel")
+from tests.loops import for_each
 
 BROKER = "logs/2.8.2"
 NOW = "1795256900000"
@@ -228,8 +228,7 @@ def test_sums_by_topic_and_by_directory_add_up(kind: str) -> None:
     assert kind != "directory" or names == ["logs/2.3.1", BROKER]
 
 
-@pytest.mark.parametrize("kind", ["topic", "partition", "segment", "directory"])
-@pytest.mark.parametrize("form", ["text", "table", "csv", "json"])
+@for_each("kind, form", list(product(["topic", "partition", "segment", "directory"], ["text", "table", "csv", "json"])))
 def test_what_is_cut_is_named_and_the_totals_are_those_of_all(kind: str, form: str) -> None:
     arguments = ("logs", "--by", kind, "-o", form)
     everything = [each for each in objects("logs", "-q", "--by", kind) if each["type"] == kind]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import kseg as library
+from tests.loops import for_each
 from tests.processes import started
 from tests.query.disks import opened, queried, rows, write_disk
 from tests.run import kseg
@@ -247,7 +248,7 @@ def test_paths_without_partitions_are_refused(tmp_path: Path) -> None:
 # --- safety -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@for_each(
     "sql",
     [
         "SELECT * FROM read_csv('secret.csv')",

@@ -10,6 +10,7 @@ from kseg.formats.codes import Codec
 from kseg.redaction import Redaction, Redactor
 from kseg.writer import RecordsBuilder
 from tests import run
+from tests.loops import for_each
 from tests.protocol.packets import framed, request
 
 SECRETS = (b"alice", b"bob", b"salary", b"Berlin")
@@ -56,8 +57,7 @@ def objects(directory: Path, *arguments: str) -> list[dict[str, object]]:
 FORMATS = [(magic, codec) for magic in (0, 1, 2) for codec in Codec if magic == 2 or codec != Codec.ZSTD]
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize(("magic", "codec"), FORMATS)
+@for_each("magic, codec", FORMATS)
 @pytest.mark.parametrize(
     "form",
     [
@@ -83,7 +83,6 @@ def test_no_form_of_dump_shows_what_was_there(form: list[str], magic: int, codec
     assert plain.count(b" alice ") + plain.count(b'"alice"') <= ran.stdout.count(stands_for)
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
 @pytest.mark.parametrize(("part", "member"), [("keys", "key"), ("values", "value"), ("headers", "headers")])
 def test_only_what_is_asked_for_is_redacted(part: str, member: str, codec: Codec, tmp_path: Path) -> None:
@@ -197,8 +196,7 @@ def test_control_records_of_a_built_log_stay(tmp_path: Path) -> None:
     assert before[0]["value"] != after[0]["value"]
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize(("magic", "codec"), FORMATS)
+@for_each("magic, codec", FORMATS)
 def test_lookup_redacts_as_dump_does(magic: int, codec: Codec, tmp_path: Path) -> None:
     log = write(tmp_path, magic, codec)
     dumped = objects(tmp_path, str(log), *ALL)
@@ -224,7 +222,6 @@ def test_lookup_finds_the_line_of_a_record_whose_line_ends_are_redacted(tmp_path
         assert ran.stdout.count(b"\noffset: ") == 1
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
 @pytest.mark.parametrize("form", [["--print-data-log"], ["--print-data-log", "--shallow"], ["-o", "json"]])
 def test_records_of_requests_are_redacted(form: list[str], codec: Codec, tmp_path: Path) -> None:

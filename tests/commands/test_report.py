@@ -81,7 +81,6 @@ def test_same_input_gives_the_same_page_with_any_kernel_and_processes(
     assert len(pages) == 1
 
 
-@pytest.mark.usefixtures("kernel")
 def test_numbers_are_those_of_what_was_written(disk: Path) -> None:
     found = objects(disk.parent, "disk", *AT)
     assert row(found, "topics", topic="orders")["records"] == 2100

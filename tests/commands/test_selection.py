@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kseg.log.partition.partition_log import PartitionLog
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 from tests.selections import OPTIONS, Chosen, Object, control, no_control, selections, timestamp_of
 
 EXAMPLES = settings(max_examples=60)
@@ -102,7 +103,6 @@ def test_limit_of_ls_is_over_all_partitions() -> None:
     assert listed[-1]["selectedRecords"] == 70
 
 
-@pytest.mark.usefixtures("kernel")
 def test_ls_shows_what_is_selected_to_people_and_in_csv() -> None:
     whole = [*LS, "--bytes", "--now", "0", "docs/test-1-0"]
     arguments = [*whole, "--from-offset", "203500", "--to-offset", "203600"]
@@ -151,7 +151,6 @@ def of_times(*times: int) -> list[NewBatch]:
         (["--timestamp", "51", "--key", "0"], None),
     ],
 )
-@pytest.mark.usefixtures("kernel")
 def test_lookup_of_times_among_what_is_selected(arguments: list[str], offset: int | None, tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", of_times(10, 50, 50, 20, 40))
     (found,) = objects("lookup", "-q", "orders-0", *arguments, directory=tmp_path)
@@ -173,7 +172,7 @@ def findings(*arguments: str, directory: Path = golden.ROOT) -> list[tuple[Any, 
     return [tuple(each[name] for name in names) for each in found if each["type"] == "finding"]
 
 
-@pytest.mark.parametrize("name", DAMAGED[::9])
+@for_each("name", DAMAGED[::9])
 def test_findings_of_a_selection_are_among_all(name: str) -> None:
     path = f"damaged/{name}"
     whole = set(findings(path))
@@ -200,7 +199,6 @@ HOLE = ("damaged/210-wiped-batch", 237)  # offsets 21933 to 21937, then 107 byte
         (["--from-time", "1608917129114"], True),
     ],
 )
-@pytest.mark.usefixtures("kernel")
 def test_damage_is_reported_where_what_is_selected_may_have_been(arguments: list[str], is_reported: bool) -> None:
     path, position = HOLE
     assert [found[2] for found in findings(path, *arguments) if found[0] == "bad-length"] == [position] * is_reported

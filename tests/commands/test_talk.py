@@ -8,6 +8,7 @@ import pytest
 
 from kseg.cli import COMMANDS
 from tests import golden, run
+from tests.loops import for_each
 from tests.terminal import COLOR, in_terminal
 
 LOG = "docs/test-1-0/00000000000000203000.log"
@@ -20,15 +21,24 @@ def kseg(line: str) -> run.Run:
     return run.kseg(line.split(), golden.ROOT)
 
 
-@pytest.mark.parametrize(
+@for_each(
     "line",
     [
-        f"dump {LOG} --shallow", f"ls {WHOLE}", f"lookup {WHOLE} --offset 203500", f"verify {WHOLE}",
-        f"salvage {WHOLE} --dry-run", f"reindex {WHOLE} --dry-run", f"explain {LOG} --batch 0", f"retain {WHOLE}",
+        f"dump {LOG} --shallow",
+        f"ls {WHOLE}",
+        f"lookup {WHOLE} --offset 203500",
+        f"verify {WHOLE}",
+        f"salvage {WHOLE} --dry-run",
+        f"reindex {WHOLE} --dry-run",
+        f"explain {LOG} --batch 0",
+        f"retain {WHOLE}",
         f"diff {WHOLE} {DAMAGED}",
-        "where --group g --partitions 3", "groups logs/4.3.1", "txns logs/2.3.1", "metadata logs/4.3.1",
+        "where --group g --partitions 3",
+        "groups logs/4.3.1",
+        "txns logs/2.3.1",
+        "metadata logs/4.3.1",
     ],
-)  # fmt: skip
+)
 def test_verbose_says_what_the_run_took_and_changes_nothing_else(line: str) -> None:
     plain, verbose = kseg(line), kseg(f"{line} -v")
     assert TOOK.fullmatch(verbose.stderr.removeprefix(plain.stderr))
@@ -72,7 +82,7 @@ def test_quiet_still_says_what_is_lost() -> None:
     assert ran.status == 1
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_quiet_and_colour_are_known_to_all(command: str) -> None:
     told = kseg(f"{command} -q -v --no-color --nothing-like-this")
     assert b"no such option --nothing-like-this" in told.stderr

@@ -8,6 +8,7 @@ import pytest
 
 from kseg.log.verify.all_findings import ALL_FINDINGS
 from tests.log import edits
+from tests.loops import for_each
 from tests.run import kseg
 
 
@@ -153,7 +154,7 @@ def test_json_of_a_healthy_log_directory_is_ok(restored: Path) -> None:
     assert ran.status == 0
 
 
-@pytest.mark.parametrize("finding_id", ALL_FINDINGS)
+@for_each("finding_id", ALL_FINDINGS)
 def test_explain_says_risk_and_next_step(finding_id: str, tmp_path: Path) -> None:
     ran = kseg(["verify", "--explain", finding_id], tmp_path)
     text = ran.stdout.decode()

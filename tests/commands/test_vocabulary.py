@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import click
-import pytest
 
 from kseg.cli import COMMANDS, cli
 from kseg.commands.parameters import Number, Size
 from kseg.commands.setting_options import SETTINGS, option_of
+from tests.loops import for_each
 
 Is = Callable[[click.Option], bool]
 
@@ -151,7 +151,7 @@ def test_an_option_is_only_where_it_belongs() -> None:
         assert command in ONLY_ON.get(long_name(option), COMMANDS), f"{command} {long_name(option)}"
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_every_command_can_be_told_how_much_to_say(command: str) -> None:
     own = {long_name(option) for name, option in options() if name == command}
     assert own >= {"--quiet", "--verbose", "--color"}
@@ -180,7 +180,7 @@ def test_settings_have_kafkas_names() -> None:
             assert not is_setting or name in NO_SETTINGS, f"{command} {name}: no setting of Kafka's"
 
 
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in {"completion", "help"}])
+@for_each("command", [name for name in COMMANDS if name not in {"completion", "help"}])
 def test_times_are_given_and_printed_in_a_zone(command: str) -> None:
     own = {long_name(option): option for name, option in options() if name == command}
     takes_times = any("TIME" in (option.metavar or "") for option in own.values())

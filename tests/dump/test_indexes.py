@@ -8,8 +8,6 @@ from tests.run import Run, kseg
 
 INDEX, TIME_INDEX = f"{NAME}.index", f"{NAME}.timeindex"
 
-pytestmark = pytest.mark.usefixtures("kernel")
-
 
 def dump(directory: Path, *arguments: str) -> Run:
     return kseg(["dump", *arguments], directory)

@@ -73,7 +73,6 @@ def log(case: str) -> str:
 # --- keys ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("name", SINGLES)
 def test_keys_of_batches_and_records_stand_in_their_order_in_every_format(name: str) -> None:
     dumped = dump(golden.ROOT / "logs", name)
@@ -82,7 +81,6 @@ def test_keys_of_batches_and_records_stand_in_their_order_in_every_format(name: 
     assert [list(item) for item in dumped.of("summary")] == [SUMMARY_KEYS]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(("name", "absent"), list(zip(SINGLES, ([*ONLY_V2, *FROM_V1], ONLY_V2, []), strict=True)))
 def test_what_a_format_does_not_have_is_null(name: str, absent: list[str]) -> None:
     item = dump(golden.ROOT / "logs", name).of("batch")[0]
@@ -90,14 +88,12 @@ def test_what_a_format_does_not_have_is_null(name: str, absent: list[str]) -> No
     assert sorted(key for key in item if item[key] is None) == sorted([*absent, *flags, "deleteHorizonMs"])
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", ["classes-4.3.1/headers", "classes-3.9.1/mixed", "classes-4.3.1/control-raft"])
 def test_lines_are_as_compact_as_json_can_be(case: str) -> None:
     for line in dump(golden.ROOT, log(case)).ran.stdout.splitlines():
         assert json.dumps(json.loads(line), ensure_ascii=False, separators=(",", ":")).encode() == line
 
 
-@pytest.mark.usefixtures("kernel")
 def test_each_batch_stands_in_front_of_its_records() -> None:
     position = None
     for item in dump(golden.ROOT, log("classes-3.9.1/mixed")).objects[:-1]:
@@ -151,7 +147,6 @@ def check_batch(item: Object, one: kseg.Batch) -> None:
         assert (item["isTransactional"], item["isControl"], item["deleteHorizonMs"]) == flags
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("releases", ["0.", "1.", "2.", "3.", "4.", "classes-", "../docs"])
 def test_json_of_every_golden_log_holds_all_that_the_log_holds(releases: str) -> None:
     paths = [path for path in golden.files(".log") if folder_of(path).startswith(releases)]
@@ -174,7 +169,6 @@ def folder_of(path: Path) -> str:
     return relative.parts[1] if relative.parts[0] == "logs" else f"../{relative.parts[0]}"
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     "text",
     [
@@ -197,7 +191,6 @@ def test_any_text_comes_back(text: bytes, tmp_path: Path) -> None:
     assert headers_of(item) == [(b"h", text)]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_bytes_that_are_no_utf_8_stand_in_a_key_of_their_own(tmp_path: Path) -> None:
     content = batch(BatchHeader(), [Record(key=b"\xff", value=b"\xfe", headers=[(b"h", b"\xfd")])])
     (item,) = dump_content(tmp_path, content).of("record")
@@ -207,14 +200,12 @@ def test_bytes_that_are_no_utf_8_stand_in_a_key_of_their_own(tmp_path: Path) -> 
     assert item["headers"] == [{"key": "h", "valueBase64": "/Q=="}]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_name_of_a_header_that_is_no_utf_8_comes_back(tmp_path: Path) -> None:
     content = batch(BatchHeader(), [Record(headers=[(b"\xffname", b"value")])])
     (item,) = dump_content(tmp_path, content).of("record")
     assert headers_of(item) == [(b"\xffname", b"value")]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     "timestamp", [0, 1581597478310, 951782400000, 253402300799999, 253402300800000, -1, -(2**63), 2**63 - 1]
 )
@@ -224,7 +215,6 @@ def test_time_is_the_timestamp_in_utc_where_a_year_of_four_digits_has_it(timesta
     assert (item["timestamp"], item["time"]) == (timestamp, iso_time(timestamp))
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     ("log_append_time", "delta", "attributes", "told"),
     [
@@ -248,7 +238,6 @@ def test_what_the_timestamp_does_not_tell_stands_behind_the_rest(
 # --- control records -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 def test_markers_tell_their_type_and_the_coordinators_epoch() -> None:
     markers = [item for item in dump(golden.ROOT, log("classes-4.3.1/transactions")).of("record") if "control" in item]
     assert list(markers[0]) == [*RECORD_KEYS, "control"]
@@ -258,7 +247,6 @@ def test_markers_tell_their_type_and_the_coordinators_epoch() -> None:
     ]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_control_records_of_kraft_tell_what_they_hold() -> None:
     controls = [item["control"] for item in dump(golden.ROOT, log("classes-4.3.1/control-raft")).of("record")]
     kinds = ["LEADER_CHANGE", "SNAPSHOT_HEADER", "KRAFT_VERSION", "KRAFT_VOTERS", "SNAPSHOT_FOOTER", "LEADER_CHANGE"]
@@ -267,13 +255,11 @@ def test_control_records_of_kraft_tell_what_they_hold() -> None:
     assert [voter["voterId"] for voter in controls[3]["data"]["voters"]] == [0, 1, 2]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_control_record_of_an_unknown_type_tells_its_number() -> None:
     first = dump(golden.ROOT, log("classes-4.3.1/control-unknown")).of("record")[0]
     assert first["control"] == {"type": 77, "version": 0}
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     ("key", "value"), [(None, None), (b"\0\0\0", MARKER_VALUE), (MARKER_KEY, b"\0\0"), (MARKER_KEY, None)]
 )
@@ -287,7 +273,6 @@ def test_control_record_that_can_not_be_one_is_null_and_a_damage(
     assert damage["kind"] == "bad-record"
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("kind", [2, 3, 4, 5, 6])
 def test_control_record_of_kraft_whose_value_can_not_be_read_has_no_data(kind: int, tmp_path: Path) -> None:
     record = Record(key=bytes([0, 0, 0, kind]), value=b"\xff")
@@ -302,7 +287,6 @@ NEXT = batch(BatchHeader(1), [Record(value=b"second")])
 HOLE = b"\xff" * 50
 
 
-@pytest.mark.usefixtures("kernel")
 def test_damage_stands_where_it_lies(tmp_path: Path) -> None:
     dumped = dump_content(tmp_path, HEALTHY + HOLE + NEXT)
     assert [item["type"] for item in dumped.objects] == ["batch", "record", "damage", "batch", "record", "summary"]
@@ -312,21 +296,18 @@ def test_damage_stands_where_it_lies(tmp_path: Path) -> None:
     assert dumped.ran.status == 1
 
 
-@pytest.mark.usefixtures("kernel")
 def test_damage_of_records_stands_behind_those_that_can_be_read(tmp_path: Path) -> None:
     damaged = batch(BatchHeader(count=2), [Record(value=b"first")])
     dumped = dump_content(tmp_path, damaged + NEXT)
     assert [item["type"] for item in dumped.objects] == ["batch", "record", "damage", "batch", "record", "summary"]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_summary_counts_what_was_printed_and_lost(tmp_path: Path) -> None:
     (summary,) = dump_content(tmp_path, HEALTHY + HOLE + NEXT).of("summary")
     size = len(HEALTHY) + 50 + len(NEXT)
     assert summary == {"type": "summary", "file": NAME, "batches": 2, "records": 2, "bytes": size, "lost": 50}
 
 
-@pytest.mark.usefixtures("kernel")
 def test_empty_log_has_a_summary_alone(tmp_path: Path) -> None:
     dumped = dump_content(tmp_path, b"")
     assert dumped.objects == [{"type": "summary", "file": NAME, "batches": 0, "records": 0, "bytes": 0, "lost": 0}]
@@ -336,7 +317,6 @@ def test_empty_log_has_a_summary_alone(tmp_path: Path) -> None:
 # --- options ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(("only", "kind"), [("records", "record"), ("batches", "batch")])
 def test_only_one_type_is_left_on_stdout_and_the_rest_told_on_stderr(only: str, kind: str, tmp_path: Path) -> None:
     dumped = dump_content(tmp_path, HEALTHY + HOLE + NEXT, "--only", only)
@@ -347,7 +327,6 @@ def test_only_one_type_is_left_on_stdout_and_the_rest_told_on_stderr(only: str, 
     assert dumped.ran.status == 1
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("only", ["records", "batches"])
 def test_only_one_type_prints_the_same_objects(only: str) -> None:
     path = log("classes-3.9.1/mixed")
@@ -355,7 +334,6 @@ def test_only_one_type_prints_the_same_objects(only: str) -> None:
     assert part.objects == whole.of({"records": "record", "batches": "batch"}[only])
 
 
-@pytest.mark.usefixtures("kernel")
 def test_records_name_their_file_only_where_several_are_read(tmp_path: Path) -> None:
     names = [f"{offset:020}.log" for offset in (0, 1)]
     for name, content in zip(names, (HEALTHY, NEXT), strict=True):
@@ -366,14 +344,12 @@ def test_records_name_their_file_only_where_several_are_read(tmp_path: Path) -> 
     assert [list(item) for item in dump(tmp_path, names[0]).of("record")] == [RECORD_KEYS]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_directory_counts_as_several_files(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(HEALTHY)
     (record,) = dump(tmp_path, ".").of("record")
     assert record["file"] == f"./{NAME}"
 
 
-@pytest.mark.usefixtures("kernel")
 def test_records_name_their_partition_only_where_several_may_be_read(tmp_path: Path) -> None:
     for partition in ("logs/orders-0", "logs/orders-12", "logs/segments"):
         (tmp_path / partition).mkdir(parents=True)
@@ -392,7 +368,6 @@ def test_records_name_their_partition_only_where_several_may_be_read(tmp_path: P
     assert list(alone) == ["type", "file", *RECORD_KEYS[1:]]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("name", ["a{b}c.log", 'quote"d.log', "back\\slash.log", "нет.log"])
 def test_any_name_of_a_file_comes_back(name: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(HEALTHY)
@@ -400,7 +375,6 @@ def test_any_name_of_a_file_comes_back(name: str, tmp_path: Path) -> None:
     assert [item["file"] for item in objects if "file" in item] == [name, name]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_summary_counts_the_same_with_and_without_records() -> None:
     path = log("classes-3.9.1/mixed")
     whole = dump(golden.ROOT, path).of("summary")[0]

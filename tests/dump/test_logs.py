@@ -1,12 +1,14 @@
 """`kseg dump` of logs as text: the lines around batches and records, the options, and reports of damage."""
 
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests import golden
 from tests.kernel.made import BatchHeader, Record, batch
+from tests.loops import for_each
 from tests.run import Run, kseg
 
 NAME = f"{0:020}.log"
@@ -34,7 +36,6 @@ def payloads(ran: Run) -> list[str]:
 # --- the first lines -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     ("name", "first"),
     [
@@ -57,7 +58,6 @@ def test_second_line_is_the_releases(like: str, word: str, tmp_path: Path) -> No
     assert lines(dump_content(tmp_path, FIRST, "--like", like))[1] == word
 
 
-@pytest.mark.usefixtures("kernel")
 def test_empty_log_has_its_two_lines_alone(tmp_path: Path) -> None:
     ran = dump_content(tmp_path, b"")
     assert lines(ran) == [f"Dumping {NAME}", "Starting offset: 0"]
@@ -75,14 +75,12 @@ def test_log_that_is_not_there_is_reported_and_the_others_printed(tmp_path: Path
 # --- what is printed -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 def test_healthy_log_ends_with_status_0_and_says_nothing_else(tmp_path: Path) -> None:
     ran = dump_content(tmp_path, FIRST + SECOND, "--print-data-log")
     assert payloads(ran) == ["first", "second"]
     assert (ran.status, ran.stderr) == (0, b"")
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("over", [0, 30])
 def test_max_bytes_prints_the_batches_in_front_of_it_and_is_no_damage(over: int, tmp_path: Path) -> None:
     ran = dump_content(tmp_path, FIRST + SECOND, "--print-data-log", "--max-bytes", str(len(FIRST) + over))
@@ -90,7 +88,6 @@ def test_max_bytes_prints_the_batches_in_front_of_it_and_is_no_damage(over: int,
     assert (ran.status, ran.stderr) == (0, b"")
 
 
-@pytest.mark.usefixtures("kernel")
 def test_max_bytes_keeps_the_damage_in_front_of_it(tmp_path: Path) -> None:
     hole = b"\xff" * 50
     ran = dump_content(tmp_path, FIRST + hole + SECOND + SECOND, "--max-bytes", str(len(FIRST + hole + SECOND)))
@@ -98,7 +95,6 @@ def test_max_bytes_keeps_the_damage_in_front_of_it(tmp_path: Path) -> None:
     assert f"at position {len(FIRST)}" in ran.stderr.decode()
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     ("option", "name", "value", "shown"),
     [
@@ -117,7 +113,6 @@ def test_decoder_classes_decode_values_and_imply_printing(
     assert payloads(dump_content(tmp_path, batch(BatchHeader(), [Record(value=value)]), option, name)) == [shown]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_key_decoder_class_decodes_keys(tmp_path: Path) -> None:
     content = batch(BatchHeader(), [Record(key=b"\0\0\0\x2a", value=b"v")])
     assert " key: 42 payload: v" in lines(dump_content(tmp_path, content, "--key-decoder-class", "IntegerDecoder"))[2]
@@ -129,7 +124,6 @@ def test_unknown_decoder_class_is_refused_before_anything_is_printed(tmp_path: P
     assert b"com.example.Decoder" in ran.stderr
 
 
-@pytest.mark.usefixtures("kernel")
 def test_records_that_an_internal_decoder_can_not_read_are_shown_raw_and_counted(tmp_path: Path) -> None:
     ran = dump_content(tmp_path, SECOND, "--offsets-decoder")  # it has no key, where the real tool stops
     assert payloads(ran) == ["second"]
@@ -143,33 +137,35 @@ ZERO_TAIL = FIRST + bytes(100)
 HOLE = FIRST + b"\xff" * 50 + SECOND
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("content", [HOLE, FIRST[:-1], FIRST[:-2] + b"x" + FIRST[-1:]])
-@pytest.mark.parametrize("options", [(), ("--shallow",), ("--like", "0.8"), ("--like", "2.1"), ("--like", "latest")])
+@for_each(
+    "content, options",
+    list(
+        product(
+            [HOLE, FIRST[:-1], FIRST[:-2] + b"x" + FIRST[-1:]],
+            [(), ("--shallow",), ("--like", "0.8"), ("--like", "2.1"), ("--like", "latest")],
+        )
+    ),
+)
 def test_damage_ends_with_status_1_in_every_layout(content: bytes, options: tuple[str, ...], tmp_path: Path) -> None:
     ran = dump_content(tmp_path, content, *options)
     assert ran.status == 1
     assert ran.stderr.decode().splitlines()[-1].startswith(f"kseg: {NAME}: {len(content)} bytes, ")
 
 
-@pytest.mark.usefixtures("kernel")
 def test_quiet_says_nothing_of_damage_but_ends_with_its_status(tmp_path: Path) -> None:
     ran = dump_content(tmp_path, HOLE, "--quiet")
     assert (ran.status, ran.stderr) == (1, b"")
 
 
-@pytest.mark.usefixtures("kernel")
 def test_records_behind_a_hole_are_printed(tmp_path: Path) -> None:
     assert payloads(dump_content(tmp_path, HOLE, "--print-data-log")) == ["first", "second"]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_last_line_counts_as_the_documentations_to_string_does(tmp_path: Path) -> None:
     ran = dump_content(tmp_path, HOLE)
     assert ran.stderr.decode().splitlines()[-1].endswith("50 of them lost; batch count is 2, record count is 2")
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(("content", "size"), [(ZERO_TAIL, 100), (FIRST + SECOND[:-1], len(SECOND) - 1)])
 @pytest.mark.parametrize("options", [(), ("--like", "0.8"), ("--like", "4.3")])
 def test_tail_is_reported_on_stdout_as_the_tool_tells_it(
@@ -181,7 +177,6 @@ def test_tail_is_reported_on_stdout_as_the_tool_tells_it(
     assert lines(ran)[-1] == f"Found {size} invalid bytes at the end of {NAME}"
 
 
-@pytest.mark.usefixtures("kernel")
 def test_max_bytes_leaves_the_tail_untold(tmp_path: Path) -> None:
     ran = dump_content(tmp_path, ZERO_TAIL, "--like", "4.3", "--max-bytes", str(len(ZERO_TAIL)))
     assert "invalid bytes" not in ran.stdout.decode()
@@ -190,7 +185,6 @@ def test_max_bytes_leaves_the_tail_untold(tmp_path: Path) -> None:
 # --- what dump leaves alone ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 def test_nothing_appears_beside_the_log(tmp_path: Path) -> None:
     source = golden.ROOT / "logs" / "classes-2.0.1" / "thousand" / NAME
     shutil.copy(source, tmp_path / NAME)
@@ -199,7 +193,6 @@ def test_nothing_appears_beside_the_log(tmp_path: Path) -> None:
     assert (tmp_path / NAME).read_bytes() == source.read_bytes()
 
 
-@pytest.mark.usefixtures("kernel")
 def test_last_line_tells_of_records_that_are_lost_though_no_bytes_are() -> None:
     path = "damaged/021-flip-records/00000000000000036158.log"
     ran = kseg(["dump", path], golden.ROOT)

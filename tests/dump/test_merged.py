@@ -49,7 +49,6 @@ def objects(ran: Run) -> list[dict[str, object]]:
     return [json.loads(line) for line in ran.stdout.splitlines()]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("release", ["1.1.1", "2.8.2", "3.6.2", "4.3.1"])
 def test_golden_partitions_are_merged_as_the_definition_says(release: str) -> None:
     logs = golden.ROOT / "logs" / release
@@ -60,7 +59,6 @@ def test_golden_partitions_are_merged_as_the_definition_says(release: str) -> No
     assert records == list(merged(alone))
 
 
-@pytest.mark.usefixtures("kernel")
 def test_times_that_go_back_stay_behind_the_record_before(tmp_path: Path) -> None:
     write(tmp_path / "logs/t-0", [10, 50, 20, 30], [60, 5])
     write(tmp_path / "logs/t-1", [50, 55], [70])
@@ -72,7 +70,6 @@ def test_times_that_go_back_stay_behind_the_record_before(tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_what_is_merged_does_not_depend_on_the_pieces_that_are_read(tmp_path: Path) -> None:
     """Logs of several MiB, whose times cross again and again, and go back."""
     for partition in range(3):

@@ -2,11 +2,13 @@
 
 import json
 import os
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests import golden
+from tests.loops import for_each
 from tests.run import Run, kseg
 
 SAMPLE = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000"
@@ -72,10 +74,15 @@ def test_rows_of_several_files_name_each_its_own(option: str, tmp_path: Path) ->
     assert counts == [6300 + (30 if option == "-o json" else 0)] * 2
 
 
-@pytest.mark.parametrize(
-    "name", ["nowhere.log", "nowhere.index", "nowhere.snapshot", "nowhere.txnindex", "meta.properties"]
+@for_each(
+    "name, output",
+    list(
+        product(
+            ["nowhere.log", "nowhere.index", "nowhere.snapshot", "nowhere.txnindex", "meta.properties"],
+            ["text", "json", "csv"],
+        )
+    ),
 )
-@pytest.mark.parametrize("output", ["text", "json", "csv"])
 def test_file_that_is_not_there_is_named_as_it_was_given(name: str, output: str, tmp_path: Path) -> None:
     ran = dump(tmp_path, "-o", output, f"./{name}", name)
     assert [line.split(": ")[1] for line in ran.stderr.decode().splitlines()] == [f"./{name}", name]

@@ -20,7 +20,6 @@ from tests.kernel import made
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.terminal import in_terminal, plain
 
-pytestmark = pytest.mark.usefixtures("kernel")
 NASTY = '\x1b[2J\x1b]0;owned\x07[red]mark[/red] "quoted"\r\n\x9b31m\u202e'
 
 

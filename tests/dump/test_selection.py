@@ -13,6 +13,7 @@ from hypothesis import given, settings
 
 from tests import golden, run
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
+from tests.loops import for_each
 from tests.processes import started
 from tests.selections import (
     NOTHING,
@@ -48,7 +49,7 @@ def test_selected_are_the_records_that_a_filter_over_the_whole_dump_takes(chosen
     assert printed == [shown(record) for record in chosen.records()], run.command([chosen.partition, *chosen.arguments])
 
 
-@pytest.mark.parametrize("partition", PARTITIONS)
+@for_each("partition", PARTITIONS)
 def test_each_golden_partition_gives_what_a_filter_takes(partition: str) -> None:
     """What hypothesis draws from all of them may leave some out; these options are asked of each."""
     records = records_of(partition) or [NOTHING]
@@ -61,7 +62,6 @@ def test_each_golden_partition_gives_what_a_filter_takes(partition: str) -> None
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 10_000])
-@pytest.mark.usefixtures("kernel")
 def test_limit_and_tail_are_the_ends_of_all(count: int) -> None:
     partition = "logs/2.8.2/roll-time-0"
     whole = [shown(record) for record in records_of(partition)]
@@ -110,7 +110,6 @@ def transactions(directory: Path) -> Path:
     return directory
 
 
-@pytest.mark.usefixtures("kernel")
 def test_read_committed_leaves_out_aborted_and_control_records_and_what_follows_an_open_one(tmp_path: Path) -> None:
     transactions(tmp_path / "orders-0")
     ran = run.kseg(["dump", "orders-0", "--isolation", "read_committed", "--template", "{offset}"], tmp_path)

@@ -28,6 +28,7 @@ from kseg.formats.checkpoint import (
     parse_partition_metadata,
     parse_quorum_state,
 )
+from tests.loops import for_each
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -61,8 +62,8 @@ def test_any_line_end_white_space_and_plus_sign_are_read(content: bytes) -> None
     assert parse_offset_checkpoint(content).entries == (PartitionOffset("a", 0, 5),)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
+@for_each(
+    "content, message",
     [
         (b"1\n0\n", "line 1: version is 1, not 0"),
         (b"x\n0\n", "line 1: 'x' isn't an integer from -2147483648 to 2147483647"),

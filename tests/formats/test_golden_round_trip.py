@@ -28,6 +28,7 @@ from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_IND
 from kseg.formats.legacy import LOG_ENTRY
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
 from tests.golden import ROOT, files
+from tests.loops import for_each
 
 
 def golden(suffix: str) -> list[Path]:
@@ -57,7 +58,7 @@ def grammar_of(batch: bytes) -> Construct:
     return COMPRESSED_RECORD_BATCH if is_compressed else RECORD_BATCH
 
 
-@pytest.mark.parametrize("path", [*golden(".log"), *golden(".log.deleted"), *golden(".checkpoint")], ids=place)
+@for_each("path", [*golden(".log"), *golden(".log.deleted"), *golden(".checkpoint")], ids=place)
 def test_log_comes_back(path: Path) -> None:
     content = path.read_bytes()
     built = []

@@ -4,6 +4,8 @@ from importlib import import_module
 import pytest
 from construct import Construct, IfThenElse, Struct, Subconstruct
 
+from tests.loops import for_each
+
 GRAMMARS = {
     f"{module}.{name}": grammar
     for module in ("legacy", "batch", "control", "index", "snapshot")
@@ -29,7 +31,7 @@ def fields(grammar: Construct, path: str = "") -> Iterator[tuple[str, str]]:
             yield from fields(field, path)
 
 
-@pytest.mark.parametrize("name", [name for name, grammar in GRAMMARS.items() if any(fields(grammar))])
+@for_each("name", [name for name, grammar in GRAMMARS.items() if any(fields(grammar))])
 def test_every_field_has_its_meaning(name: str) -> None:
     assert [path for path, meaning in fields(GRAMMARS[name]) if not meaning] == []
 

@@ -1,6 +1,5 @@
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,13 +17,14 @@ from kseg.formats.names import (
 )
 from kseg.formats.text_files import TEXT_FILES
 from tests.golden import files
+from tests.loops import for_each
 
 UNIQUE_ID = "0123456789abcdef0123456789abcdef"
 REMOTE_ID = "9sCuaTRcSwmBVp6n1AjR0g"
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
+@for_each(
+    "name, expected",
     [
         ("00000000000000203000.log", FileName(FileKind.LOG, 203000)),
         ("00000000000000203000.index", FileName(FileKind.OFFSET_INDEX, 203000)),
@@ -80,8 +80,8 @@ def test_only_the_last_part_of_a_path_counts() -> None:
     assert parse_file_name(Path("a.log/5-0/00000000000000000007.index")) == FileName(FileKind.OFFSET_INDEX, 7)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
+@for_each(
+    "name, expected",
     [
         ("orders-0", PartitionDirectory("orders", 0)),
         ("meta.9-0", PartitionDirectory("meta.9", 0)),

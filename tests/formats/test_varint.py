@@ -1,4 +1,6 @@
 import pytest
+
+from tests.loops import for_each
 from construct import ConstructError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +11,8 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 
 
-@pytest.mark.parametrize(
-    ("value", "encoded"),
+@for_each(
+    "value, encoded",
     [
         (0, "00"),
         (-1, "01"),

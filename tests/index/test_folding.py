@@ -22,6 +22,7 @@ from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.views.transactions import PartitionTransactions
 from kseg.writer.builder import RecordsBuilder
+from tests.loops import for_each
 
 SEEDS = range(6)
 BATCHES = 500
@@ -108,7 +109,7 @@ class OddLog:
 
 
 @pytest.fixture(params=[*SEEDS, *(-seed - 1 for seed in SEEDS)], ids=lambda seed: f"odd{seed}")
-def partition(request: pytest.FixtureRequest, tmp_path: Path, kernel: object) -> PartitionLog:
+def partition(request: pytest.FixtureRequest, tmp_path: Path) -> PartitionLog:
     """A partition with such a log; damaged, if its number is negative."""
     directory = tmp_path / "odd-0"
     directory.mkdir()
@@ -169,7 +170,7 @@ def test_indexes(partition: PartitionLog) -> None:
     assert states.open_transactions == builder.states.open_transactions
 
 
-@pytest.mark.parametrize("share", [0, 3, 10])
+@for_each("share", [0, 3, 10])
 def test_leader_epochs_and_producers_at_an_offset(partition: PartitionLog, share: int) -> None:
     (segment,) = partition.segments
     expected = headers(segment)

@@ -148,7 +148,6 @@ def test_aborted_transactions_of_a_range(tmp_path: Path) -> None:
         assert [entry.producer_id for entry in index.aborted(1000, 1004)] == [7]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_producer_snapshots_of_brokers_would_be_taken() -> None:
     for path in golden.files(".snapshot"):
         with ProducerSnapshot(path) as snapshot:

@@ -1,7 +1,5 @@
 """What a log says of its producers, against the snapshots that brokers took."""
 
-import pytest
-
 from kseg.index.producer_snapshot import ProducerSnapshot
 from kseg.index.producer_state import ProducerStates
 from kseg.index.rebuild import rebuild
@@ -20,7 +18,6 @@ def spans(partition: PartitionLog) -> list[tuple[int, int]]:
     ]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_states_are_those_of_the_next_snapshot() -> None:
     equal = forgotten = 0
     for root in sorted((golden.ROOT / "logs").glob("[0-9]*")):

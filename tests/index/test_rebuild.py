@@ -4,8 +4,6 @@ from collections import Counter
 from pathlib import Path
 from struct import pack
 
-import pytest
-
 from kseg.index.headers import checked_headers
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.producer_snapshot import ProducerSnapshot
@@ -106,7 +104,6 @@ def test_indexes_since_2_4_are_rebuilt_as_the_broker_wrote_them_or_differ_by_wha
     assert relations["equal"] > sum(relations.values()) / 2
 
 
-@pytest.mark.usefixtures("kernel")
 def test_transaction_indexes_are_rebuilt_as_the_broker_wrote_them() -> None:
     """Not in the remote tier: the snapshot beside a segment there is that of its end."""
     found = [p for p in segments((2, 4)) if p.with_suffix(".txnindex").exists() and "remote" not in str(p)]
@@ -158,7 +155,6 @@ def test_offsets_that_an_index_cannot_hold_are_counted() -> None:
     assert (builder.entries.offset_index, builder.entries.skipped) == (pack(">ii", 5, 200), 1)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_rebuilding_ends_where_recovery_would_cut_the_log() -> None:
     path = golden.ROOT / "damaged/004-torn-records/00000000000000077901.log"
     with LogFile(path) as log_file:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.kernel.made import BatchHeader, Record, batch
 from tests.kernel.runs import program_of, render, rows_by_lengths
+from tests.loops import for_each
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
@@ -59,8 +60,7 @@ def test_texts_that_touch_are_decoded_each_alone(kernel: "Kernel", broken: bytes
     assert printed(kernel, "{key}", record, Record(b"\x80")) == b"".join(parts)
 
 
-@pytest.mark.parametrize("start", range(16380, 16387))
-@pytest.mark.parametrize("sequence", ["😀".encode(), b"\xed\xa0\x80", b"\xf0\x9f\x98"], ids=bytes.hex)
+@for_each("start, sequence", list(product(range(16380, 16387), ["😀".encode(), b"\xed\xa0\x80", b"\xf0\x9f\x98"])))
 def test_long_texts_are_decoded_as_short_ones(kernel: "Kernel", start: int, sequence: bytes) -> None:
     text = b"x" * start + sequence + b"y" * 40_000
     assert printed(kernel, "{value}|", Record(value=text)) == as_java(text) + b"|"

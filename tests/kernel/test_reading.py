@@ -1,6 +1,7 @@
 """What the kernels read of batches and entries: what the grammars read, and a problem where those fail."""
 
 import struct
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
@@ -24,6 +25,7 @@ from tests.kernel.made import (
     batch,
 )
 from tests.kernel.runs import Options, Rendered, program_of, render, rows_by_lengths
+from tests.loops import for_each
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
@@ -92,8 +94,8 @@ GOOD = USUAL.encoded()
 TOO_LONG = b"\x80" * 5 + b"\0"
 
 
-@pytest.mark.parametrize(
-    ("body", "count", "problem", "records_read", "stopped_at"),
+@for_each(
+    "body, count, problem, records_read, stopped_at",
     [
         (GOOD, -1, Problem.BAD_COUNT, 0, 0),
         (GOOD, 2, Problem.BAD_COUNT, 1, len(GOOD)),
@@ -150,8 +152,7 @@ def test_the_append_time_is_that_of_all_records(kernel: "Kernel") -> None:
     assert result.text == b"99|99|"
 
 
-@pytest.mark.parametrize("delta", [0, -5000, 8000, 2**40])
-@pytest.mark.parametrize("attributes", [0, 1, 127, -128])
+@for_each("delta, attributes", list(product([0, -5000, 8000, 2**40], [0, 1, 127, -128])))
 def test_a_record_tells_what_it_stores(kernel: "Kernel", delta: int, attributes: int) -> None:
     content = batch(
         BatchHeader(attributes=8, max_timestamp=99), [Record(timestamp_delta=delta, attributes=attributes), USUAL]

@@ -14,6 +14,7 @@ from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden
 from tests.kernel.made import INT64, BatchHeader, Message, Record, batch, damaged
+from tests.loops import for_each
 
 KERNELS = (fast, twin)
 NUMBERS = [name for name, kind in statistics_contract.Statistics.__annotations__.items() if kind is int]
@@ -60,7 +61,7 @@ def test_batches_add_up_equally(content: bytes, most_keys: int, data: st.DataObj
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("path", [*golden.files(".log"), *golden.damaged_files(".log")], ids=str)
+@for_each("path", [*golden.files(".log"), *golden.damaged_files(".log")], ids=str)
 def test_golden_logs_add_up_equally(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = []
     for kernel in KERNELS:

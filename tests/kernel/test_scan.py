@@ -9,6 +9,7 @@ from crc32c import crc32c
 
 from kseg.kernel.contract import Stop, new_rows
 from tests.kernel.made import BatchHeader, Message, Record, batch
+from tests.loops import for_each
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
@@ -44,8 +45,8 @@ def test_codecs_met_are_reported(kernel: "Kernel") -> None:
     assert scan(kernel, content)[3] == 1 << 3 | 1 << 1
 
 
-@pytest.mark.parametrize(
-    ("content", "stop"),
+@for_each(
+    "content, stop",
     [
         (b"", Stop.END),
         (V2[:16], Stop.END),
@@ -114,7 +115,7 @@ def test_a_checksum_is_the_one_of_the_standard(kernel: "Kernel") -> None:
     assert kernel.crc32c(memoryview(b"")) == 0
 
 
-@pytest.mark.parametrize("size", [*range(80), *range(1500, 1560), 3071, 3072, 4609, 1 << 16])
+@for_each("size", [*range(80), *range(1500, 1560), 3071, 3072, 4609, 1 << 16])
 def test_a_checksum_is_the_librarys_whatever_the_size(kernel: "Kernel", size: int) -> None:
     content = random.Random(size).randbytes(size + 1)
     assert kernel.crc32c(memoryview(content)[1:]) == crc32c(content[1:])

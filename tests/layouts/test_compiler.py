@@ -10,6 +10,7 @@ from kseg.layouts.compiler import PATH, compile_template, fill
 from kseg.layouts.fields import FIELDS
 from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.kernel.runs import program_of, render, scanned
+from tests.loops import for_each
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
@@ -69,7 +70,7 @@ def test_hole_shows_its_field(kernel: "Kernel", template: str, text: str) -> Non
     assert printed(kernel, template) == text
 
 
-@pytest.mark.parametrize("name", FIELDS)
+@for_each("name", FIELDS)
 def test_every_field_can_be_shown(kernel: "Kernel", name: str) -> None:
     content = batch(HEADER, [RECORDS["key and value"]]) + Message(value=b"v", magic=0).encoded()
     rendered = render(kernel, program_of(None, f"{{{name}}}\n"), content, scanned(kernel, content))

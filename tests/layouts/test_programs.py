@@ -67,7 +67,6 @@ def lines(ran: Run) -> list[str]:
     return ran.stdout.decode().splitlines()
 
 
-@pytest.mark.usefixtures("kernel")
 def test_documentations_log_lines_come_out_word_for_word() -> None:
     ran = dump(SAMPLE, "--print-data-log", f"{NAME}.log")
     assert lines(ran)[:7] == LOG_LINES
@@ -75,27 +74,23 @@ def test_documentations_log_lines_come_out_word_for_word() -> None:
     assert (ran.status, ran.stderr) == (0, b"")
 
 
-@pytest.mark.usefixtures("kernel")
 def test_documentations_batch_prints_just_its_lines(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.log").write_bytes(FIVE_RECORDS)
     assert lines(dump(tmp_path, "--print-data-log", f"{NAME}.log")) == LOG_LINES
 
 
-@pytest.mark.usefixtures("kernel")
 def test_documentations_index_lines_come_out_word_for_word() -> None:
     ran = dump(SAMPLE, "--print-data-log", f"{NAME}.index")
     assert lines(ran) == INDEX_LINES
     assert ran.status == 0
 
 
-@pytest.mark.usefixtures("kernel")
 def test_files_may_be_given_as_kafkas_tool_takes_them() -> None:
     ran = dump(SAMPLE, "--files", f"{NAME}.log,{NAME}.index", "--print-data-log")
     assert lines(ran)[:7] == LOG_LINES
     assert lines(ran)[-12:] == INDEX_LINES
 
 
-@pytest.mark.usefixtures("kernel")
 def test_without_print_data_log_there_is_no_payload() -> None:
     ran = dump(SAMPLE, f"{NAME}.log")
     assert lines(ran)[:7] == [line.split(" payload: ")[0] for line in LOG_LINES]
@@ -108,7 +103,6 @@ SHALLOW_CASES = [
 ]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_shallow_prints_the_lines_of_batches_as_2_0_1_does() -> None:
     different = [
         case.files[0]
@@ -119,7 +113,6 @@ def test_shallow_prints_the_lines_of_batches_as_2_0_1_does() -> None:
     assert different == []
 
 
-@pytest.mark.usefixtures("kernel")
 def test_key_stands_in_front_of_the_payload_where_there_is_one() -> None:
     path = "logs/classes-2.0.1/v2-none-create/00000000000000040747.log"
     with_key = [line for line in lines(dump(golden.ROOT, "--print-data-log", path)) if " keysize: -1 " not in line][2:]
@@ -127,7 +120,6 @@ def test_key_stands_in_front_of_the_payload_where_there_is_one() -> None:
     assert all(" headerKeys: [] key: k" in line and " payload: " in line for line in with_key)
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(("like", "told"), [(None, "false"), ("2.1", "true"), ("0.11", "true")])
 def test_record_of_a_batch_with_a_wrong_crc_is_not_valid_except_to_releases(
     like: str | None, told: str, tmp_path: Path
@@ -138,7 +130,6 @@ def test_record_of_a_batch_with_a_wrong_crc_is_not_valid_except_to_releases(
     assert [line.split(" isvalid: ")[1].split(" ")[0] for line in shown if line.startswith("offset: ")] == [told] * 5
 
 
-@pytest.mark.usefixtures("kernel")
 def test_old_records_are_valid_or_not_by_themselves(tmp_path: Path) -> None:
     content = (golden.ROOT / "logs/classes-2.0.1/singles-v0/00000000000000001000.log").read_bytes()
     (tmp_path / f"{1000:020}.log").write_bytes(content[:87] + bytes([content[87] ^ 1]) + content[88:])
@@ -146,7 +137,6 @@ def test_old_records_are_valid_or_not_by_themselves(tmp_path: Path) -> None:
     assert ["isvalid: true" in line for line in shown] == [False] + [True] * 59
 
 
-@pytest.mark.usefixtures("kernel")
 def test_record_metadata_can_be_left_out() -> None:
     ran = dump(SAMPLE, "--skip-record-metadata", "--print-data-log", f"{NAME}.log")
     assert lines(ran)[2:4] == ["| payload: local test -------- 0", "| payload: local test -------- 1"]

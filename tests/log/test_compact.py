@@ -26,6 +26,7 @@ from kseg.reading.header import parse_header
 from kseg.writer import RecordsBuilder
 from tests import golden, run
 from tests.log.cleaner_logs import NOW, Pair, batch, batches, make, marker, produced, records
+from tests.loops import for_each
 
 DAY = 86_400_000
 SMALL_MAP = 4 * ENTRY_SIZE
@@ -62,7 +63,6 @@ def is_well(partition: PartitionLog) -> bool:
 # --- keys ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("codec", list(Codec))
 def test_the_last_record_of_each_key_stays_at_its_offset(codec: Codec, tmp_path: Path) -> None:
     first = batch(0, ("a", "1"), ("b", "1"), ("a", "2"), codec=codec)
@@ -362,7 +362,6 @@ def test_damage_is_left_to_salvage(tmp_path: Path) -> None:
 # --- the offset map -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 def test_the_map_has_the_last_offset_of_each_key() -> None:
     offset_map = OffsetMap(100 * ENTRY_SIZE)
     table = offset_map.table
@@ -533,7 +532,7 @@ def rolled_partitions() -> list[Path]:
     return found
 
 
-@pytest.mark.parametrize("source", rolled_partitions(), ids=lambda path: str(path.relative_to(golden.ROOT)))
+@for_each("source", rolled_partitions(), ids=lambda path: str(path.relative_to(golden.ROOT)))
 def test_golden_partitions_keep_the_last_of_each_key(source: Path, tmp_path: Path) -> None:
     (tmp_path / source.name).mkdir()
     partition = PartitionLog(source)

@@ -16,13 +16,11 @@ from kseg.log.diff.batch_cursor import BatchCursor
 from kseg.log.diff.comparison import CopyComparison
 from kseg.log.diff.superseded import Superseded
 from kseg.log.partition.partition_log import PartitionLog
-from tests import golden
 from tests.log import edits
 from tests.log.cleaner_logs import batch, marker, produced
 from tests.log.replicas import TOPIC, Part, copied, replica, write_epochs, write_high_watermark
 from tests.run import kseg
 
-pytestmark = pytest.mark.usefixtures("kernel")
 CLEANED = ["3.6.2/plain-1", "2.3.1/txn-1", "4.3.1/compacted-txn-0", "0.9.0.1/compacted-0"]
 
 
@@ -269,26 +267,6 @@ def test_topics_of_two_ids_are_told_and_not_compared(tmp_path: Path) -> None:
 
 
 # --- damage ----------------------------------------------------------------------------------------------------------
-
-
-def damages() -> list[dict[str, Any]]:
-    found = json.loads((golden.ROOT / "damaged" / "damage.json").read_text(encoding="utf-8"))
-    return [each for each in found if each["file"].endswith(".log")]
-
-
-@pytest.mark.parametrize("damage", damages(), ids=lambda damage: damage["id"])
-def test_damaged_log_is_compared_with_its_sound_one(damage: dict[str, Any], restored: Path, tmp_path: Path) -> None:
-    broken, sound = restored / "damaged" / damage["id"], restored / "logs" / damage["base"]
-    has_sound = sound.exists()
-    if not has_sound:
-        sound = copied(broken, tmp_path / "copy")
-    there = kseg(["diff", str(broken), str(sound), "--records", "--leader", str(sound), "-o", "json"], tmp_path)
-    back = kseg(["diff", str(sound), str(broken), "--records", "--leader", str(sound), "-o", "json"], tmp_path)
-    assert there.status == back.status in (0, 1)
-    assert (there.stderr, back.stderr) == (b"", b"")
-    ends_well = {"zero-tail", "offset-lower", "record-key-length-minus-2"}  # to a reader of records nothing is wrong
-    if has_sound and damage["damage"] not in ends_well and not damage["damage"].startswith("last-offset-delta"):
-        assert there.status == 1
 
 
 def test_file_that_cannot_be_read_is_told_and_the_rest_is_compared(tmp_path: Path) -> None:

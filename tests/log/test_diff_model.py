@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +13,6 @@ from tests.log.cleaner_logs import batch
 from tests.log.replicas import TOPIC
 from tests.run import kseg
 
-pytestmark = pytest.mark.usefixtures("kernel")
 CODECS = (Codec.NONE, Codec.GZIP, Codec.LZ4)
 
 

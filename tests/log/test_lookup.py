@@ -13,8 +13,6 @@ from tests import golden
 SAMPLE = golden.ROOT / "docs/test-1-0"
 STEM = "00000000000000203000"
 
-pytestmark = pytest.mark.usefixtures("kernel")
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

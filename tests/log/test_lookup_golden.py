@@ -4,13 +4,12 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from kseg import Segment
 from kseg.log.lookup.lookup import Lookup, lookup_offset, lookup_time
 from kseg.log.partition.log_dir import find_partitions
 from kseg.log.partition.partition_log import PartitionLog
 from tests import golden
+from tests.loops import for_each
 
 ROOTS = sorted((golden.ROOT / "logs").iterdir())
 
@@ -84,7 +83,7 @@ def differences(partition: PartitionLog) -> tuple[int, list[str]]:
     return made, wrong
 
 
-@pytest.mark.parametrize("root", [golden.ROOT / "docs", *ROOTS], ids=lambda path: path.name)
+@for_each("root", [golden.ROOT / "docs", *ROOTS], ids=lambda path: path.name)
 def test_every_lookup_answers_as_a_full_scan(root: Path) -> None:
     made, wrong = 0, []
     for partition in find_partitions([root]):

@@ -61,7 +61,6 @@ def test_broken_checkpoint_is_reported_and_the_rest_is_read(tmp_path: Path) -> N
     assert [partition.log_start_offset() for partition in log_dir.partitions()] == [7]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("root", [golden.ROOT / "docs", BROKER, LOGS / "0.8.2.2", LOGS / "4.3.1-live"], ids=str)
 def test_log_end_offset_is_behind_the_last_record_or_batch(root: Path) -> None:
     for partition in find_partitions([root]):

@@ -1,12 +1,10 @@
 """What salvage keeps, held against a brute-force search that knows nothing of kseg; and that all of it is well."""
 
 import os
-import re
 import shutil
 from itertools import chain, groupby, pairwise
 from operator import itemgetter
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
@@ -19,7 +17,7 @@ from kseg.kernel.contract import MOST
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.salvage.extents import Extent, ExtentBatches
 from kseg.log.salvage.replica import Replica
-from kseg.log.salvage.salvage_plan import Hole, Salvage, find_replicas, plan_salvage
+from kseg.log.salvage.salvage_plan import Hole, find_replicas, plan_salvage
 from kseg.log.salvage.salvage_writer import write_salvage
 from kseg.log.verify.verify import verify_partition
 from kseg.reading.batch import Batch
@@ -30,9 +28,9 @@ from tests import golden
 from tests.kernel.made import BatchHeader, Record, batch
 from tests.log import edits
 from tests.log.cleaner_logs import marker
+from tests.log.salvaged import GAPS, INNER, intact_batches, may_remain, salvage
 
 DAMAGED = golden.damaged_files(".log")
-LEAST_SIZE = {0: 26, 1: 34, 2: 61}
 HEALTHY = [
     "2.3.1/txn-1",
     "3.6.2/plain-1",
@@ -42,78 +40,15 @@ HEALTHY = [
     "4.3.1/zstd-0",
     "4.3.1/meta.9-0",
 ]
-# What compaction left or a lost batch explains is no finding of the copy.
-GAPS = {"offsets-lost", "offsets-missing", "sequence-gap"}
-# What is wrong inside of batches whose CRC holds.
-INNER = {"bad-codec", "bad-body", "bad-record", "bad-count", "record-offsets"}
-
-
-def intact_batches(data: bytes) -> list[bytes]:
-    """All batches whose CRC holds: every position is tried, but none within a batch that was found."""
-    found, position = [], 0
-    while position + 17 <= len(data):
-        size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True) + 12
-        if is_intact(data[position : position + size] if size > 0 else b"", size):
-            found.append(data[position : position + size])
-            position += size
-        else:
-            position += 1
-    return found
-
-
-def is_intact(raw: bytes, size: int) -> bool:
-    if len(raw) < 17 or len(raw) < size or size < LEAST_SIZE.get(raw[16], 1 << 40):
-        return False
-    if raw[16] == 2:
-        return bool(calc_crc32c(raw[21:]) == int.from_bytes(raw[17:21], "big"))
-    return crc32(raw[16:]) == int.from_bytes(raw[12:16], "big")
-
-
-def salvage(paths: list[Path], directory: Path, *, drop_unreadable: bool = False) -> Salvage:
-    ((name, partitions),) = find_replicas(paths).items()
-    plan = plan_salvage(name, partitions, drop_unreadable=drop_unreadable)
-    with new_directory(directory) as target:
-        write_salvage(plan, target)
-    return plan
-
-
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
-def test_every_intact_batch_is_kept(log: Path, tmp_path: Path) -> None:
-    expected = intact_batches(log.read_bytes())
-    plan = salvage([log.parent], tmp_path / "saved")
-    kept = [raw for path in sorted((tmp_path / "saved").rglob("*.log")) for raw in intact_batches(path.read_bytes())]
-    assert sorted(set(kept)) == sorted(set(expected))
-    unplaced = sum(extent.batch_count for extent in plan.unplaced)
-    assert plan.batch_count + unplaced == len(kept)
-    assert plan.batch_count + unplaced + plan.duplicates == len(expected)
 
 
 def test_damaged_corpus_has_so_many_intact_batches() -> None:
     assert (len(DAMAGED), sum(len(intact_batches(log.read_bytes())) for log in DAMAGED)) == (295, 2395)
 
 
-def may_remain() -> set[str]:
-    """What docs/how-to/will-not-load.md says `verify` may find after salvage."""
-    text = (golden.ROOT.parent / "docs" / "how-to" / "will-not-load.md").read_text(encoding="utf-8")
-    _, _, table = text.partition("| what may remain | why | what to do |\n")
-    rows = table.partition("\n\n")[0].splitlines()[1:]
-    return {name for row in rows for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])}
-
-
 def test_all_that_may_remain_is_documented() -> None:
     opened = {"hanging-transaction", "long-transaction"}
     assert may_remain() == GAPS | INNER | opened | {"max-timestamp", "checkpoint-beyond-end"}
-
-
-@pytest.mark.parametrize("drop_unreadable", [False, True])
-@pytest.mark.parametrize("log", DAMAGED, ids=lambda log: log.parent.name)
-def test_nothing_remains_but_what_the_recovery_guide_names(log: Path, drop_unreadable: bool, tmp_path: Path) -> None:
-    plan = salvage([log.parent], tmp_path / "saved", drop_unreadable=drop_unreadable)
-    for partition in (path for path in (tmp_path / "saved").iterdir() if path.name != "lost+found"):
-        found = {finding.id for finding in verify_partition(PartitionLog(partition)).findings if finding.counts}
-        assert found <= may_remain() - (INNER if drop_unreadable else set())
-        assert not (plan.is_whole and found)
 
 
 def test_dropped_batches_are_lost(restored: Path, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The files next to segments, rebuilt if missing or broken, by all commands that write partitions."""
 
 import shutil
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.side_files import Reason, rebuilt_side_files, states_at
 from tests import golden, run
 from tests.log import edits
+from tests.loops import for_each
 
 LOGS = golden.ROOT / "logs" / "4.3.1"
 NAME = "compacted-txn-0"
@@ -38,8 +40,7 @@ def made(disk: Path, command: list[str]) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in place.iterdir()}
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\0" * 43, b"version: 0\ntopic_i"])
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@for_each("content, command", list(product([None, b"", b"\0" * 43, b"version: 0\ntopic_i"], COMMANDS)))
 def test_the_topics_id_is_found_in_the_metadata_log(command: list[str], content: bytes | None, disk: Path) -> None:
     file = disk / NAME / METADATA
     before = file.read_bytes()
@@ -49,8 +50,7 @@ def test_the_topics_id_is_found_in_the_metadata_log(command: list[str], content:
     assert made(disk, command)[METADATA] == before
 
 
-@pytest.mark.parametrize("content", [None, b"", b"0\n0\n", b"0\n7\n0 0\n", b"\0" * 20])
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
+@for_each("content, command", list(product([None, b"", b"0\n0\n", b"0\n7\n0 0\n", b"\0" * 20], COMMANDS)))
 def test_leader_epochs_are_those_of_the_batches(command: list[str], content: bytes | None, disk: Path) -> None:
     file = disk / NAME / EPOCHS
     before = file.read_bytes()

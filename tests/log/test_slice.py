@@ -19,6 +19,7 @@ from kseg.reading.damage import Damage
 from kseg.writer.source_items import SourceRecord
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.loops import for_each
 
 PARTITION = golden.ROOT / "docs" / "test-1-0"
 WHOLE = [
@@ -49,7 +50,7 @@ def is_damaged(directory: Path) -> bool:
     return False
 
 
-@pytest.mark.parametrize("source", WHOLE, ids=lambda path: str(path.relative_to(golden.ROOT)))
+@for_each("source", WHOLE, ids=lambda path: str(path.relative_to(golden.ROOT)))
 def test_a_slice_without_bounds_is_the_whole(source: Path, tmp_path: Path) -> None:
     assert not is_damaged(source)
     cut(source, tmp_path / "t-0")

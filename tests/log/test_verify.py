@@ -15,6 +15,7 @@ from kseg.log.verify.verify import verify_partition, verify_paths
 from tests import golden
 from tests.log import edits
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
+from tests.loops import for_each
 
 ROOT = golden.ROOT.parent
 HEALTHY = sorted(
@@ -189,12 +190,12 @@ def ids(partition: Path) -> set[str]:
     return {finding.id for finding in found_in(partition)}
 
 
-@pytest.mark.parametrize(("finding_id", "damage"), DAMAGED.items())
+@for_each("finding_id, damage", DAMAGED.items())
 def test_damaged_file_trips_its_check(finding_id: str, damage: str, restored: Path) -> None:
     assert finding_id in ids(restored / "damaged" / damage)
 
 
-@pytest.mark.parametrize("finding_id", EDITED)
+@for_each("finding_id", EDITED)
 def test_small_edit_trips_its_check(finding_id: str, tmp_path: Path) -> None:
     name, edit = EDITED[finding_id]
     partition = edits.copy_partition(tmp_path, name)
@@ -297,8 +298,7 @@ def test_each_finding_has_a_test() -> None:
     assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *elsewhere, *judged}
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("name", [path.name for path in HEALTHY])
+@for_each("name", [path.name for path in HEALTHY])
 def test_healthy_log_directory_is_well(name: str, restored: Path) -> None:
     plan = plan_verification([restored / "logs" / name])
     assert plan.orders
@@ -375,7 +375,6 @@ def test_snapshot_that_a_broker_deletes_meanwhile_is_left_out(is_listed: bool, t
     assert ({finding.id for finding in verified.findings}, verified.problems) == (expected, ())
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("is_written", [False, True])
 def test_transaction_aborted_while_its_log_is_read_is_not_unfounded(is_written: bool, tmp_path: Path) -> None:
     """Its entry is read after the log, and is wrong only if the log still hasn't what it names."""

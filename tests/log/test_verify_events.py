@@ -15,6 +15,7 @@ from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import plan_verification
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, marker, write_segment
+from tests.loops import for_each
 
 DIRECTORIES = sorted((golden.ROOT / "logs").iterdir())
 DAMAGED = [path for path in golden.damaged_files(".log") if path.stat().st_size < 1 << 20]
@@ -45,7 +46,7 @@ def assert_same(path: Path, patch: pytest.MonkeyPatch) -> int:
     return len(found)
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES, ids=lambda path: path.name)
+@for_each("directory", DIRECTORIES, ids=lambda path: path.name)
 def test_healthy_partitions(directory: Path, every_batch: pytest.MonkeyPatch) -> None:
     for order in plan_verification([directory], lambda _: None).orders:
         assert_same(order.path, every_batch)

@@ -15,9 +15,8 @@ from tests import golden
 from tests.golden import GoldenCase
 from tests.kernel.made import BatchHeader, batch
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.loops import for_each
 from tests.views.printed import cases_of, printed_records
-
-pytestmark = pytest.mark.usefixtures("kernel")
 
 CASES = cases_of("--offsets-decoder", "__consumer_offsets-")
 LOGS = golden.ROOT / "logs"
@@ -60,7 +59,7 @@ def test_there_are_cases_of_old_and_new_brokers() -> None:
     assert {"0.9.0.1", "0.10.2.2", "2.8.2", "4.3.1"} <= {case.files[0].split("/")[1] for case in CASES}
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@for_each("case", CASES, ids=str)
 def test_the_last_commits_are_those_that_the_real_tool_printed(case: GoldenCase, tmp_path: Path) -> None:
     directory = tmp_path / "__consumer_offsets-1"
     directory.mkdir()

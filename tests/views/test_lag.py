@@ -27,7 +27,6 @@ from tests.views.coordinators import (
 if TYPE_CHECKING:
     from kseg.errors import OpenError
 
-pytestmark = pytest.mark.usefixtures("kernel")
 
 LOGS = golden.ROOT / "logs"
 PLAIN = [NewRecord(b"k", b"v")] * 5

@@ -18,8 +18,6 @@ from tests.kernel.made import BatchHeader, batch
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.views.printed import cases_of, printed_records
 
-pytestmark = pytest.mark.usefixtures("kernel")
-
 LOGS = golden.ROOT / "logs"
 TOPIC_ID, OTHER_ID = "A" * 21 + "g", "A" * 21 + "w"
 

@@ -18,9 +18,8 @@ from kseg.views.transactions import (
 from tests import golden
 from tests.golden import GoldenCase
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.loops import for_each
 from tests.views.printed import cases_of, printed_records
-
-pytestmark = pytest.mark.usefixtures("kernel")
 
 LOGS = golden.ROOT / "logs"
 CASES = cases_of("--transaction-log-decoder", "__transaction_state-")
@@ -175,7 +174,7 @@ def coordinator_printed(case: GoldenCase) -> dict[str, tuple[int, int, str, int,
 COORDINATOR_CASES = [case for case in CASES if case.printer in ("4.1.0", "4.3.1")]
 
 
-@pytest.mark.parametrize("case", COORDINATOR_CASES, ids=str)
+@for_each("case", COORDINATOR_CASES, ids=str)
 def test_transactional_ids_are_as_the_real_tool_printed_them_last(case: GoldenCase, tmp_path: Path) -> None:
     directory = tmp_path / "__transaction_state-0"
     directory.mkdir()

@@ -1,10 +1,12 @@
 # What a target needs is installed into .venv/ first, and again only when pyproject.toml, the kernel's sources or the
-# compiler change. Without a compiler everything works too, on the kernel's Python twin.
+# compiler change: `make demo` installs kseg alone, the other targets what they need besides. Without a compiler
+# everything works too, on the kernel's Python twin.
 
 PYTHON :=# the Python that makes .venv/; if none is given, the first that serves
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
-KERNEL := $(VENV)/kernel# a file that names the kernel that could be built
+KERNEL := $(VENV)/kernel# a file that names the kernel that could be built; kseg is installed then
+DEVELOPMENT := $(VENV)/development# a file: what tests and checks need is installed, and kseg
 KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h
 PEERS := $(VENV)/peers# a file: the libraries that kseg is compared with are installed
 DIST := $(VENV)/dist# a file: what checks wheels is installed
@@ -56,7 +58,7 @@ demo-spark: $(SPARK) ## Export a topic to Parquet by Spark on this machine, and 
 
 # --- what developers use ---------------------------------------------------------------------------------------------
 
-test: $(KERNEL) ## Run the tests, on both kernels; TESTS='-k words' picks some
+test: $(DEVELOPMENT) ## Run the tests, on both kernels; TESTS='-k words' picks some
 	@grep -q fast $(KERNEL) || $(call no_kernel)
 	$(PYTEST) -n auto --dist loadfile $(TESTS)
 
@@ -67,7 +69,7 @@ watched = cd $(WATCHED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gc
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc KSEG_KERNEL=fast \
     $(abspath $(VENV_PYTHON))
 
-$(WATCHED)-kernel: $(KERNEL) Makefile
+$(WATCHED)-kernel: $(DEVELOPMENT) Makefile
 	rm -rf $@ build/temp* && mkdir -p $@
 	CFLAGS='$(SANITIZE) -fno-omit-frame-pointer -g -O1' LDFLAGS='$(SANITIZE)' \
 	    $(VENV_PYTHON) -W ignore -c 'import setuptools; setuptools.setup()' -q build_ext --force --build-lib $@ --build-temp $@
@@ -90,38 +92,38 @@ FOUND := $(CURDIR)/tests/found# where finds are kept; those there are read again
 fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600, SEED=… the same again; both sanitizers watch, needs gcc
 	$(watched) -m tests.fuzz run --seconds $(SECONDS) $(if $(SEED),--seed $(SEED)) --found $(FOUND) $(FUZZ)
 
-fuzz-serve: $(KERNEL) ## Send `kseg serve` COUNT=1000000 mutated requests, SEED=… the same again
+fuzz-serve: $(DEVELOPMENT) ## Send `kseg serve` COUNT=1000000 mutated requests, SEED=… the same again
 	$(VENV_PYTHON) -m tests.serve.mutated_requests $(or $(SEED),1) $(or $(COUNT),1000000)
 
-load-serve: $(KERNEL) ## Load on `kseg serve`: 1,000 connects a second for a minute, 200 readers of a GiB; its memory
+load-serve: $(DEVELOPMENT) ## Load on `kseg serve`: 1,000 connects a second for a minute, 200 readers of a GiB; its memory
 	$(VENV_PYTHON) -m tests.serve.load connects 60
 	$(VENV_PYTHON) -m tests.serve.load readers 64
 
-lint: $(KERNEL) ## Check formatting, style and types
+lint: $(DEVELOPMENT) ## Check formatting, style and types
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 
 check: lint test ## What must be green before a commit: lint and test
 
-docs: $(KERNEL) ## Check that examples run and that generated pages are up to date
+docs: $(DEVELOPMENT) ## Check that examples run and that generated pages are up to date
 	$(VENV_PYTHON) tools/generate.py --check
 	$(PYTEST) tests/test_docs.py tests/test_generate.py
 
 site: $(SITE) ## Make the site from docs/ in build/site/: open build/site/index.html
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build -q
 
-test-kafka: $(KERNEL) ## Run the tests that need Java and the real Kafka too
+test-kafka: $(DEVELOPMENT) ## Run the tests that need Java and the real Kafka too
 	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux' $(TESTS)
 
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
 	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)
 
 HOURS := 200
-test-hours: $(KERNEL) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven
+test-hours: $(DEVELOPMENT) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven
 	HOURS=$(HOURS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_hours.py
 
-test-go: $(KERNEL) ## Read from `kseg serve` with franz-go and sarama; needs Go
+test-go: $(DEVELOPMENT) ## Read from `kseg serve` with franz-go and sarama; needs Go
 	$(PYTEST) $(PATIENT) -m go tests/serve $(TESTS)
 
 test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that compare with its connector; needs Maven
@@ -140,7 +142,7 @@ bench-spark: $(SPARK) ## Compare exports and queries with Spark's connector and 
 bench-serve: $(PEERS) ## Compare `kseg serve` with a real broker over the same GiB; needs Java, Maven and kcat
 	$(VENV_PYTHON) -m bench.serve --repeat $(REPEAT)
 
-golden: $(KERNEL) ## Add what the broker and the tool of RELEASE=4.3.1 write and print; see tools/README.md
+golden: $(DEVELOPMENT) ## Add what the broker and the tool of RELEASE=4.3.1 write and print; see tools/README.md
 	rm -rf build/golden
 	$(VENV_PYTHON) tools/make_golden.py --release $(RELEASE) --out build/golden
 	$(VENV_PYTHON) tools/arrange_golden.py build/golden golden
@@ -171,19 +173,19 @@ $(VENV)/interpreter: FORCE
 	done; \
 	echo 'kseg needs Python 3.11 or later, with its venv module, on the PATH' >&2; exit 1
 
-$(VENV)/dependencies: pyproject.toml $(VENV)/interpreter
-	@echo 'Installing what kseg and its tests need'
-	@$(VENV_PYTHON) -m pip install -q --disable-pip-version-check 'pip>=25.1'
-	@$(VENV_PYTHON) -m pip install -q --group dev
+$(VENV)/builder: pyproject.toml $(VENV)/interpreter
+	@echo 'Installing what builds kseg'
+	@$(VENV_PYTHON) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")' >$@.txt
+	@$(VENV_PYTHON) -m pip install -q --disable-pip-version-check -r $@.txt
 	@touch $@
 
 $(VENV)/compiler: FORCE | $(VENV)/interpreter
 	@echo '$(CC)' | cmp -s - $@ || echo '$(CC)' >$@
 
-$(KERNEL): $(VENV)/dependencies $(VENV)/compiler $(KERNEL_SOURCES)
+$(KERNEL): $(VENV)/builder $(VENV)/compiler $(KERNEL_SOURCES)
 	@echo 'Installing kseg and building its kernel'
 	@rm -f kseg/kernel/fast.*.so
-	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat -e .
+	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --disable-pip-version-check --no-build-isolation --config-settings editable_mode=compat -e .
 	@if $(VENV_PYTHON) -c 'from kseg.kernel.fast import NAME' 2>/dev/null; then \
 	    echo fast >$@; \
 	elif $(call compiles); then \
@@ -193,27 +195,33 @@ $(KERNEL): $(VENV)/dependencies $(VENV)/compiler $(KERNEL_SOURCES)
 	    echo twin >$@; $(call no_kernel); \
 	fi
 
-$(PEERS): $(KERNEL)
+$(DEVELOPMENT): pyproject.toml $(VENV)/interpreter | $(KERNEL)
+	@echo 'Installing what tests and checks need'
+	@$(VENV_PYTHON) -m pip install -q --disable-pip-version-check 'pip>=25.1'
+	@$(VENV_PYTHON) -m pip install -q --group dev
+	@touch $@
+
+$(PEERS): $(DEVELOPMENT)
 	@echo 'Installing what kseg is compared with'
 	@$(VENV_PYTHON) -m pip install -q --group bench
 	@touch $@
 
-$(DIST): $(KERNEL)
+$(DIST): $(DEVELOPMENT)
 	@echo 'Installing what checks wheels'
 	@$(VENV_PYTHON) -m pip install -q --group dist
 	@touch $@
 
-$(BROWSER): $(KERNEL)
+$(BROWSER): $(DEVELOPMENT)
 	@echo 'Installing what drives a browser'
 	@$(VENV_PYTHON) -m pip install -q --group browser
 	@touch $@
 
-$(SITE): $(KERNEL)
+$(SITE): $(DEVELOPMENT)
 	@echo 'Installing what makes the site'
 	@$(VENV_PYTHON) -m pip install -q --group site
 	@touch $@
 
-$(SPARK): $(KERNEL)
+$(SPARK): $(DEVELOPMENT)
 	@echo 'Installing Spark: some 700 MB'
 	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat \
 	    -e '.[spark,delta]' --group spark

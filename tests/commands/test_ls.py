@@ -13,6 +13,7 @@ from tests import golden, run
 from tests.loops import for_each
 
 BROKER = "logs/2.8.2"
+DISKS = (BROKER, "logs/2.3.1", "logs/3.6.2", "logs/0.8.2.2", "docs")
 NOW = "1795256900000"
 
 
@@ -230,8 +231,8 @@ def test_sums_by_topic_and_by_directory_add_up(kind: str) -> None:
 
 @for_each("kind, form", list(product(["topic", "partition", "segment", "directory"], ["text", "table", "csv", "json"])))
 def test_what_is_cut_is_named_and_the_totals_are_those_of_all(kind: str, form: str) -> None:
-    arguments = ("logs", "--by", kind, "-o", form)
-    everything = [each for each in objects("logs", "-q", "--by", kind) if each["type"] == kind]
+    arguments = (*DISKS, "--by", kind, "-o", form)
+    everything = [each for each in objects(*DISKS, "-q", "--by", kind) if each["type"] == kind]
     left = sorted((int(str(each["bytes"])) for each in everything), reverse=True)[2:]
     whole, cut = kseg(*arguments, "--bytes"), kseg(*arguments, "--top", "2", "--bytes")
     said = cut.stdout.decode() + cut.stderr.decode()
@@ -246,8 +247,8 @@ def test_what_is_cut_is_named_and_the_totals_are_those_of_all(kind: str, form: s
 
 @pytest.mark.parametrize("kind", ["topic", "partition", "segment", "directory"])
 def test_top_ones_without_an_order_are_the_largest(kind: str) -> None:
-    sizes = sorted((each["bytes"] for each in of_type(kind, "logs", "-q")), reverse=True)  # type: ignore[type-var]
-    assert [each["bytes"] for each in of_type(kind, "logs", "-q", "--top", "3")] == sizes[:3]
+    sizes = sorted((each["bytes"] for each in of_type(kind, *DISKS, "-q")), reverse=True)  # type: ignore[type-var]
+    assert [each["bytes"] for each in of_type(kind, *DISKS, "-q", "--top", "3")] == sizes[:3]
 
 
 def test_order_that_rows_do_not_have_is_refused() -> None:

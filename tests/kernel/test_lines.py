@@ -279,7 +279,8 @@ def test_rows_outside_the_buffer_are_refused(kernel: "Kernel") -> None:
 
 @pytest.mark.parametrize("start", [0, 1, 2, 3])
 def test_json_escapes_what_controls_a_terminal_and_nothing_else_beyond_ascii(kernel: "Kernel", start: int) -> None:
-    others = (chr(code) for code in range(0x80, 0x110000) if not 0xD800 <= code <= 0xDFFF)
+    codes = range(0x80, 0x110000, 1 if start == 0 else 17)  # the other places among eight bytes: a sample will do
+    others = (chr(code) for code in codes if not 0xD800 <= code <= 0xDFFF)
     harmful = set(control_characters())
     text = "x" * start + "".join([*(each for each in others if each not in harmful), *harmful])
     line = record_line(kernel, JSON_LINE, Record(text.encode(), None, [(b"h", text.encode())])).decode()

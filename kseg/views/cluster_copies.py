@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.counted import counted
 from kseg.errors import KsegError, OpenError
 from kseg.log.diff.truncation import latest_epoch
 from kseg.log.partition.log_dir import LogDir, Refuse, find_log_dirs
@@ -16,7 +17,6 @@ from kseg.log.partition.replicas import topic_id_of
 from kseg.log.partition.segment_tail import read_tail
 from kseg.log.verify.findings import Finding
 from kseg.log.verify.verify import Verified
-from kseg.output.counted import counted
 from kseg.views.cluster import ClusterMetadata, ClusterPartition
 
 NO_COPY, NO_IN_SYNC_COPY, OFFSETS_IN_NO_COPY = "no-copy", "no-in-sync-copy", "offsets-in-no-copy"

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from kseg.api.segment import Segment
     from kseg.api.verification import Verification
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
+    from kseg.findings.findings import Finding
     from kseg.formats.codes import Codec, TimestampType
     from kseg.kernel.record import Header, Record
     from kseg.log.diff.differences import PartitionDiff
     from kseg.log.lookup.lookup import Lookup
-    from kseg.log.verify.findings import Finding
     from kseg.reading.batch import Batch
     from kseg.reading.damage import Damage
     from kseg.selection import Selection
@@ -79,7 +79,7 @@ _HOMES = {
     "Damage": "kseg.reading.damage",
     "DamagedError": "kseg.errors",
     "DecodedRecord": "kseg.api.decoded_record",
-    "Finding": "kseg.log.verify.findings",
+    "Finding": "kseg.findings.findings",
     "GroupsView": "kseg.views.groups",
     "Header": "kseg.kernel.record",
     "InvalidMessageError": "kseg.writer.message",

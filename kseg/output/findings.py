@@ -7,8 +7,8 @@ from types import TracebackType
 
 from kseg.counted import counted
 from kseg.errors import KsegError
-from kseg.log.verify.finding_kinds import FindingKind, Severity, explanation
-from kseg.log.verify.findings import Finding
+from kseg.findings.finding_kinds import FindingKind, Severity, explanation
+from kseg.findings.findings import Finding
 from kseg.log.verify.verification_plan import PassedOver
 from kseg.log.verify.verify import Verified
 from kseg.output.colors import takes_colors

@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 from kseg.counted import counted
 from kseg.errors import KsegError, OpenError
+from kseg.findings.findings import Finding
 from kseg.log.diff.truncation import latest_epoch
 from kseg.log.partition.log_dir import LogDir, Refuse, find_log_dirs
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.log.partition.replicas import topic_id_of
 from kseg.log.partition.segment_tail import read_tail
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.verify import Verified
 from kseg.views.cluster import ClusterMetadata, ClusterPartition
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kseg.log.verify.finding_kinds import Severity
+from kseg.findings.finding_kinds import Severity
 from kseg.views.doctor.check_up import CheckUpInWork
 from kseg.views.doctor.examination import ExaminationSettings, examine, plan_examination
 from kseg.views.doctor.trouble import CheckUp

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from kseg.counted import counted
-from kseg.log.verify.finding_kinds import Severity
+from kseg.findings.finding_kinds import Severity
 from kseg.report.block import Block, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.gathered import Gathered
 from kseg.views.doctor.trouble import Trouble

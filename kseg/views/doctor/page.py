@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from kseg.counted import counted
-from kseg.log.verify.finding_kinds import Severity
+from kseg.findings.finding_kinds import Severity
 from kseg.output.sizes import human_size
 from kseg.output.styled_lines import BOLD, FAINT, Fold, StyledLine
 from kseg.output.table import bar

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kseg.views.cluster import ClusterMetadata
     from kseg.views.groups import GroupsView
     from kseg.views.salvaged import Salvaged
-    from kseg.views.transaction_columns import CoordinatorRow, TransactionRow
+    from kseg.views.transaction_rows import CoordinatorRow, TransactionRow
     from kseg.writer.builder import RecordsBuilder, create_records
     from kseg.writer.memory_records import MemoryRecords
     from kseg.writer.message import InvalidMessageError, Message
@@ -75,7 +75,7 @@ _HOMES = {
     "Batch": "kseg.reading.batch",
     "ClusterMetadata": "kseg.views.cluster",
     "Codec": "kseg.formats.codes",
-    "CoordinatorRow": "kseg.views.transaction_columns",
+    "CoordinatorRow": "kseg.views.transaction_rows",
     "Damage": "kseg.reading.damage",
     "DamagedError": "kseg.errors",
     "DecodedRecord": "kseg.api.decoded_record",
@@ -98,7 +98,7 @@ _HOMES = {
     "Segment": "kseg.api.segment",
     "Selection": "kseg.selection",
     "TimestampType": "kseg.formats.codes",
-    "TransactionRow": "kseg.views.transaction_columns",
+    "TransactionRow": "kseg.views.transaction_rows",
     "UsageError": "kseg.errors",
     "Verification": "kseg.api.verification",
     "connect": "kseg.api.connecting",

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from kseg.api.segment import Segment
     from kseg.api.verification import Verification
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
+    from kseg.findings.findings import Finding
     from kseg.formats.codes import Codec, TimestampType
     from kseg.kernel.record import Header, Record
     from kseg.log.diff.differences import PartitionDiff
     from kseg.log.lookup.lookup import Lookup
-    from kseg.log.verify.findings import Finding
     from kseg.reading.batch import Batch
     from kseg.reading.damage import Damage
     from kseg.selection import Selection
     from kseg.views.cluster import ClusterMetadata
     from kseg.views.groups import GroupsView
     from kseg.views.salvaged import Salvaged
-    from kseg.views.transaction_columns import CoordinatorRow, TransactionRow
+    from kseg.views.transaction_rows import CoordinatorRow, TransactionRow
     from kseg.writer.builder import RecordsBuilder, create_records
     from kseg.writer.memory_records import MemoryRecords
     from kseg.writer.message import InvalidMessageError, Message
@@ -75,11 +75,11 @@ _HOMES = {
     "Batch": "kseg.reading.batch",
     "ClusterMetadata": "kseg.views.cluster",
     "Codec": "kseg.formats.codes",
-    "CoordinatorRow": "kseg.views.transaction_columns",
+    "CoordinatorRow": "kseg.views.transaction_rows",
     "Damage": "kseg.reading.damage",
     "DamagedError": "kseg.errors",
     "DecodedRecord": "kseg.api.decoded_record",
-    "Finding": "kseg.log.verify.findings",
+    "Finding": "kseg.findings.findings",
     "GroupsView": "kseg.views.groups",
     "Header": "kseg.kernel.record",
     "InvalidMessageError": "kseg.writer.message",
@@ -98,7 +98,7 @@ _HOMES = {
     "Segment": "kseg.api.segment",
     "Selection": "kseg.selection",
     "TimestampType": "kseg.formats.codes",
-    "TransactionRow": "kseg.views.transaction_columns",
+    "TransactionRow": "kseg.views.transaction_rows",
     "UsageError": "kseg.errors",
     "Verification": "kseg.api.verification",
     "connect": "kseg.api.connecting",

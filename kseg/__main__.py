@@ -20,8 +20,8 @@ except KeyboardInterrupt:
     os._exit(INTERRUPTED)
 
 
-def main() -> int:
-    """Runs the process's own command line; gives its exit status."""
+def main(arguments: "list[str] | None" = None) -> int:
+    """Runs a command line, by default the process's own; gives its exit status."""
     leave_at_interrupt()
     gc.disable()  # until the command begins: what a start makes stays, and looking for garbage in it takes long
     from kseg.system.late_inspect import put_off_inspect
@@ -30,7 +30,7 @@ def main() -> int:
     from kseg.cli import main as run
 
     try:
-        status = run()
+        status = run(arguments)
     except KeyboardInterrupt:  # when all was done but to say so
         status = interrupted_status()
     leave_at_interrupt()

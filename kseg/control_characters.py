@@ -1,4 +1,4 @@
-"""Characters that control a terminal or the direction of text, or can't be seen; and JSON without them."""
+"""Characters that control a terminal or the direction of text, or can't be seen; text and JSON without them."""
 
 import re
 from collections.abc import Iterator
@@ -28,6 +28,19 @@ def control_characters() -> Iterator[str]:
     """Each of them."""
     for first, last in RANGES:
         yield from map(chr, range(first, last + 1))
+
+
+def escaped_text(text: str) -> str:
+    """The text with all that isn't printable as \\xNN, and so bytes of a name that aren't UTF-8."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else escaped_character(char) for char in text)
+
+
+def escaped_character(char: str) -> str:
+    r"""`\n` and the like; \xNN also for a byte that isn't UTF-8, which Python has as \udcNN."""
+    byte = ord(char) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else char.encode("unicode_escape").decode("ascii")
 
 
 def json_escaped(text: str) -> str:

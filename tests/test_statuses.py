@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from kseg.findings.finding_kinds import FINDINGS, status_of
 from kseg.formats.codes import DamageKind
-from kseg.log.verify.finding_kinds import FINDINGS, status_of
 from tests import golden
 from tests.log import edits
 from tests.run import kseg

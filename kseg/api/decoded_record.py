@@ -39,11 +39,12 @@ class DecodedRecord:
 
 def decoded_records(records: Iterable[Record], options: DecodingOptions) -> Iterator[DecodedRecord]:
     """The records, decoded. Raises UsageError, OpenError: as `value_decoder` does."""
+    from kseg.decode.topic import SchemasTopic
     from kseg.decode.values import DecoderOptions, value_decoder
 
-    needed = DecoderOptions(
-        path_of(options.get("schema")), options.get("message"), path_of(options.get("schema_registry"))
-    )
+    registry = path_of(options.get("schema_registry"))
+    topic = None if registry is None else SchemasTopic(registry)
+    needed = DecoderOptions(path_of(options.get("schema")), options.get("message"), topic)
     key, value = options.get("key_decoder"), options.get("value_decoder")
     of_key = None if key is None else value_decoder(key, needed, "key")
     of_value = None if value is None else value_decoder(value, needed, "value")

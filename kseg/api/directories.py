@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from kseg.views.cluster_copies import ClusterCopies
     from kseg.views.groups import GroupsView
     from kseg.views.salvaged import Salvaged
-    from kseg.views.transaction_columns import CoordinatorRow, TransactionRow
-    from kseg.views.transaction_rows import TransactionRows
+    from kseg.views.transaction_rows import CoordinatorRow, TransactionRow, TransactionRows
 
 
 Row = TypeVar("Row")

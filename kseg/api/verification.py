@@ -6,8 +6,8 @@ from pathlib import Path
 
 from kseg.api.short_table import SHOWN_ROWS, ShortTable
 from kseg.errors import KsegError
+from kseg.findings.findings import Finding
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import PassedOver, plan_verification
 from kseg.selection import Selection
 from kseg.views.judged_findings import judged_findings

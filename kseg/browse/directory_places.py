@@ -9,6 +9,7 @@ from kseg.browse.byte_source import FileBytes
 from kseg.browse.file_places import EntryPlace, PiecesPlace
 from kseg.browse.log_place import LogPlace
 from kseg.browse.place import BrowsedPlace, PlaceRow, ShownRow, fact, facts
+from kseg.counted import counted
 from kseg.errors import KsegError, OpenError
 from kseg.explain.field import ExplainedField
 from kseg.explain.items import ENTRY_KINDS
@@ -23,7 +24,6 @@ from kseg.log.partition.log_dir import (
     is_partition,
 )
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.output.counted import counted
 from kseg.output.printable import printable
 from kseg.output.sizes import human_size
 from kseg.reading.log_file import LogFile

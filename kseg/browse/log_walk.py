@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.errors import OpenError
+from kseg.findings.finding_kinds import id_of_damage, status_of
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.index.offset_index import OffsetIndex, slot_range
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.log.partition.closed_segment import was_closed
 from kseg.log.partition.segment_tail import entry_problem
-from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile

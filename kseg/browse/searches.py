@@ -10,9 +10,9 @@ from kseg.browse.place import Jump
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Record
 from kseg.log.lookup.lookup import look_up
-from kseg.log.lookup.segment_search import SegmentStep, Wanted, first_match
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.segment_files import FoundFile, SegmentFiles
+from kseg.log.partition.segment_search import SegmentStep, Wanted, first_match
 from kseg.output.sizes import human_size
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage

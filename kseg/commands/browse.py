@@ -44,12 +44,14 @@ def browse(
     a mouse works too, also over ssh. PATH is a directory or a file; by default the current directory. Decoders are
     those of `kseg dump`. The library textual is needed: the extra `browse`.
     """
+    from kseg.decode.topic import SchemasTopic
     from kseg.decode.values import DecoderOptions
 
     try:
         from kseg.browse.screen.running import browse_path
     except ImportError as error:
         raise UsageError(missing_library("textual", "browse")) from error
-    options = DecoderOptions(schema, message, schema_registry)
+    registry = None if schema_registry is None else SchemasTopic(schema_registry)
+    options = DecoderOptions(schema, message, registry)
     decoders = {"key": key_decoder, "value": value_decoder}
     browse_path(Path(path), {"offset": offset, "position": position}, decoders, options)

@@ -63,7 +63,7 @@ def _findings(context: click.Context) -> list[str]:
         from kseg.views.doctor.kinds import KINDS
 
         return ["all", *KINDS]
-    from kseg.log.verify.all_findings import ALL_FINDINGS
+    from kseg.findings.all_findings import ALL_FINDINGS
 
     return ["all", *ALL_FINDINGS]
 

@@ -24,8 +24,9 @@ from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.times import parse_zone
 from kseg.views.carry_over.carried_script import CarryOver, carry_over_script
+from kseg.views.cluster import require_topic
 from kseg.views.metadata import Until, read_cluster_metadata
-from kseg.views.metadata_columns import KINDS, cluster_sections, require_topic
+from kseg.views.metadata_columns import KINDS, cluster_sections
 from kseg.views.metadata_output import write_script, write_sections
 from kseg.views.replica_places import ReplicaPlaces
 

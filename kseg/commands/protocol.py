@@ -7,8 +7,8 @@ import click
 
 from kseg.commands.options import output_option, quiet_option, raw_option, redact_options, redaction_of, zone_option
 from kseg.commands.parameters import Size, int_number, size_text
+from kseg.dump.protocol_report import ProtocolOptions, report_protocol
 from kseg.protocol.frame_input import InputForm
-from kseg.protocol.protocol_report import ProtocolOptions, report_protocol
 from kseg.protocol.splitter import MAX_FRAME
 from kseg.times import parse_zone
 

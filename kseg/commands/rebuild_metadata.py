@@ -22,7 +22,8 @@ from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless, talk
 from kseg.times import parse_zone
-from kseg.views.rebuild.rebuilding import find_rebuilding, rebuilding_notes, write_rebuilding
+from kseg.views.rebuild.rebuilding import find_rebuilding
+from kseg.views.rebuild.rebuilding_columns import rebuilding_notes, write_rebuilding
 from kseg.views.rebuild.rebuilt import NewVoter, parse_endpoint, write_rebuilt
 
 

@@ -20,8 +20,8 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.commands.report_options import choices_of, report_options
+from kseg.counted import counted
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.counted import counted
 from kseg.output.progress import ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.sizes import human_size

@@ -10,11 +10,11 @@ from kseg.commands.options import paths_argument, quiet_option, verbose_option
 from kseg.commands.parameters import HostAndPort, is_given
 from kseg.commands.partition_options import partition_options
 from kseg.commands.security_options import security_options
+from kseg.counted import counted
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions, require_choice
 from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.output.counted import counted
 from kseg.output.live_line import LiveLine
 from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line

@@ -19,8 +19,8 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.commands.selection_options import selection_of, selection_options
+from kseg.findings.all_findings import ALL_FINDINGS
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.verify.all_findings import ALL_FINDINGS
 from kseg.log.verify.verification_plan import plan_verification
 from kseg.output.findings import FindingsReport, passed_over_line, write_explanation
 from kseg.output.progress import ProgressBar

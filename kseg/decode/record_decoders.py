@@ -11,6 +11,7 @@ from kseg.releases import NEWEST
 
 if TYPE_CHECKING:
     from kseg.decode.decoded import Decoded, ValueDecoder
+    from kseg.decode.registry import SchemaRecords
     from kseg.kernel.contract import Headers
     from kseg.kernel.record import Header
     from kseg.redaction import Redaction
@@ -53,7 +54,7 @@ class Decoding(NamedTuple):
     value_decoder: str | None
     schema: Path | None
     message: str | None
-    schema_registry: Path | None
+    schema_registry: "SchemaRecords | None"
     internal_decoder: str | None
     decodes_internal: bool
     redaction: "Redaction | None"

@@ -1,4 +1,4 @@
-"""A schema registry, rebuilt from the segments of its topic `_schemas`. Source: Confluent's SchemaKey, SchemaValue."""
+"""A schema registry, rebuilt from the records of its topic `_schemas`. Source: Confluent's SchemaKey, SchemaValue."""
 
 import json
 from base64 import b64decode
@@ -6,18 +6,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import md5
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from kseg.decode.decoded import NotDecodable
 from kseg.decode.plain import read_json
-from kseg.decode.topic import topic_partitions
 from kseg.decode.wire import SchemaId
 from kseg.errors import UsageError
-from kseg.reading.log_file import LogFile
-from kseg.reading.scan import intact_records
 
-TOPIC = "_schemas"
 DEFAULT_CONTEXT = ""
 LATEST_VERSION = -1
 
@@ -81,27 +77,28 @@ class Registry:
         return self._versions.get((reference.subject, reference.version))
 
 
-def read_registry(path: Path) -> Registry:
-    """The registry in a partition directory of `_schemas`, in a log directory that has one, or in one log file.
+class SchemaRecords(Protocol):
+    """The records of a registry's topic `_schemas`."""
+
+    @property
+    def path(self) -> Path:
+        """Where they are, for messages."""
+
+    def records(self) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Keys and values in the log's order. Raises OpenError if they can't be read."""
+
+
+def read_registry(topic: SchemaRecords) -> Registry:
+    """The registry that a topic's records add up to.
 
     Raises:
-        OpenError: there is no such file or directory.
-        UsageError: it has no schema.
+        OpenError: the records can't be read.
+        UsageError: they have no schema.
     """
-    if path.is_file():
-        files = [path]
-    else:
-        files = [segment.path for partition in topic_partitions(path, TOPIC) for segment in partition.segments]
-    registry = registry_of(_records(files))
+    registry = registry_of(topic.records())
     if not registry.schemas:
-        raise UsageError("has no schema: give the partition directory of _schemas", path)
+        raise UsageError("has no schema: give the partition directory of _schemas", topic.path)
     return registry
-
-
-def _records(files: Iterable[Path]) -> Iterator[tuple[bytes | None, bytes | None]]:
-    for file in files:
-        with LogFile(file) as log_file:
-            yield from ((record.key, record.value) for record in intact_records(log_file))
 
 
 def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registry:

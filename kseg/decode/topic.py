@@ -1,6 +1,6 @@
-"""Finds the partitions of an internal topic."""
+"""Finds the partitions of an internal topic, and the records of `_schemas`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -8,6 +8,10 @@ from kseg.errors import OpenError
 from kseg.log.partition.log_dir import META_PROPERTIES, LogDir, NoPartitionError, Refuse, find_log_dirs, holds_segments
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each, require_one_topic
+from kseg.reading.log_file import LogFile
+from kseg.reading.scan import intact_records
+
+SCHEMAS_TOPIC = "_schemas"
 
 
 class TopicPlaces(NamedTuple):
@@ -64,6 +68,29 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
 def topic_partitions(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> list[PartitionLog]:
     """Only the partitions; arguments and errors as for `find_topic`."""
     return list(find_topic(paths, topic, refuse).partitions)
+
+
+class SchemasTopic(NamedTuple):
+    """A schema registry's topic at a path: its partition's directory, a log directory that has one, or one log file."""
+
+    path: Path
+
+    def records(self) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Keys and values of its intact records, in the log's order.
+
+        Raises:
+            OpenError: there is no such file or directory.
+            UsageError: there are partitions of several clusters.
+        """
+        for file in self._files():
+            with LogFile(file) as log_file:
+                yield from ((record.key, record.value) for record in intact_records(log_file))
+
+    def _files(self) -> list[Path]:
+        if self.path.is_file():
+            return [self.path]
+        partitions = topic_partitions(self.path, SCHEMAS_TOPIC)
+        return [segment.path for partition in partitions for segment in partition.segments]
 
 
 def _places_at(path: Path, topic: str, refuse: Refuse | None) -> TopicPlaces:

@@ -34,6 +34,7 @@ from kseg.errors import UsageError
 
 if TYPE_CHECKING:
     from kseg.decode.registered import RegisteredReader
+    from kseg.decode.registry import SchemaRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,12 @@ class DecoderOptions:
     """Options for decoders.
 
     `schema`: an Avro schema, a directory or JSON file of many by id, or a Protobuf descriptor set; `message`: the full
-    name of the Protobuf message; `registry`: the partition directory of `_schemas`.
+    name of the Protobuf message; `registry`: the records of `_schemas`.
     """
 
     schema: Path | None = None
     message: str | None = None
-    registry: Path | None = None
+    registry: "SchemaRecords | None" = None
 
 
 def value_decoder(name: str, options: DecoderOptions, part: Part) -> ValueDecoder:
@@ -148,11 +149,11 @@ def _plain_text(data: bytes, _: Headers) -> str:
     return text
 
 
-def _registered_reader(path: Path, part: Part) -> "RegisteredReader":
+def _registered_reader(topic: "SchemaRecords", part: Part) -> "RegisteredReader":
     from kseg.decode.registered import RegisteredReader
     from kseg.decode.registry import read_registry
 
-    return RegisteredReader(read_registry(path), part)
+    return RegisteredReader(read_registry(topic), part)
 
 
 def _avro(options: DecoderOptions, part: Part) -> ValueDecoder:

@@ -204,8 +204,8 @@ def _take_problems(renderer: "Renderer") -> list[RecordProblem]:
 
 
 def _is_wrong(damages: list[Damage], log: Path) -> bool:
+    from kseg.findings.finding_kinds import id_of_damage, status_of
     from kseg.log.partition.closed_segment import was_closed
-    from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
     is_last = not any(damage.kind is DamageKind.ZERO_TAIL for damage in damages) or not was_closed(log)
     return any(status_of(id_of_damage(damage.kind, is_last=is_last)) for damage in damages)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kseg.decode.record_decoders import Decoding
+    from kseg.decode.topic import SchemasTopic
     from kseg.dump.part import Part
     from kseg.kernel.contract import Output
     from kseg.output.growing_table import GrowingTable
@@ -96,12 +97,19 @@ class DumpOptions(NamedTuple):
             self.value_decoder,
             self.schema,
             self.message,
-            self.schema_registry,
+            self._schemas_topic(),
             None if self.output == "text" else self.internal_decoder,
             decodes_internal=decodes_internal,
             redaction=self.redaction,
             keeps_raw=self.output == "json",
         )
+
+    def _schemas_topic(self) -> "SchemasTopic | None":
+        if self.schema_registry is None:
+            return None
+        from kseg.decode.topic import SchemasTopic
+
+        return SchemasTopic(self.schema_registry)
 
     @property
     def release(self) -> Release:

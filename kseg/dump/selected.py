@@ -73,7 +73,7 @@ def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> Non
     """Notes what is wrong in a log; where no release is asked for, also that offsets don't rise."""
     context.found.is_wrong |= summary.is_wrong(path)
     if context.options.like is None and summary.gaps:
-        from kseg.log.verify.finding_kinds import status_of
+        from kseg.findings.finding_kinds import status_of
 
         context.found.is_wrong |= bool(status_of("offsets-fall"))
         context.found.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]

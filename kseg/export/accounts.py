@@ -14,10 +14,10 @@ from kseg.export.coverage import count, missing, union
 from kseg.export.each_once import EachOnce, FileOrder, OffsetSet
 from kseg.export.settings import Mode, OffsetRange
 from kseg.export.tally import LostOffsets, Tally
+from kseg.findings.finding_kinds import id_of_damage, status_of
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import LEAST, MOST, ROW, START, VALID, Columns
 from kseg.log.partition.closed_segment import was_closed
-from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader, parse_header

@@ -126,9 +126,11 @@ class ColumnDecoding:
         return [(part, name) for part, name in names if name is not None]
 
     def _needed(self) -> "DecoderOptions":
+        from kseg.decode.topic import SchemasTopic
         from kseg.decode.values import DecoderOptions
 
-        schema, registry = (None if path is None else Path(path) for path in (self.schema, self.registry))
+        schema = None if self.schema is None else Path(self.schema)
+        registry = None if self.registry is None else SchemasTopic(Path(self.registry))
         return DecoderOptions(schema, self.message, registry)
 
 

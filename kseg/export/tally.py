@@ -6,8 +6,8 @@ from itertools import pairwise
 from typing import Any
 
 from kseg.export.settings import OffsetRange
+from kseg.findings.finding_kinds import status_of
 from kseg.log.select.withheld import Withheld
-from kseg.log.verify.finding_kinds import status_of
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
+from kseg.counted import counted
 from kseg.log.diff.batch_cursor import FoundDamage
 from kseg.log.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
-from kseg.output.counted import counted
 
 
 def diff_object(diff: PartitionDiff) -> dict[str, object]:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
+from kseg.counted import counted
 from kseg.log.diff.batch_cursor import FoundDamage
 from kseg.log.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
 from kseg.log.diff.truncation import Rule
-from kseg.output.counted import counted
 from kseg.output.csv import CsvWriter
 from kseg.output.diff import DiffSummary, diff_object
 from kseg.output.json_lines import write_json

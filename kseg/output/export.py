@@ -7,8 +7,8 @@ from itertools import pairwise
 from operator import attrgetter
 from typing import Any, Protocol
 
+from kseg.counted import counted
 from kseg.errors import KsegError
-from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines

@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
+from kseg.counted import counted
 from kseg.errors import KsegError
-from kseg.log.verify.finding_kinds import FindingKind, Severity, explanation
-from kseg.log.verify.findings import Finding
+from kseg.findings.finding_kinds import FindingKind, Severity, explanation
+from kseg.findings.findings import Finding
 from kseg.log.verify.verification_plan import PassedOver
 from kseg.log.verify.verify import Verified
 from kseg.output.colors import takes_colors
-from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.printable import printable
 from kseg.output.stdout import flush_stdout, write_line, write_stdout, write_styled

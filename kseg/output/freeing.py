@@ -4,9 +4,9 @@ import shlex
 from collections.abc import Iterator
 from datetime import tzinfo
 
+from kseg.counted import counted
 from kseg.kafka_defaults import UNLIMITED
 from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment
-from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.sizes import human_size
 from kseg.output.stdout import flush_stdout, write_lines

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 
+from kseg.counted import counted
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.listing_rows import ListingSum, Row, Rows, SegmentRow
-from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.listing_columns import ListingColumns, partition_line, size_words
 from kseg.output.pager import paged_lines

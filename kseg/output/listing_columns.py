@@ -6,13 +6,13 @@ from datetime import UTC, tzinfo
 from operator import attrgetter
 from typing import Any
 
+from kseg.counted import counted
 from kseg.formats.codes import codec_name
 from kseg.log.partition.cleaning import Cleaning
-from kseg.log.partition.listing_rows import ListingSum, PartitionSummary, SegmentRow, SelectedRow
-from kseg.log.partition.segment_listing import OK, SegmentListing
+from kseg.log.partition.listing_rows import ListingSum, PartitionSummary, SegmentRow
+from kseg.log.partition.segment_listing import OK, SegmentListing, SelectedRow
 from kseg.log.partition.tier_listing import TierSums
 from kseg.output.cleaning import cleaning_text, keys_text
-from kseg.output.counted import counted
 from kseg.output.row_writer import NOT_SHOWN, Section
 from kseg.output.sizes import exact_size, human_size
 from kseg.output.table import TableColumn, bar

@@ -5,7 +5,7 @@ from datetime import tzinfo
 
 from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
 from kseg.log.lookup.lookup import Candidate, Lookup
-from kseg.log.lookup.segment_search import IndexView, SegmentStep
+from kseg.log.partition.segment_search import IndexView, SegmentStep
 from kseg.times import time_text
 
 SHOWN_CANDIDATES = 5

@@ -6,9 +6,9 @@ from datetime import UTC, tzinfo
 from operator import attrgetter
 from pathlib import Path
 
+from kseg.counted import counted
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.retain import Retained, RetainedCopy
-from kseg.output.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import write_line, write_lines
 from kseg.output.table import TableColumn, aligned_lines

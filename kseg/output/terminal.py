@@ -5,8 +5,7 @@ import re
 from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING
 
-from kseg.control_characters import CHARACTER_CLASS
-from kseg.output.printable import escaped_character
+from kseg.control_characters import CHARACTER_CLASS, escaped_character
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

@@ -1,7 +1,7 @@
 """Answers to SQL, printed: of one text, or of what is typed at a prompt, with completion."""
 
+from kseg.counted import counted
 from kseg.errors import ClosedPipeError, KsegError
-from kseg.output.counted import counted
 from kseg.output.query import AnswerWriter
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_line

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from kseg.arrow import TIMESTAMP
 from kseg.errors import OpenError
 from kseg.export.filter_bounds import FilterBounds
+from kseg.findings.finding_kinds import id_of_damage, status_of
+from kseg.findings.findings import Finding
 from kseg.formats.codes import codec_name
 from kseg.formats.names import parse_partition_directory, plain_text
 from kseg.index.headers import checked_headers
@@ -26,8 +28,6 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each
 from kseg.log.partition.roll import RetentionSettings
 from kseg.log.partition.segment_files import SegmentFiles
-from kseg.log.verify.finding_kinds import id_of_damage, status_of
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import plan_verification
 from kseg.output.listing_columns import ListingColumns
 from kseg.output.row_writer import Section

@@ -6,9 +6,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from kseg.archive.shown_paths import shown as shown_path
+from kseg.counted import counted
 from kseg.errors import KsegError
 from kseg.log.verify.verification_plan import VerificationPlan
-from kseg.output.counted import counted
 from kseg.output.sizes import human_size
 from kseg.report.block import About, DiskReport, ReadDirectory
 from kseg.report.blocks.codec_trial_block import take_samples

@@ -12,10 +12,10 @@ from kseg.errors import KsegError, OpenError
 from kseg.index.producer_state import ProducerState
 from kseg.kernel.contract import MOST
 from kseg.log.lookup.lookup import SpecialTime, lookup_time
-from kseg.log.lookup.segment_search import SegmentStep, seek_offset
 from kseg.log.partition.leader_epochs import EpochStarts, all_epochs, last_epoch, noted_epochs
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_search import SegmentStep, seek_offset
 from kseg.log.partition.side_files import states_at
 from kseg.reading.log_file import LogFile
 from kseg.serve.committed_view import CommittedView

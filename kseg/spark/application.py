@@ -5,7 +5,7 @@ import sys
 if __name__ == "__main__":
     if not sys.flags.safe_path:
         del sys.path[0]  # this file's folder, whose modules aren't top-level ones; nothing may be imported before
-    from importlib import import_module
+    from runpy import run_module
 
-    import_module("kseg.system.interrupts").leave_at_interrupt()
-    sys.exit(import_module("kseg.cli").main(["spark-export", "--submitted", *sys.argv[1:]]))
+    program = run_module("kseg.__main__")
+    sys.exit(program["main"](["spark-export", "--submitted", *sys.argv[1:]]))

@@ -2,6 +2,9 @@
 
 from typing import NamedTuple
 
+DEFAULT = "<default>"
+"""For people: all users, clients or addresses that have no quota of their own, as Kafka's tools write it."""
+
 
 class Acl(NamedTuple):
     """An ACL, in the words of Kafka's enums: resource type `TOPIC`, pattern `LITERAL`, operation `READ`."""
@@ -49,3 +52,13 @@ class DelegationToken(NamedTuple):
     expires: int
     expires_at_last: int
     """Nobody can renew it beyond."""
+
+
+def number_text(value: float) -> str:
+    """A quota's value; whole numbers without a point."""
+    return str(int(value)) if value.is_integer() else repr(value)
+
+
+def entity_text(entity: tuple[QuotaEntity, ...]) -> str:
+    """A quota's entity for people: `user alice, client-id <default>`."""
+    return ", ".join(f"{part.type} {DEFAULT if part.name is None else part.name}" for part in entity)

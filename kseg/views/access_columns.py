@@ -1,21 +1,8 @@
 """The columns of ACLs, quotas, SCRAM credentials and delegation tokens, for JSON, CSV and tables."""
 
 from kseg.output.row_writer import NOT_SHOWN, Section
-from kseg.views.access import Acl, DelegationToken, Quota, QuotaEntity, ScramUser
+from kseg.views.access import Acl, DelegationToken, Quota, QuotaEntity, ScramUser, entity_text, number_text
 from kseg.views.column_kinds import column, iso_time_column, number_column, timestamp_column
-
-DEFAULT = "<default>"
-"""For people: all users, clients or addresses that have no quota of their own, as Kafka's tools write it."""
-
-
-def number_text(value: float) -> str:
-    """A quota's value; whole numbers without a point."""
-    return str(int(value)) if value.is_integer() else repr(value)
-
-
-def entity_text(entity: tuple[QuotaEntity, ...]) -> str:
-    """A quota's entity for people: `user alice, client-id <default>`."""
-    return ", ".join(f"{part.type} {DEFAULT if part.name is None else part.name}" for part in entity)
 
 
 def _entity_objects(entity: tuple[QuotaEntity, ...]) -> list[dict[str, str | None]]:

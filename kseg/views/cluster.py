@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.errors import UsageError
+from kseg.formats.names import plain_text
+from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.views.access import Acl, DelegationToken, Quota, ScramUser
 from kseg.views.quorum import Voter
 from kseg.views.replay import Unreadable
@@ -14,6 +17,8 @@ SECRET_NAME = re.compile(
     r"password$|secret$|^(.*\.)?sasl\.jaas\.config$|ssl\.keystore\.key$|ssl\.truststore\.certificates$"
 )
 """Settings whose values Kafka itself hides, by the ends of their names."""
+_SHOWN_TOPICS = 8
+"""The most topics that an error lists."""
 
 
 class Endpoint(NamedTuple):
@@ -155,3 +160,12 @@ class ClusterMetadata:
             yield f"records before offset {self.missing_before} are missing, and no checkpoint has them: incomplete"
         if self.unapplied:
             yield f"{self.unapplied} records belong to what isn't known, or to a transaction that has not ended"
+
+
+def require_topic(found: ClusterMetadata, choice: PartitionChoice) -> None:
+    """Raises UsageError if there are topics, but none that is meant."""
+    names = [topic.name for topic in found.topics]
+    if names and not any(map(choice.takes_topic, names)):
+        shown = ", ".join(plain_text(name) for name in names[:_SHOWN_TOPICS])
+        more = f" and {len(names) - _SHOWN_TOPICS} more" if len(names) > _SHOWN_TOPICS else ""
+        raise UsageError(f"{choice}: no such topic here; there are {shown}{more}")

@@ -7,16 +7,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.counted import counted
 from kseg.errors import KsegError, OpenError
+from kseg.findings.findings import Finding
 from kseg.log.diff.truncation import latest_epoch
 from kseg.log.partition.log_dir import LogDir, Refuse, find_log_dirs
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.log.partition.replicas import topic_id_of
 from kseg.log.partition.segment_tail import read_tail
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.verify import Verified
-from kseg.output.counted import counted
 from kseg.views.cluster import ClusterMetadata, ClusterPartition
 
 NO_COPY, NO_IN_SYNC_COPY, OFFSETS_IN_NO_COPY = "no-copy", "no-in-sync-copy", "offsets-in-no-copy"

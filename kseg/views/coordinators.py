@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.findings.findings import MARKER_MAY_BE_LOST
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.names import parse_partition_directory
 from kseg.kafka_defaults import MAXIMUM_TRANSACTION_MS
@@ -16,7 +17,6 @@ from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
 from kseg.log.partition.partitioner import COORDINATOR_PARTITIONS, coordinator_partition
 from kseg.log.partition.replicas import one_of_each
-from kseg.log.verify.checks_of_producers import MARKER_MAY_BE_LOST
 from kseg.views.metadata_beside import MetadataBeside, partition_count
 from kseg.views.transactions import (
     TOPIC,

@@ -3,7 +3,7 @@
 from collections import Counter
 from datetime import UTC
 
-from kseg.output.counted import counted
+from kseg.counted import counted
 from kseg.output.json_lines import write_json
 from kseg.output.stdout import write_line
 from kseg.times import iso_time

@@ -6,8 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 from kseg.errors import OpenError
+from kseg.findings.findings import Finding, Findings, shown_findings
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.verify.findings import Finding, Findings, shown_findings
 from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.log.verify.verify import Verified, verify_paths
 from kseg.selection import Selection

@@ -7,9 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from kseg.errors import OpenError
 from kseg.log.partition.cleaning import CleaningSettings
-from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition, select_segments
+from kseg.log.partition.listing import ListingSettings, PartitionListing, list_partition
 from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.select.record_picker import selected_sums
 from kseg.selection import Selection
 from kseg.system.shared_work import OnRead, shared_work
 from kseg.views.metadata_beside import CHEAP_METADATA
@@ -102,6 +104,28 @@ class Lister:
     def _note_unread(self, path: Path, reason: str) -> None:
         by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"
         self.in_turn(self._note)(f"{path}: not read: {reason}: {by_hand}")
+
+
+def select_segments(
+    listing: PartitionListing, selection: Selection, say: Callable[[str], None], left: int | None
+) -> PartitionListing:
+    """The listing with only the segments that have selected records, and the sums of these.
+
+    Args:
+        listing: of a partition.
+        selection: which records are wanted.
+        say: called with which index wasn't trusted, and what was left out.
+        left: how many more records are wanted; None for all.
+
+    Returns:
+        The listing; without segments if a log can't be opened, which its problems say.
+    """
+    try:
+        sums = selected_sums(listing.partition.path, selection, say, left)
+    except OpenError as error:
+        return replace(listing, segments=(), problems=(*listing.problems, str(error)))
+    rows = [row._replace(selected=sums[row.base_offset].row()) for row in listing.segments if row.base_offset in sums]
+    return replace(listing, segments=tuple(rows))
 
 
 class _ListOrder(NamedTuple):

@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kseg.archive.shown_paths import shown
-from kseg.errors import UsageError
-from kseg.formats.names import plain_text
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.row_writer import NOT_SHOWN, Section
 from kseg.output.table import TableColumn
@@ -231,17 +229,6 @@ METADATA: Section[ClusterMetadata] = Section(
     ),
 )
 """Columns about a cluster's metadata as a whole, only in JSON."""
-_SHOWN_TOPICS = 8
-"""The most topics that an error lists."""
-
-
-def require_topic(found: ClusterMetadata, choice: PartitionChoice) -> None:
-    """Raises UsageError if there are topics, but none that is meant."""
-    names = [topic.name for topic in found.topics]
-    if names and not any(map(choice.takes_topic, names)):
-        shown = ", ".join(plain_text(name) for name in names[:_SHOWN_TOPICS])
-        more = f" and {len(names) - _SHOWN_TOPICS} more" if len(names) > _SHOWN_TOPICS else ""
-        raise UsageError(f"{choice}: no such topic here; there are {shown}{more}")
 
 
 def cluster_sections(

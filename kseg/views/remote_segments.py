@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.errors import KsegError
+from kseg.findings.findings import Findings
 from kseg.log.partition.log_dir import LogDir
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.verify.findings import Findings
 from kseg.tiered.placed_tiers import PlacedPartition
 from kseg.tiered.remote_segment import RemoteSegment
 

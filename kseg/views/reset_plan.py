@@ -5,7 +5,6 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kseg.output.csv import quoted
 from kseg.views.group import Group, OffsetCommit
 
 LINE_END = "\n"
@@ -42,9 +41,15 @@ def reset_plan(groups: Sequence[Group], *, names_groups: bool) -> ResetPlan:
 
 def _fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
     for name in (commit.group, commit.topic) if names_groups else (commit.topic,):
-        yield name if _PLAIN.fullmatch(name) else quoted(name)
+        yield name if _PLAIN.fullmatch(name) else _quoted(name)
     yield str(commit.partition)
     yield str(commit.offset)
+
+
+def _quoted(name: str) -> str:
+    """A field of CSV in quotes, as in RFC 4180."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
 
 
 def _left_out(groups: Iterable[Group]) -> Iterator[str]:

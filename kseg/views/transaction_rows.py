@@ -2,17 +2,82 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.replicas import one_of_each
-from kseg.views.coordinators import Coordinators, Judge, abort_command
-from kseg.views.transaction_columns import CoordinatorRow, StableRow, TransactionRow
-from kseg.views.transactions import TOPIC, PartitionTransactions, coordinator_transactions
+from kseg.views.coordinators import Coordinators, Judge, Verdict, abort_command
+from kseg.views.transactions import (
+    TOPIC,
+    CoordinatorTransaction,
+    PartitionTransactions,
+    Transaction,
+    coordinator_transactions,
+)
 
 if TYPE_CHECKING:
     from kseg.views.replay import Unreadable
+
+
+class TransactionRow(NamedTuple):
+    """A transaction of a partition, and the verdict on it if it is open.
+
+    now_ms: the time to judge at, None if none was given. abort_command: the line that aborts it, if it hangs.
+    """
+
+    transaction: Transaction
+    verdict: Verdict | None
+    now_ms: int | None
+    abort_command: str | None = None
+
+    @property
+    def is_hanging(self) -> bool | None:
+        """Whether nobody will end it; None if that can't be known."""
+        return False if self.verdict is None else self.verdict.is_hanging
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The transactional id of the producer, of one that is open, if it is known."""
+        coordinator = None if self.verdict is None else self.verdict.coordinator
+        return None if coordinator is None else coordinator.transactional_id
+
+    @property
+    def duration_ms(self) -> int | None:
+        """How long it took or has been open: as its coordinator has it; of one that hangs, since its last record."""
+        if self.verdict is None:
+            return self.transaction.duration_ms
+        if self.verdict.coordinator is not None and self.verdict.is_hanging is False:
+            return self.verdict.coordinator.duration_ms(self.now_ms)
+        last = self.transaction.last_timestamp
+        return None if self.now_ms is None or last is None else max(0, self.now_ms - last)
+
+
+class CoordinatorRow(NamedTuple):
+    """What a coordinator knew of a transactional id; now_ms: the time to judge at, None if none was given."""
+
+    transaction: CoordinatorTransaction
+    now_ms: int | None
+
+    @property
+    def is_overdue(self) -> bool | None:
+        """Whether its coordinator is to abort it."""
+        return self.transaction.is_overdue(self.now_ms)
+
+    @property
+    def duration_ms(self) -> int | None:
+        """How long it took or has been open."""
+        return self.transaction.duration_ms(self.now_ms)
+
+
+class StableRow(NamedTuple):
+    """How far a partition can be read by consumers that read committed records only."""
+
+    topic: str | None
+    partition: int | None
+    last_stable_offset: int
+    log_end_offset: int
+    open_transactions: int
 
 
 class TransactionRows:

@@ -14,6 +14,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from kseg.decode.decoded import Decoded
+from kseg.decode.topic import SchemasTopic
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header
@@ -118,7 +119,7 @@ def test_schemas_by_id_from_files(tmp_path: Path, shape: str) -> None:
 def test_messages_by_the_dead_clusters_registry(tmp_path: Path) -> None:
     client = new_client()
     message = AvroSerializer(client, json.dumps(ORDER))(VALUE, CONTEXT)
-    options = DecoderOptions(registry=write_topic(tmp_path, registered(client)))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client))))
     for name in ("avro", "auto", "io.confluent.kafka.serializers.KafkaAvroDeserializer"):
         assert value_decoder(name, options, "value")(message, ()) == Decoded(SHOWN)
 
@@ -127,7 +128,7 @@ def test_messages_by_the_dead_clusters_registry(tmp_path: Path) -> None:
 def test_the_guid_behind_magic_1(tmp_path: Path, with_guid: bool) -> None:
     client = new_client()
     client.register_schema("orders-value", Schema('"string"', "AVRO"))
-    options = DecoderOptions(registry=write_topic(tmp_path, registered(client, with_guid)))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client, with_guid))))
     guid = UUID(client.get_latest_version("orders-value").guid)
     if not with_guid:
         guid = UUID("095d71cf-1255-6b9d-5e33-0ad575b3df5d")  # echo -n '"string"' | md5sum
@@ -141,7 +142,7 @@ def test_the_schema_id_in_a_header(tmp_path: Path, field: MessageField) -> None:
     serialize = AvroSerializer(client, json.dumps(ORDER), conf={"schema.id.serializer": header_schema_id_serializer})
     headers: list[tuple[str, bytes]] = []
     message = serialize(VALUE, SerializationContext("orders", field, headers))
-    options = DecoderOptions(registry=write_topic(tmp_path, registered(client)))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client))))
     part = "key" if field == MessageField.KEY else "value"
     other = "value" if part == "key" else "key"
     of_record = [Header(*header) for header in headers]
@@ -161,14 +162,14 @@ def test_a_schema_with_references(tmp_path: Path) -> None:
     serialize = AvroSerializer(client, Schema(json.dumps(item), "AVRO", needs_price))
     value = {"price": {"currency": "USD"}}
     message = serialize(value, CONTEXT)
-    options = DecoderOptions(registry=write_topic(tmp_path, registered(client)))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client))))
     assert value_decoder("avro", options, "value")(message, ()) == Decoded(value)
 
 
 def test_a_reference_that_is_gone_is_the_reason(tmp_path: Path) -> None:
     needing = Schema('"shop.Price"', "AVRO", [SchemaReference("shop.Price", "price", 1)])
     topic = write_topic(tmp_path, [NewRecord(schema_key("a", 1), schema_value("a", 1, 5, needing))])
-    found = value_decoder("avro", DecoderOptions(registry=topic), "value")(b"\0\0\0\0\5x", ())
+    found = value_decoder("avro", DecoderOptions(registry=SchemasTopic(topic)), "value")(b"\0\0\0\0\5x", ())
     assert found.reason == "schema 5: it needs price version 1, which is missing"
 
 
@@ -177,7 +178,7 @@ def test_references_in_a_circle_end(tmp_path: Path) -> None:
     for number, (name, other) in enumerate((("a", "b"), ("b", "a")), 1):
         schema = Schema(f'"{other}"', "AVRO", [SchemaReference(other, other, 1)])
         records.append(NewRecord(schema_key(name, 1), schema_value(name, 1, number, schema)))
-    options = DecoderOptions(registry=write_topic(tmp_path, records))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, records)))
     found = value_decoder("avro", options, "value")(b"\0\0\0\0\1x", ())
     assert found.reason == "schema 1: its references form a cycle"
 
@@ -199,7 +200,7 @@ def test_references_in_a_circle_end(tmp_path: Path) -> None:
 def test_bytes_of_another_shape_are_kept_with_a_reason(tmp_path: Path, message: bytes) -> None:
     client = new_client()
     client.register_schema("orders-value", Schema(json.dumps(ORDER), "AVRO"))
-    options = DecoderOptions(registry=write_topic(tmp_path, registered(client)))
+    options = DecoderOptions(registry=SchemasTopic(write_topic(tmp_path, registered(client))))
     found = value_decoder("avro", options, "value")(message, ())
     assert found.value == message
     assert found.reason

@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from grpc_tools import protoc
 
 from kseg.decode.decoded import Decoded
+from kseg.decode.topic import SchemasTopic
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header
@@ -100,7 +101,7 @@ def test_messages_by_a_registry_of_descriptors(descriptor_set: Path, tmp_path: P
     value = order(descriptor_set)
     message = ProtobufSerializer(type(value), client, OLD_FORMAT)(value, CONTEXT)
     registry = write_topic(tmp_path, registered(client))
-    assert value_decoder(name, DecoderOptions(registry=registry), "value")(message, ()) == Decoded(SHOWN)
+    assert value_decoder(name, DecoderOptions(registry=SchemasTopic(registry)), "value")(message, ()) == Decoded(SHOWN)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,9 @@ def test_message_indexes_pick_the_message(
     made = message_class(descriptor_set, name)
     message = ProtobufSerializer(made, client, OLD_FORMAT)(made(**fields), CONTEXT)
     registry = write_topic(tmp_path, registered(client))
-    assert value_decoder("protobuf", DecoderOptions(registry=registry), "value")(message, ()) == Decoded(shown)
+    assert value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(message, ()) == Decoded(
+        shown
+    )
 
 
 def test_the_schema_id_and_the_indexes_in_a_header(descriptor_set: Path, tmp_path: Path) -> None:
@@ -132,7 +135,9 @@ def test_the_schema_id_and_the_indexes_in_a_header(descriptor_set: Path, tmp_pat
     of_record = [Header(*header) for header in headers]
     registry = write_topic(tmp_path, registered(client))
     assert message == value.SerializeToString()
-    assert value_decoder("protobuf", DecoderOptions(registry=registry), "value")(message, of_record) == Decoded(SHOWN)
+    assert value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(
+        message, of_record
+    ) == Decoded(SHOWN)
 
 
 def source_topic(tmp_path: Path, text: str = ORDER, price: str = PRICE, name: str = "price.proto") -> Path:
@@ -151,13 +156,13 @@ def source_topic(tmp_path: Path, text: str = ORDER, price: str = PRICE, name: st
 def test_messages_by_a_registry_of_source_files(descriptor_set: Path, tmp_path: Path) -> None:
     # id 2, one index: 1, zigzag
     message = b"\0\0\0\0\2" + b"\2\2" + order(descriptor_set).SerializeToString()
-    decode = value_decoder("protobuf", DecoderOptions(registry=source_topic(tmp_path)), "value")
+    decode = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(source_topic(tmp_path))), "value")
     assert decode(message, ()) == Decoded(SHOWN)
 
 
 def test_a_source_file_that_does_not_compile_is_the_reason(tmp_path: Path) -> None:
     registry = source_topic(tmp_path, "syntax = nonsense")
-    found = value_decoder("protobuf", DecoderOptions(registry=registry), "value")(b"\0\0\0\0\2\0", ())
+    found = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(b"\0\0\0\0\2\0", ())
     assert found.value == b"\0\0\0\0\2\0"
     assert "schema 2: the schema doesn't compile" in (found.reason or "")
 
@@ -165,7 +170,7 @@ def test_a_source_file_that_does_not_compile_is_the_reason(tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["../outside.proto", "/outside.proto", "a/../../outside.proto"])
 def test_names_in_a_registry_lead_nowhere_else(tmp_path: Path, name: str) -> None:
     registry = source_topic(tmp_path, ORDER.replace("price.proto", name), name=name)
-    found = value_decoder("protobuf", DecoderOptions(registry=registry), "value")(b"\0\0\0\0\2\0", ())
+    found = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(b"\0\0\0\0\2\0", ())
     assert "isn't a relative path" in (found.reason or "")
 
 
@@ -183,7 +188,9 @@ def test_names_in_a_registry_lead_nowhere_else(tmp_path: Path, name: str) -> Non
     ids=repr,
 )
 def test_bytes_of_another_shape_are_kept_with_a_reason(tmp_path: Path, message: bytes, words: str) -> None:
-    found = value_decoder("protobuf", DecoderOptions(registry=source_topic(tmp_path)), "value")(message, ())
+    found = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(source_topic(tmp_path))), "value")(
+        message, ()
+    )
     assert found.value == message
     assert words in (found.reason or "")
 

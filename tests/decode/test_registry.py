@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference
 
 from kseg.decode.registry import Reference, read_registry, registry_of
+from kseg.decode.topic import SchemasTopic
 from kseg.errors import KsegError, UsageError
 from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -18,7 +19,7 @@ STRING, LONG = Schema('"string"', "AVRO"), Schema('"long"', "AVRO")
 def test_schemas_of_a_registry_are_found_by_id_and_guid(tmp_path: Path) -> None:
     client = new_client()
     ids = [client.register_schema("a-value", schema) for schema in (STRING, LONG)]
-    registry = read_registry(write_topic(tmp_path, registered(client)))
+    registry = read_registry(SchemasTopic(write_topic(tmp_path, registered(client))))
     for schema_id, schema in zip(ids, (STRING, LONG), strict=True):
         found = registry.find(schema_id)
         assert found is not None
@@ -33,7 +34,7 @@ def test_a_log_directory_and_a_log_file_will_do(tmp_path: Path) -> None:
     records = [NewRecord(schema_key("a", 1), schema_value("a", 1, 5, STRING))]
     partition = write_topic(tmp_path, records)
     for path in (tmp_path, partition, partition / "00000000000000000000.log"):
-        assert read_registry(path).find(5) is not None
+        assert read_registry(SchemasTopic(path)).find(5) is not None
 
 
 def test_a_compacted_topic_is_read_over_all_its_segments(tmp_path: Path) -> None:
@@ -42,7 +43,7 @@ def test_a_compacted_topic_is_read_over_all_its_segments(tmp_path: Path) -> None
     second = NewRecord(schema_key("b", 1), schema_value("b", 1, 9, LONG))
     write_segment(partition, [NewBatch([second], 70)], 60)
     write_segment(partition, [NewBatch([first], 3)], 0)
-    registry = read_registry(partition)
+    registry = read_registry(SchemasTopic(partition))
     assert [registry.find(5) is not None, registry.find(9) is not None] == [True, True]
 
 
@@ -122,10 +123,10 @@ def test_records_that_are_no_registrys_are_counted() -> None:
 
 def test_a_partition_without_schemas_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="has no schema"):
-        read_registry(write_topic(tmp_path, [NewRecord(b"k", b"v")]))
+        read_registry(SchemasTopic(write_topic(tmp_path, [NewRecord(b"k", b"v")])))
 
 
 def test_a_directory_without_the_topic_is_refused(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"v")])])
     with pytest.raises(KsegError, match="_schemas-0"):
-        read_registry(tmp_path)
+        read_registry(SchemasTopic(tmp_path))

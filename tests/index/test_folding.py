@@ -11,11 +11,11 @@ from kseg.formats.codes import Codec, TimestampType
 from kseg.index.headers import checked_headers, walk_headers
 from kseg.index.producer_state import ProducerStates, read_end_marker
 from kseg.index.rebuild import IndexBuilder, rebuild
-from kseg.log.lookup.segment_search import SHOWN_BATCHES, SegmentStep, Wanted, first_match, largest_timestamp
 from kseg.log.partition.listing import ListingSettings, list_partition
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetentionSettings
 from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_search import SHOWN_BATCHES, SegmentStep, Wanted, first_match, largest_timestamp
 from kseg.log.partition.segment_tail import read_tail
 from kseg.log.partition.side_files import leader_epochs, states_at
 from kseg.reading.damage import Damage

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kseg.findings.finding_kinds import FINDINGS, Severity
+from kseg.findings.findings import Finding
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.verify.finding_kinds import FINDINGS, Severity
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import plan_verification
 from kseg.log.verify.verify import verify_partition, verify_paths
 from tests import golden

@@ -8,8 +8,8 @@ import pytest
 from aiokafka.record.legacy_records import _LegacyRecordBatchBuilderPy  # type: ignore[import-untyped]
 from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
+from kseg.findings.findings import Finding
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.verify import verify_partition
 from tests.log import edits
 from tests.log.test_verify import write_leader_epochs

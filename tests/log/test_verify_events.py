@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from kseg.findings.findings import Finding
 from kseg.kernel.contract import LEAST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.reindex import reindex_partition
 from kseg.log.verify import verify
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import plan_verification
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, marker, write_segment

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.verify.finding_kinds import Severity
+from kseg.findings.finding_kinds import Severity
 from kseg.views.doctor.examination import ExaminationSettings, examine, plan_examination
 from tests import golden
 from tests.loops import for_each

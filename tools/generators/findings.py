@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from kseg.log.verify.cluster_finding_kinds import CLUSTER_FINDINGS
-from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
-from kseg.log.verify.tier_finding_kinds import TIER_FINDINGS
+from kseg.findings.cluster_finding_kinds import CLUSTER_FINDINGS
+from kseg.findings.finding_kinds import FINDINGS, FindingKind, Severity
+from kseg.findings.tier_finding_kinds import TIER_FINDINGS
 from kseg.views.doctor.kinds import OWN
 
 INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
@@ -19,7 +19,7 @@ Each next step of `verify` was tried on damaged disks of a 4.3.1 broker, after a
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
 fills.
 
-`python tools/generate.py` writes this page from the tables in `kseg/log/verify/finding_kinds.py`,
+`python tools/generate.py` writes this page from the tables in `kseg/findings/finding_kinds.py`,
 `tier_finding_kinds.py` and `cluster_finding_kinds.py` beside it, and `kseg/views/doctor/kinds.py`: edit these.
 """
 _TIERS = """## In remote tiers

@@ -28,8 +28,8 @@ from kseg.browse.screen.row_list import NoLines, RowList
 from kseg.browse.searches import Begin, Watch, next_damage
 from kseg.browse.taken_out import copied_text, exported
 from kseg.browse.way import Way
+from kseg.counted import counted
 from kseg.errors import KsegError, UsageError
-from kseg.output.counted import counted
 from kseg.output.printable import printable
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from kseg.decode.avro import file_schema, needed_schemas, schema_files
 from kseg.decode.decoded import NotDecodable, Part, one_line
 from kseg.decode.protobuf import RegisteredFile, described_message
 from kseg.decode.registry import RegisteredSchema, Registry, read_registry
+from kseg.decode.topic import SchemasTopic
 from kseg.decode.wire import SchemaId, schema_name
 from kseg.errors import OpenError
 from kseg.export.typed.writer_schema import ANY_ID, KINDS, WriterSchema, as_text
@@ -63,7 +64,7 @@ class TopicSchemas:
     """
 
     def __init__(self, path: Path, part: Part, used_ids: UsedIds) -> None:
-        self._registry: Registry = read_registry(path)
+        self._registry: Registry = read_registry(SchemasTopic(path))
         self._part = part
         self._used_ids = used_ids
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.errors import OpenError
+from kseg.findings.finding_kinds import id_of_damage, status_of
 from kseg.formats.codes import DamageKind
 from kseg.index.headers import header_of
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter
 from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.segment_files import SegmentFiles
-from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader

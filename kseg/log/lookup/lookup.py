@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.errors import UsageError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.kernel.record import Record
-from kseg.log.lookup.segment_search import (
+from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.remote_tier import RemoteTier
+from kseg.log.partition.segment_files import SegmentFiles
+from kseg.log.partition.segment_search import (
     SCANNED,
     Match,
     SegmentStep,
@@ -24,9 +27,6 @@ from kseg.log.lookup.segment_search import (
     seek_offset,
     seek_time,
 )
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.remote_tier import RemoteTier
-from kseg.log.partition.segment_files import SegmentFiles
 from kseg.selection import Selection
 from kseg.times import parse_time
 

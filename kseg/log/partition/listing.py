@@ -51,14 +51,12 @@ from kseg.log.partition.tier_listing import (
     tier_sums,
     unused_listings,
 )
-from kseg.log.select.record_picker import selected_sums
 from kseg.reading.batch import Batch
 from kseg.reading.bodies import BodyBounds
 from kseg.reading.damage import Damage
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile
 from kseg.reading.resync import TRUSTED_SIZE
-from kseg.selection import Selection
 from kseg.system.page_cache import cached_size
 
 
@@ -187,28 +185,6 @@ def list_partition(
         tier_sums=tier_sums(partition),
         unused=unused_listings(partition),
     )
-
-
-def select_segments(
-    listing: PartitionListing, selection: Selection, say: Callable[[str], None], left: int | None
-) -> PartitionListing:
-    """The listing with only the segments that have selected records, and the sums of these.
-
-    Args:
-        listing: of a partition.
-        selection: which records are wanted.
-        say: called with which index wasn't trusted, and what was left out.
-        left: how many more records are wanted; None for all.
-
-    Returns:
-        The listing; without segments if a log can't be opened, which its problems say.
-    """
-    try:
-        sums = selected_sums(listing.partition.path, selection, say, left)
-    except OpenError as error:
-        return replace(listing, segments=(), problems=(*listing.problems, str(error)))
-    rows = [row._replace(selected=sums[row.base_offset]) for row in listing.segments if row.base_offset in sums]
-    return replace(listing, segments=tuple(rows))
 
 
 def _segments(

@@ -3,30 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from kseg.errors import UsageError
 from kseg.log.partition.cleaning import Cleaning
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.remote_tier import RemoteTier
 from kseg.log.partition.roll import Rolled
-from kseg.log.partition.segment_listing import SegmentListing
+from kseg.log.partition.segment_listing import SegmentListing, SelectedRow
 from kseg.log.partition.tier_listing import TierSums
-
-if TYPE_CHECKING:
-    from kseg.log.select.record_picker import SelectedSums
-
-
-class SelectedRow(NamedTuple):
-    """What is selected in several segments, as `SelectedSums` tells of each."""
-
-    records: int = 0
-    batches: int = 0
-    size: int = 0
-    first_offset: int | None = None
-    last_offset: int | None = None
-    first_timestamp: int = -1
-    largest_timestamp: int = -1
 
 
 class PartitionSummary(NamedTuple):
@@ -224,7 +209,7 @@ def _segment_rows(partition: PartitionSummary, listing: PartitionListing) -> lis
     return [SegmentRow(partition, segment, largest) for segment in segments]
 
 
-def _sum_of_selected(parts: "Sequence[SelectedRow | SelectedSums]") -> SelectedRow:
+def _sum_of_selected(parts: Sequence[SelectedRow]) -> SelectedRow:
     times = [each.first_timestamp for each in parts if each.first_timestamp >= 0]
     return SelectedRow(
         records=sum(each.records for each in parts),

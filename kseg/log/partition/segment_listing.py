@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.log.partition.roll import RetainedSegment, Retention, Rolled
-from kseg.log.select.record_picker import SelectedSums
 from kseg.reading.damage import Damage
 
 OK = "ok"
@@ -24,6 +23,21 @@ class TierFacts(NamedTuple):
     key_id: str | None
     segment_id: str | None
     is_by_manifest: bool = False
+
+
+class SelectedRow(NamedTuple):
+    """Sums of what is selected in a segment, or in several.
+
+    size: bytes of the batches. first_timestamp, largest_timestamp: -1 if no record has a time.
+    """
+
+    records: int = 0
+    batches: int = 0
+    size: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_timestamp: int = -1
+    largest_timestamp: int = -1
 
 
 class SegmentListing(NamedTuple):
@@ -60,7 +74,7 @@ class SegmentListing(NamedTuple):
     damage: Damage | None = None
     rolled: Rolled = Rolled.UNKNOWN
     retention: Retention | None = None
-    selected: SelectedSums | None = None
+    selected: SelectedRow | None = None
     cached_size: int | None = None
     tier: TierFacts | None = None
 

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.findings.finding_kinds import id_of_damage, status_of
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.formats.names import DirectoryState
 from kseg.log.partition.closed_segment import was_closed
@@ -19,7 +20,6 @@ from kseg.log.salvage.extents import Extent, ExtentBatches, joined_neighbours, l
 from kseg.log.salvage.filling import filled, is_mere_gap, judge_rest, with_strays
 from kseg.log.salvage.inner_problems import InnerProblem
 from kseg.log.salvage.replica import FoundLoss, Replica
-from kseg.log.verify.finding_kinds import id_of_damage, status_of
 
 LARGEST_SEGMENT = 2**31 - 1
 """Bytes that a segment's indexes can address."""

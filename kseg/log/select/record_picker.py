@@ -9,6 +9,7 @@ from typing import NamedTuple
 from kseg import kernel
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Columns, RecordFilter
 from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition.segment_listing import SelectedRow
 from kseg.log.select.selector import Selector
 from kseg.log.select.tail import find_tail
 from kseg.reading.bodies import Slice, with_bodies
@@ -224,6 +225,18 @@ class SelectedSums:
             least = min(times)
             self.first_timestamp = least if self.first_timestamp < 0 else min(self.first_timestamp, least)
             self.largest_timestamp = max(self.largest_timestamp, *times)
+
+    def row(self) -> SelectedRow:
+        """The sums so far, as a value."""
+        return SelectedRow(
+            self.records,
+            self.batches,
+            self.size,
+            self.first_offset,
+            self.last_offset,
+            self.first_timestamp,
+            self.largest_timestamp,
+        )
 
 
 def selected_sums(

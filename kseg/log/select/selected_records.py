@@ -3,12 +3,12 @@
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator
 
+from kseg.findings.finding_kinds import id_of_damage, status_of
 from kseg.formats.codes import MAGIC_POSITION, DamageKind
 from kseg.kernel.contract import ROW, START
 from kseg.kernel.record import Record
 from kseg.log.partition.closed_segment import was_closed
 from kseg.log.select.record_picker import RecordPicker, SelectedLog
-from kseg.log.verify.finding_kinds import id_of_damage, status_of
 from kseg.reading.batch import Batch, OnDamage, meet
 from kseg.reading.bodies import Slice
 from kseg.reading.damage import Damage

@@ -10,9 +10,9 @@ from kseg import kernel
 from kseg.formats.codes import Codec
 from kseg.index.offset_index import OffsetIndex
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter, new_rows
-from kseg.log.lookup.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.segment_files import FoundFile, SegmentFiles
+from kseg.log.partition.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
 from kseg.log.partition.segment_tail import entry_problem
 from kseg.log.select.isolation import ReadCommitted, read_committed
 from kseg.reading.damage import Damage

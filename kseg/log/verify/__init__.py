@@ -1,1 +1,1 @@
-"""Checks of partitions and disks, and what they find."""
+"""Checks of partitions and disks."""

@@ -11,6 +11,7 @@ from typing import Generic, TypeVar
 
 from kseg import kernel
 from kseg.errors import OpenError
+from kseg.findings.findings import Findings
 from kseg.formats.entries import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import OffsetIndex
@@ -18,7 +19,6 @@ from kseg.index.time_index import TimeIndex
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.verify.checked_batches import CheckedBatch
-from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
 from kseg.times import time_text
 

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.findings.finding_kinds import id_of_damage
+from kseg.findings.findings import Findings
 from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, NO_TIMESTAMP, TAIL_KINDS, DamageKind
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.verify.checked_batches import CheckedBatch, offsets_problem
-from kseg.log.verify.finding_kinds import id_of_damage
-from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
 from kseg.times import time_text
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.findings.findings import MARKER_MAY_BE_LOST, Findings
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.index.producer_snapshot import ProducerSnapshot, snapshot_problem
 from kseg.index.transaction_index import TransactionIndex
@@ -16,10 +17,8 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.verify.batch_events import JUDGED
 from kseg.log.verify.checked_batches import CheckedBatch
-from kseg.log.verify.findings import Findings
 from kseg.reading.damage import Damage
 
-MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have been there"
 _SEQUENCES = 0x7FFFFFFF
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from kseg.errors import KsegError
+from kseg.findings.findings import Findings
 from kseg.formats.names import SUFFIXES, DirectoryState, parse_file_name
 from kseg.log.partition.log_dir import META_PROPERTIES, LogDir
 from kseg.log.partition.partition_choice import PartitionChoice
@@ -15,7 +16,6 @@ from kseg.log.partition.partition_log import (
 )
 from kseg.log.partition.side_files import stored_epoch, unsorted_epochs
 from kseg.log.verify.checks_of_log import LogChecks, SeenEpoch
-from kseg.log.verify.findings import Findings
 from kseg.tiered.placed_tiers import placed_at
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from kseg.findings.findings import Finding, Findings
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.verify.findings import Finding, Findings
 from kseg.tiered.lineage import Choice, Standing
 from kseg.tiered.object_store import place_of
 from kseg.tiered.placed_tiers import PlacedPartition, placed_at

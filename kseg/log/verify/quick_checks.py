@@ -1,6 +1,8 @@
 """What names, sizes, small files and the ends of logs tell of a partition: the checks that read no log as a whole."""
 
 from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.findings.finding_kinds import id_of_damage
+from kseg.findings.findings import Findings
 from kseg.index.producer_snapshot import snapshot_problem
 from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PartitionLog
 from kseg.log.partition.segment_files import SegmentFiles
@@ -8,8 +10,6 @@ from kseg.log.partition.segment_tail import read_tail
 from kseg.log.partition.side_files import unsorted_epochs
 from kseg.log.verify.checks_of_indexes import check_missing_indexes
 from kseg.log.verify.checks_of_state import check_checkpoints, check_directory
-from kseg.log.verify.finding_kinds import id_of_damage
-from kseg.log.verify.findings import Findings
 from kseg.log.verify.verify import Verified
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from kseg import kernel
 from kseg.errors import OpenError
+from kseg.findings.findings import Finding
 from kseg.formats.codes import DamageKind
 from kseg.index.folding import events
 from kseg.index.headers import header_runs
@@ -14,7 +15,6 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.select.record_picker import selected_pieces
 from kseg.log.select.selector import Selector
-from kseg.log.verify.findings import Finding
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.selection import Selection

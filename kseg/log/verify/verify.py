@@ -8,6 +8,7 @@ from pathlib import Path
 
 from kseg import kernel
 from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.findings.findings import Finding, Findings
 from kseg.index.offset_index import OffsetIndex
 from kseg.index.time_index import TimeIndex
 from kseg.index.transaction_index import TransactionIndex
@@ -37,7 +38,6 @@ from kseg.log.verify.checks_of_state import (
     check_log_dir,
 )
 from kseg.log.verify.checks_of_tiers import check_end, check_tier, without_misnamed_snapshot
-from kseg.log.verify.findings import Finding, Findings
 from kseg.log.verify.selected_batches import SelectedScope
 from kseg.log.verify.verification_plan import Order, VerificationPlan
 from kseg.reading.bodies import Slice

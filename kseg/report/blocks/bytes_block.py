@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from kseg.output.counted import counted
+from kseg.counted import counted
 from kseg.output.sizes import human_size
 from kseg.report.block import Block, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.charts.treemap import Tile, treemap

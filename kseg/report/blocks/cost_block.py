@@ -1,7 +1,7 @@
 """What the bytes cost a month, at a price that the user gives, and what could be saved of it."""
 
+from kseg.counted import counted
 from kseg.formats.codes import Codec
-from kseg.output.counted import counted
 from kseg.output.sizes import human_size
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table
 from kseg.report.blocks.codec_trial_block import saved_share

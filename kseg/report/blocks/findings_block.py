@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from kseg.log.verify.finding_kinds import Severity
-from kseg.output.counted import counted
+from kseg.counted import counted
+from kseg.findings.finding_kinds import Severity
 from kseg.report.block import Block, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.gathered import Gathered
 from kseg.views.doctor.trouble import Trouble

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections import defaultdict
 
-from kseg.output.counted import counted
+from kseg.counted import counted
 from kseg.output.sizes import human_size
 from kseg.report.block import Block, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.charts.plots import Series, steps

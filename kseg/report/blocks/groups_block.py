@@ -1,6 +1,6 @@
 """Groups: how far they are behind, and when they committed last."""
 
-from kseg.output.counted import counted
+from kseg.counted import counted
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.commands import line_of
 from kseg.report.gathered import Gathered

@@ -1,6 +1,6 @@
 """Producers that wrote what is there: how much, since when, with which epochs; and their transactions."""
 
-from kseg.output.counted import counted
+from kseg.counted import counted
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.blocks.batches_block import producer_name
 from kseg.report.commands import line_of, topic_line

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from kseg.output.counted import counted
+from kseg.counted import counted
 from kseg.report.block import Block, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.gathered import Gathered, PartitionFacts
 from kseg.report.numbers import count_text

@@ -3,8 +3,8 @@
 from collections import defaultdict
 from collections.abc import Iterator
 
+from kseg.counted import counted
 from kseg.log.partition.roll import Rolled
-from kseg.output.counted import counted
 from kseg.output.sizes import human_size
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight
 from kseg.report.commands import line_of, topic_line

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
+from kseg.counted import counted
 from kseg.log.partition.roll import Retention, Rolled
 from kseg.log.retain import Retained
-from kseg.output.counted import counted
 from kseg.output.sizes import human_size
 from kseg.report.block import Block, CellColumn, CellKind, Figure, Sentence, Table, Weight
 from kseg.report.charts.strips import Lane, Span, timeline

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kseg.control_characters import escaped_text
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
-from kseg.output.printable import printable
 from kseg.times import iso_time
 from kseg.views.carry_over.acl_lines import acl_lines
 from kseg.views.carry_over.setting_lines import config_lines, feature_lines, quota_lines, scram_template
@@ -40,7 +40,7 @@ def carry_over_script(found: ClusterMetadata, wanted: CarryOver) -> Script:
     written = [line for heading, lines in parts if lines for line in ("", f"# {heading}", *lines)]
     if wanted.kind in (None, "scram"):
         written += _new_passwords(found, wanted.target)
-    named = ["", "# Left out:", *(f"#   {printable(text)}" for text in left_out)] if left_out else []
+    named = ["", "# Left out:", *(f"#   {escaped_text(text)}" for text in left_out)] if left_out else []
     return Script((*_head(found), *written, *named), sum(len(lines) for _, lines in parts), tuple(left_out))
 
 
@@ -90,4 +90,4 @@ def _new_passwords(found: ClusterMetadata, target: Target) -> Iterator[str]:
         yield from ("", "# SCRAM credentials: passwords can't be read from them, so put new ones into these lines")
     for credential in found.scram:
         line = scram_template(credential, target)
-        yield f"# {line}" if line else f"# {printable(credential.user)}, {credential.mechanism}: can't be named"
+        yield f"# {line}" if line else f"# {escaped_text(credential.user)}, {credential.mechanism}: can't be named"

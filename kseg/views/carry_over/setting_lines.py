@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from kseg.views.access import Quota, QuotaEntity, ScramUser
-from kseg.views.access_columns import entity_text, number_text
+from kseg.views.access import Quota, QuotaEntity, ScramUser, entity_text, number_text
 from kseg.views.carry_over.tool_line import LeaveOut, Settings, Target, is_plain
 from kseg.views.cluster import Config, Feature
 

@@ -9,15 +9,15 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from kseg.archive.shown_paths import shown
+from kseg.counted import counted
+from kseg.findings.findings import Finding
 from kseg.formats.names import SUFFIXES, FileKind, parse_file_name, parse_partition_directory
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.log_dir import META_PROPERTIES, LogDir
 from kseg.log.partition.partition_log import METADATA_TOPIC
 from kseg.log.partition.roll import Retention
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.log.verify.verify import Verified, verify_log_dirs
-from kseg.output.counted import counted
 from kseg.views.doctor.clocks import effect, suspect_sentence, time_or_year
 from kseg.views.doctor.disks import disk_troubles, disks_of
 from kseg.views.doctor.examination import Examined

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kseg.log.verify.finding_kinds import Severity
+from kseg.findings.finding_kinds import Severity
 from kseg.views.doctor.trouble import CheckUp, Trouble
 
 

@@ -2,11 +2,11 @@
 
 from datetime import UTC, tzinfo
 
+from kseg.counted import counted
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.partition_log import COMPACTED_TOPICS, METADATA_TOPIC
 from kseg.log.partition.roll import Retention
 from kseg.log.partition.segment_listing import SegmentListing
-from kseg.output.counted import counted
 from kseg.times import duration_text, iso_time
 from kseg.views.doctor.examination import Examined
 from kseg.views.doctor.suspect_times import (

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kseg.errors import OpenError, UnreadableError
+from kseg.findings.findings import Finding
 from kseg.formats.codes import DamageKind
 from kseg.formats.names import KINDS_BESIDE, parse_file_name
 from kseg.log.partition.cleaning import CleaningSettings
@@ -19,7 +20,6 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetentionSettings, RollSettings
 from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.partition.segment_tail import read_tail
-from kseg.log.verify.findings import Finding
 from kseg.log.verify.quick_checks import verify_quickly
 from kseg.log.verify.verification_plan import NothingToVerifyError, Order, VerificationPlan, plan_verification
 from kseg.log.verify.verify import OnSlice, Verified, verify_partition

@@ -1,7 +1,7 @@
 """What `kseg doctor` can find: `verify`'s findings and its own, in the order of urgency, each with its next command."""
 
-from kseg.log.verify.finding_kinds import FINDINGS, FindingKind, Severity
-from kseg.log.verify.tier_finding_kinds import TIER_FINDINGS
+from kseg.findings.finding_kinds import FINDINGS, FindingKind, Severity
+from kseg.findings.tier_finding_kinds import TIER_FINDINGS
 from kseg.views.doctor import next_steps
 from kseg.views.doctor.next_steps import NextStep
 from kseg.views.doctor.suspect_times import FUTURE, MICROSECONDS, NANOSECONDS, SECONDS

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from kseg.log.verify.finding_kinds import Severity
-from kseg.output.counted import counted
+from kseg.counted import counted
+from kseg.findings.finding_kinds import Severity
 from kseg.output.sizes import human_size
 from kseg.output.styled_lines import BOLD, FAINT, Fold, StyledLine
 from kseg.output.table import bar

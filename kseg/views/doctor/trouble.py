@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from kseg.log.verify.finding_kinds import FindingKind, Severity
+from kseg.findings.finding_kinds import FindingKind, Severity
 from kseg.views.doctor.kinds import KINDS, URGENCY
 
 

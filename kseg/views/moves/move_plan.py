@@ -12,9 +12,8 @@ from kseg.formats.names import DirectoryState
 from kseg.log.partition.log_dir import META_PROPERTIES, LogDir, Refuse
 from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
-from kseg.views.cluster import ClusterMetadata, ClusterPartition
+from kseg.views.cluster import ClusterMetadata, ClusterPartition, require_topic
 from kseg.views.metadata import read_cluster_metadata
-from kseg.views.metadata_columns import require_topic
 from kseg.views.moves.levelling import Load, Shelf, level
 
 Key = tuple[str, int]

@@ -1,6 +1,6 @@
 """What `verify` can find of remote tiers: each finding's id, severity, meaning, risk and next step, in one table."""
 
-from kseg.log.verify.finding_kinds import FindingKind, Severity
+from kseg.findings.finding_kinds import FindingKind, Severity
 
 _LOST = "The segment's records can't be read out of the tier, by a broker no more than by kseg."
 _COPY = (

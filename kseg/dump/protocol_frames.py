@@ -1,13 +1,12 @@
-"""Frames, damages and counts as text and as JSON objects."""
+"""Frames and damages of Kafka's protocol as text and as JSON objects."""
 
 import json
 from base64 import b64encode
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kseg.dump.protocol_records import record_lines, record_objects
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
 from kseg.formats.schemas.schema import Field, version_range
 from kseg.layouts.programs import LogOptions
@@ -15,7 +14,6 @@ from kseg.output.json_lines import json_line
 from kseg.output.printable import printable
 from kseg.protocol.api_message import ApiMessage
 from kseg.protocol.conversation import Frame, FrameDamage, Peers
-from kseg.protocol.records import record_lines, record_objects
 from kseg.reading.damage import Damage
 from kseg.times import iso_time
 
@@ -25,52 +23,6 @@ if TYPE_CHECKING:
 _RECORDS = "records"
 _TORN = "torn-tail"
 _BYTES_SHOWN = 32
-
-
-@dataclass(slots=True)
-class ApiCount:
-    """Frames of an api in a version: how many, their bytes, and how many have errors."""
-
-    requests: int = 0
-    responses: int = 0
-    size: int = 0
-    problems: int = 0
-
-
-@dataclass(slots=True)
-class FrameCounts:
-    """Counts for an input."""
-
-    frames: int = 0
-    requests: int = 0
-    responses: int = 0
-    problems: int = 0
-    """Frames that can't be read, or not completely."""
-    damages: int = 0
-    size: int = 0
-    lost: int = 0
-    apis: dict[tuple[int | None, int | None], ApiCount] = field(default_factory=dict)
-    unknown: Counter[str] = field(default_factory=Counter)
-    """Frames whose bodies aren't in the schemas, by the reason."""
-
-    def add(self, frame: Frame, *, is_wrong: bool) -> None:
-        """Counts a frame."""
-        message = frame.message
-        count = self.apis.setdefault((message.api_key, message.api_version), ApiCount())
-        self.frames += 1
-        self.size += frame.size
-        count.size += frame.size
-        if message.kind == "request":
-            self.requests += 1
-            count.requests += 1
-        else:
-            self.responses += 1
-            count.responses += 1
-        if message.unknown is not None:
-            self.unknown[message.unknown] += 1
-        if is_wrong:
-            self.problems += 1
-            count.problems += 1
 
 
 class Shown(NamedTuple):

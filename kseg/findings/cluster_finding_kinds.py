@@ -1,6 +1,6 @@
 """What `verify --cluster` can find: each finding's id, severity, meaning, risk and next step, in one table."""
 
-from kseg.log.verify.finding_kinds import FindingKind, Severity
+from kseg.findings.finding_kinds import FindingKind, Severity
 
 CLUSTER_FINDINGS: dict[str, FindingKind] = {
     "no-copy": FindingKind(

@@ -3,13 +3,21 @@
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
+from kseg.dump.protocol_frames import (
+    damage_json,
+    damage_text,
+    frame_json,
+    frame_text,
+    remark_json,
+)
 from kseg.errors import UsageError
 from kseg.layouts.programs import LogOptions
 from kseg.output.json_lines import write_json
@@ -20,15 +28,6 @@ from kseg.protocol.api_message import api_name
 from kseg.protocol.capture import Capture, CaptureError, Remark
 from kseg.protocol.conversation import Frame, FrameDamage
 from kseg.protocol.frame_input import HexError, InputForm, Replay, form_of, read_frames, read_hex
-from kseg.protocol.show import (
-    ApiCount,
-    FrameCounts,
-    damage_json,
-    damage_text,
-    frame_json,
-    frame_text,
-    remark_json,
-)
 from kseg.protocol.splitter import MAX_FRAME
 from kseg.system.regular_file import open_regular
 
@@ -127,6 +126,52 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
     response_to = None if options.response_to is None else _api_and_version(options.response_to)
     read = read_hex if form is InputForm.HEX else read_frames
     yield from read(replay, max_frame=options.max_frame, response_to=response_to)
+
+
+@dataclass(slots=True)
+class ApiCount:
+    """Frames of an api in a version: how many, their bytes, and how many have errors."""
+
+    requests: int = 0
+    responses: int = 0
+    size: int = 0
+    problems: int = 0
+
+
+@dataclass(slots=True)
+class FrameCounts:
+    """Counts for an input."""
+
+    frames: int = 0
+    requests: int = 0
+    responses: int = 0
+    problems: int = 0
+    """Frames that can't be read, or not completely."""
+    damages: int = 0
+    size: int = 0
+    lost: int = 0
+    apis: dict[tuple[int | None, int | None], ApiCount] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Frames whose bodies aren't in the schemas, by the reason."""
+
+    def add(self, frame: Frame, *, is_wrong: bool) -> None:
+        """Counts a frame."""
+        message = frame.message
+        count = self.apis.setdefault((message.api_key, message.api_version), ApiCount())
+        self.frames += 1
+        self.size += frame.size
+        count.size += frame.size
+        if message.kind == "request":
+            self.requests += 1
+            count.requests += 1
+        else:
+            self.responses += 1
+            count.responses += 1
+        if message.unknown is not None:
+            self.unknown[message.unknown] += 1
+        if is_wrong:
+            self.problems += 1
+            count.problems += 1
 
 
 class _FrameReport:

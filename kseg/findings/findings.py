@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kseg.log.verify.all_findings import ALL_FINDINGS
-from kseg.log.verify.finding_kinds import FindingKind, Severity
+from kseg.findings.all_findings import ALL_FINDINGS
+from kseg.findings.finding_kinds import FindingKind, Severity
 
 SHOWN_ALIKE = 20
 """The number of findings of one id in one file that are kept; the last one says how many more there are."""
+MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have been there"
+"""Of an open transaction, if it may have ended."""
 
 
 @dataclass(frozen=True, slots=True)

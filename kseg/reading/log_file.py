@@ -259,18 +259,11 @@ class LogFile:
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
         if self._is_closed:
             raise OpenError("is closed", self.path)
-        if start == 0:
-            self._resync.begin()
         if self._descriptor < 0 and self.size == 0:
             yield Damage(DamageKind.UNREADABLE, 0, 0, unreadable_detail(self._blocks.unreadable, 0))
         spaces, tables = self._spaces(), self._tables()
-        position, at, buffer = start, 0, memoryview(b"")
-        if start:
-            rows = new_rows(FIRST_SIZE // HEADER_WINDOW + 1)
-            size = max(min(self.cheap_size(start, FIRST_SIZE, HEADER_WINDOW), self.size - start), 0)
-            buffer = self._fill(start, size, iter((bytearray(size),)))
-        else:
-            rows = next(tables)
+        rows, buffer = self._begin(start, tables)
+        position, at = start, 0
         while position + at < self.size:
             if at >= len(buffer):
                 position, at = position + at, 0
@@ -300,6 +293,14 @@ class LogFile:
             item, size = read_on(position + at, here, Stop(stop))
             yield item
             at += size
+
+    def _begin(self, start: int, tables: Iterator[Rows]) -> tuple[Rows, memoryview]:
+        """A table and a buffer to begin with: a small one and the first bytes, if reading begins within the file."""
+        if start == 0:
+            self._resync.begin()
+            return next(tables), memoryview(b"")
+        size = max(min(self.cheap_size(start, FIRST_SIZE, HEADER_WINDOW), self.size - start), 0)
+        return new_rows(FIRST_SIZE // HEADER_WINDOW + 1), self._fill(start, size, iter((bytearray(size),)))
 
     def _readable_rows(self, rows: Rows, count: int, end: int, stop: int, position: int) -> tuple[int, int, int]:
         """A scan's result up to the first batch with an unreadable block: its CRC may hold by accident."""

@@ -239,6 +239,11 @@ class ProducerChecks:
                     indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
             except OpenError:
                 return  # another finding reports this
+        self._find_unindexed(path, indexed)
+        self._find_unfounded(path, indexed, self._next_offset if _has_grown(segment.path, size) else MOST)
+
+    def _find_unindexed(self, path: Path, indexed: dict[tuple[int, int], int]) -> None:
+        """Compares what markers abort with what is indexed, and removes from that what both have."""
         for (producer_id, last_offset), (first_offset, is_whole) in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
             if first_offset is None:
@@ -252,7 +257,9 @@ class ProducerChecks:
             elif is_whole and self._first_offset <= known < first_offset:
                 sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
                 self._add_transaction("transaction-unfounded", path, sentence, (known, first_offset - 1))
-        end = self._next_offset if _has_grown(segment.path, size) else MOST
+
+    def _find_unfounded(self, path: Path, indexed: dict[tuple[int, int], int], end: int) -> None:
+        """Finds what is indexed before an offset and in no log."""
         for (producer_id, last_offset), first_offset in indexed.items():
             if last_offset >= end:
                 continue

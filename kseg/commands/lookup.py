@@ -30,6 +30,7 @@ from kseg.times import parse_zone
 from kseg.views.remote_tiers import tier_for_lookup
 
 if TYPE_CHECKING:
+    from kseg.dump.record_line import StoredRecord
     from kseg.redaction import Redaction
 
 
@@ -100,15 +101,22 @@ def lookup(
         command.exit(1)
 
 
+def _stored(answer: Lookup) -> "StoredRecord | None":
+    """Where the record is that was found."""
+    from kseg.dump.record_line import StoredRecord
+
+    if answer.record is None or answer.batch is None or answer.step is None:
+        return None
+    batch = answer.batch
+    return StoredRecord(answer.step.segment.path, batch.position, batch.size, answer.record.offset)
+
+
 def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
     from kseg.dump.record_line import record_json
     from kseg.output.json_lines import JsonText, write_json
 
-    record = None
-    if answer.record is not None and answer.batch is not None and answer.step is not None:
-        path, batch = answer.step.segment.path, answer.batch
-        text = record_json(path, batch.position, batch.size, answer.record.offset, zone=zone, redaction=redaction)
-        record = JsonText(text)
+    stored = _stored(answer)
+    record = None if stored is None else JsonText(record_json(stored, zone=zone, redaction=redaction))
     write_json(lookup_object(answer, record))
 
 
@@ -116,9 +124,8 @@ def _write_way(answer: Lookup, redaction: "Redaction | None", zone: tzinfo, *, p
     from kseg.dump.record_line import record_line
 
     write_lines(lookup_lines(answer, zone))
-    if answer.record is not None and answer.batch is not None and answer.step is not None:
-        path, batch, offset = answer.step.segment.path, answer.batch, answer.record.offset
-        text = record_line(path, batch.position, batch.size, offset, print_data=print_data, redaction=redaction)
-        write_stdout(text)
+    stored = _stored(answer)
+    if stored is not None:
+        write_stdout(record_line(stored, print_data=print_data, redaction=redaction))
     elif answer.offset is not None:
         write_stdout(f"offset: {answer.offset}\n".encode())

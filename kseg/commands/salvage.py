@@ -115,4 +115,4 @@ def _salvaged(
     directory: Path | None, output: str, keep_cache: bool, drop_unreadable: bool, order: SalvageOrder, on_read: OnRead
 ) -> Iterator[SalvageReport]:
     salvaged = salvage_order(order, directory, drop_unreadable=drop_unreadable, keep_cache=keep_cache, on_read=on_read)
-    yield salvage_report(*salvaged, output)
+    yield salvage_report(salvaged.plan, salvaged.written, output)

@@ -20,8 +20,8 @@ from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import note_unless
 from kseg.serve.security import Security
-from kseg.serve.served_cluster import ServeSettings, serve_partitions
-from kseg.serve.served_partition import HighWatermark
+from kseg.serve.served_cluster import serve_partitions
+from kseg.serve.served_partition import HighWatermark, ServeSettings
 from kseg.serve.serving import Serving
 from kseg.views.home_partition import OFFSETS_TOPIC
 

@@ -31,8 +31,7 @@ from kseg.reading.block_reader import BlockReader, UnreadableRange
 from kseg.reading.damage import Damage
 from kseg.reading.resync import HEADER_WINDOW, SMALL_PIECE, TRUSTED_SIZE, Resync, unreadable_detail
 from kseg.system.file_holes import data_end, next_data, stored_size, stored_stretches
-from kseg.system.ranged_files import RangedBytes
-from kseg.system.regular_file import open_ranged
+from kseg.system.regular_file import OpenedFile, open_ranged
 
 if TYPE_CHECKING:
     from kseg.kernel.fold_contract import FoldingKernel
@@ -92,7 +91,7 @@ class LogFile:
             OpenError: if the file can't be opened.
         """
         self._buffer_size = buffer_size
-        self._take(path, *open_ranged(path), limit, keep_cache=keep_cache)
+        self._take(path, open_ranged(path), limit, keep_cache=keep_cache)
 
     @classmethod
     def of_directory(
@@ -110,32 +109,29 @@ class LogFile:
                 raise
             unreadable = cls.__new__(cls)
             unreadable._buffer_size = BUFFER_SIZE
-            unreadable._take(path, -1, size, None, limit, keep_cache=True, failure=error.message)
+            unreadable._take(path, OpenedFile(-1, size), limit, keep_cache=True, failure=error.message)
             return unreadable
 
     def _take(
         self,
         path: str | os.PathLike[str],
-        descriptor: int,
-        size: int,
-        source: RangedBytes | None,
+        opened: OpenedFile,
         limit: int | None,
         *,
         keep_cache: bool,
         failure: str | None = None,
     ) -> None:
         self._name = os.fspath(path)
-        self._descriptor, self.file_size = descriptor, size
+        self._descriptor, self.file_size, self._source = opened
         self._is_closed = False
-        self._source = source
-        is_there = failure is None
-        self._blocks = (
-            BlockReader(descriptor, size, source) if is_there else BlockReader.without_file(size, failure or "")
-        )
+        if failure is None:
+            self._blocks = BlockReader(opened.descriptor, opened.size, opened.source)
+        else:
+            self._blocks = BlockReader.without_file(opened.size, failure)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
         self._held = (0, memoryview(b""))
-        self._cache = None if keep_cache or source is not None else self._page_cache()
+        self._cache = None if keep_cache or opened.source is not None else self._page_cache()
 
     @cached_property
     def path(self) -> Path:

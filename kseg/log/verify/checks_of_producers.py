@@ -16,7 +16,7 @@ from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.segment_files import SegmentFiles
 from kseg.log.verify.batch_events import JUDGED
 from kseg.log.verify.checked_batches import CheckedBatch
-from kseg.log.verify.findings import Findings
+from kseg.log.verify.findings import Finding, Findings
 from kseg.reading.damage import Damage
 
 MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have been there"
@@ -216,14 +216,8 @@ class ProducerChecks:
         since = f", for {waited} ms at least" if is_long else ""
         doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
         sentence = f"producer {producer_id}: open since offset {first_offset}{since}{doubt}"
-        self._findings.add(
-            "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction",
-            transaction.file,
-            sentence,
-            position=transaction.position,
-            offsets=(first_offset, None),
-            is_judged_later=True,
-        )
+        finding_id = "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction"
+        self._findings.add_to_judge(Finding(finding_id, transaction.file, sentence, transaction.position, first_offset))
 
     def _compare_transactions(self, segment: SegmentFiles, size: int) -> None:
         """Both ways: what the log's markers abort must be indexed, what is indexed must be in the log.

@@ -46,7 +46,7 @@ class RecordsBuilder:
     Raises RecordError if a format can't hold what is given.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what users give for a batch, all by name
         self,
         base_offset: int = 0,
         *,

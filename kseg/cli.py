@@ -82,8 +82,9 @@ class _Commands(click.Group):
             near = [f"`kseg {name}`" for name in ([meant] if meant else get_close_matches(args[0], COMMANDS))]
             ctx.fail(f"no such command {args[0]!r}" + (f", did you mean {' or '.join(near)}?" if near else ""))
         found = super().resolve_command(ctx, args)
-        _tell_misspelt_variables(*found)
-        self._take_config_file(ctx, *found)
+        name, command, arguments = found
+        _tell_misspelt_variables(name, command, arguments)
+        self._take_config_file(ctx, name, command, arguments)
         raise_at_interrupt()
         if not gc.isenabled():
             gc.freeze()

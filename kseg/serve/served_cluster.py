@@ -133,7 +133,8 @@ def serve_partitions(
     stored = StoredGroups(one_of_each(offsets.values()), say, clock)
     groups = GroupCoordinator(Commits(stored), counts, say, clock)
     log_dirs = {place.log_dir: place for place in places}
-    return ServedCluster(topics, *_identity(log_dirs, say), groups, log_dirs, say)
+    cluster_id, node_id = _identity(log_dirs, say)
+    return ServedCluster(topics, cluster_id, node_id, groups, log_dirs, say)
 
 
 _ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", DirectoryState.FUTURE: "complete"}

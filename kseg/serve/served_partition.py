@@ -172,7 +172,8 @@ class ServedPartition:
         self._state = state
         end = self._end.read(self.listed)
         if self._end.tail is not None:
-            self._tell(*self._end.tail, is_active=True)
+            segment, missed = self._end.tail
+            self._tell(segment, missed, is_active=True)
         start = min(self.listed.log_start_offset(), end)
         watermark = self.listed.checkpoints().high_watermark if self._high_watermark == "checkpoint" else None
         return ServedOffsets(start, end if watermark is None else min(max(watermark, start), end), end)

@@ -82,8 +82,9 @@ class _Commands(click.Group):
             near = [f"`kseg {name}`" for name in ([meant] if meant else get_close_matches(args[0], COMMANDS))]
             ctx.fail(f"no such command {args[0]!r}" + (f", did you mean {' or '.join(near)}?" if near else ""))
         found = super().resolve_command(ctx, args)
-        _tell_misspelt_variables(*found)
-        self._take_config_file(ctx, *found)
+        name, command, arguments = found
+        _tell_misspelt_variables(name, command, arguments)
+        self._take_config_file(ctx, name, command, arguments)
         raise_at_interrupt()
         if not gc.isenabled():
             gc.freeze()
@@ -176,30 +177,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = cli.main(arguments, "kseg", standalone_mode=False, obj=own) or 0
         if arguments is None:
             flush_stdout()
-    except click.UsageError as error:
-        talk_error(f"kseg: {_usage_line(error, own)}", color=_error_color(own))
-        status = 2
-    except click.ClickException as error:
-        talk_error(f"kseg: {error.format_message()}", color=_error_color(own))
-        status = 2
     except ClosedPipeError:
         status = CLOSED_PIPE
-    except (KsegError, OSError) as error:
+    except click.ClickException as error:
+        status = _tell(error, own)
+    except (KsegError, OSError, MemoryError) as error:
         if os.environ.get("KSEG_DEBUG"):
             raise
-        line = error.one_line() if isinstance(error, KsegError) else _system_line(error)
-        talk_error(f"kseg: {line}", color=_error_color(own))
-        status = error.status if isinstance(error, KsegError) else 2
-    except MemoryError:
-        if os.environ.get("KSEG_DEBUG"):
-            raise
-        talk("kseg: there isn't enough memory for the input; `ulimit -v` may limit it")
-        status = 2
+        status = _tell(error, own)
     except (KeyboardInterrupt, click.Abort):
         status = interrupted_status()
     if status and arguments is None:
         _drop_output()
     return status
+
+
+def _tell(error: click.ClickException | KsegError | OSError | MemoryError, arguments: Sequence[str]) -> int:
+    """Says in one line what ended the command; returns its exit status."""
+    match error:
+        case MemoryError():
+            talk("kseg: there isn't enough memory for the input; `ulimit -v` may limit it")
+            return 2
+        case click.UsageError():
+            line = _usage_line(error, arguments)
+        case click.ClickException():
+            line = error.format_message()
+        case KsegError():
+            line = error.one_line()
+        case OSError():
+            line = _system_line(error)
+    talk_error(f"kseg: {line}", color=_error_color(arguments))
+    return error.status if isinstance(error, KsegError) else 2
 
 
 def _error_color(arguments: Sequence[str]) -> bool | None:

@@ -175,7 +175,8 @@ class Redactor:
         count, root = _texts_of(sizes)
         number = _text_number(content.decode(), sizes)
         while True:  # until what comes out is one of them
-            left, right = self._mixed(*divmod(number, root), (root, root), b"text" + sizes)
+            left, right = divmod(number, root)
+            left, right = self._mixed(left, right, (root, root), b"text" + sizes)
             number = left * root + right
             if number < count and (text := _text_of_number(number, sizes)).isprintable():
                 return text.encode()

@@ -16,6 +16,7 @@ LATE_SIZE = 8 << 20
 Producers set times themselves, so that records of an earlier time may follow later ones, and nothing in a log says
 where the last of them is. Partitions of up to that size are always read to their end.
 """
+IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
 """Kafka's `isolation.level`, the default first."""
 _NUMBERS = ("from_offset", "to_offset", "from_time", "to_time", "producer_id", "limit", "tail")
@@ -201,7 +202,7 @@ class SelectionOptions(TypedDict, total=False):
     producer_id: int | None
     transactional_only: bool
     control: bool | None
-    isolation: Literal["read_uncommitted", "read_committed"]
+    isolation: IsolationLevel
     limit: int | None
     tail: int | None
     sample: str | float | None

@@ -12,6 +12,7 @@ import click
 from kseg.archive.paths import MAX_UNPACKED, leads_inside
 from kseg.commands.options import Command
 from kseg.commands.parameters import Size, size_text
+from kseg.commands.selection_options import is_followed
 from kseg.commands.tier_inputs import reads_tiers, remote_option, status_of
 from kseg.formats.names import KINDS_WITH_OFFSET
 
@@ -83,7 +84,7 @@ def _with_inputs(
     )
     with unpacking as inputs:
         local = {name: _local(options[name], inputs) for name in parameters}
-        if inputs.is_used and options.get("is_followed"):
+        if inputs.is_used and is_followed(options):
             raise UsageError("--follow is for directories of a broker: an archive or a pipe doesn't grow")
         status = status_of(partial(command, **{**options, **local}))
         raise click.exceptions.Exit(max(status, 2) if inputs.problems else status)

@@ -1,13 +1,27 @@
 """`kseg browse`: walks through directories, files, batches, records, fields and bytes on the screen."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.decoder_options import decoder_options
+from kseg.commands.options import option_values
 from kseg.commands.parameters import long_number
 from kseg.errors import UsageError, missing_library
+
+
+class BrowseOptions(NamedTuple):
+    """Where to begin, and what decodes keys and values."""
+
+    offset: int | None
+    position: int | None
+    key_decoder: str | None
+    value_decoder: str | None
+    schema: Path | None
+    message: str | None
+    schema_registry: Path | None
 
 
 @click.command()
@@ -16,15 +30,10 @@ from kseg.errors import UsageError, missing_library
 @click.option("--position", type=long_number(), help="Begin at what holds the byte at this position.")
 @decoder_options
 @reads_archives("path")
+@option_values(options=BrowseOptions)
 def browse(
     path: str,
-    offset: int | None,
-    position: int | None,
-    key_decoder: str | None,
-    value_decoder: str | None,
-    schema: Path | None,
-    message: str | None,
-    schema_registry: Path | None,
+    options: BrowseOptions,
 ) -> None:
     """Walk through a disk, a partition or a file on the screen: batches, records, fields, bytes.
 
@@ -51,7 +60,7 @@ def browse(
         from kseg.browse.screen.running import browse_path
     except ImportError as error:
         raise UsageError(missing_library("textual", "browse")) from error
-    registry = None if schema_registry is None else SchemasTopic(schema_registry)
-    options = DecoderOptions(schema, message, registry)
-    decoders = {"key": key_decoder, "value": value_decoder}
-    browse_path(Path(path), {"offset": offset, "position": position}, decoders, options)
+    begin = {"offset": options.offset, "position": options.position}
+    decoders = {"key": options.key_decoder, "value": options.value_decoder}
+    registry = None if options.schema_registry is None else SchemasTopic(options.schema_registry)
+    browse_path(Path(path), begin, decoders, DecoderOptions(options.schema, options.message, registry))

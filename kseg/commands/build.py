@@ -1,13 +1,13 @@
 """`kseg build`: records in, a partition's directory out."""
 
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import click
 
 from kseg.archive.untouched import check_outside
-from kseg.commands.build_options import batch_settings, build_options, has_roll_options, partition_settings
-from kseg.commands.options import new_directory_option, quiet_option, redact_options, redaction_of
+from kseg.commands.build_options import BuildOptions, build_options, has_roll_options
+from kseg.commands.options import RedactOptions, new_directory_option, option_values, quiet_option, redact_options
 from kseg.errors import UsageError
 from kseg.log.build import build_partition
 from kseg.output.stdout import flush_stdout, write_lines
@@ -15,6 +15,15 @@ from kseg.output.talk import talk
 from kseg.output.written import segment_lines
 from kseg.system.new_directory import new_directory
 from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, opened_items
+
+
+class SourceOptions(NamedTuple):
+    """What the source is, and where the partition goes."""
+
+    form: str
+    key_separator: str | None
+    directory: Path
+    quiet: bool
 
 
 @click.command()
@@ -33,7 +42,14 @@ from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, 
 @redact_options
 @quiet_option
 @click.pass_context
-def build(command: click.Context, /, source: str, directory: Path, form: str, quiet: bool, **options: Any) -> None:
+@option_values(options=SourceOptions)
+def build(
+    command: click.Context,
+    source: str,
+    made: BuildOptions,
+    redacting: RedactOptions,
+    options: SourceOptions,
+) -> None:
     """Make a partition's directory from records; no broker is needed.
 
     \b
@@ -50,24 +66,25 @@ def build(command: click.Context, /, source: str, directory: Path, form: str, qu
     by Kafka's rules. An unknown field in a line is an error.
     """
     keep_segments = not has_roll_options(command)
-    batches, partition = batch_settings(options), partition_settings(options)
-    input_form = RecordForm(form, options["key_separator"], redaction_of(options))
+    batches, partition = made.batch_settings(), made.partition_settings()
+    directory = options.directory
+    input_form = RecordForm(options.form, options.key_separator, redacting.redaction())
     if input_form.key_separator == "":
         raise UsageError("--key-separator is empty: leave it out for values without keys")
-    if input_form.key_separator is not None and form != "text":
+    if input_form.key_separator is not None and options.form != "text":
         raise UsageError("--key-separator needs --from text")
     check_outside(directory, () if source == STANDARD_INPUT else (source,))
     with opened_items(source, input_form) as items, new_directory(directory) as unfinished:
         built = build_partition(
             items,
             unfinished,
-            base_offset=options["base_offset"],
+            base_offset=made.base_offset,
             batches=batches,
             partition=partition,
             keep_segments=keep_segments,
         )
     for note in built.notes:
         talk(f"kseg: {name_of_input(source)}: line {note.line}: {note.text}")
-    if not quiet:
+    if not options.quiet:
         write_lines(segment_lines(built.segments, directory))
     flush_stdout()

@@ -1,12 +1,12 @@
 """The options of `kseg build` that say how records become batches and segments, and the settings that they ask for."""
 
 import re
-from typing import Any
+from typing import NamedTuple
 
 import click
 
 from kseg.codecs.body import check_level
-from kseg.commands.options import Command, zone_option
+from kseg.commands.options import Command, option_values, zone_option
 from kseg.commands.parameters import LARGEST_INT, Number, Size, int_number, is_given, long_number, size_text
 from kseg.commands.setting_options import setting_options
 from kseg.errors import UsageError
@@ -58,41 +58,60 @@ _OPTIONS = (
 )
 
 
-def build_options(command: Command) -> Command:
-    """`--magic` … `--topic-id`, which `batch_settings` and `partition_settings` take."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+class BuildOptions(NamedTuple):
+    """How records become batches and segments."""
 
+    magic: str | None
+    compression: str | None
+    timestamp_type: str | None
+    timestamp: str | None
+    zone: str
+    batch_size: int
+    batch_records: int | None
+    base_offset: int | None
+    leader_epoch: int
+    producer_id: int | None
+    epoch: int
+    sequence: int
+    transaction: str | None
+    coordinator_epoch: int
+    segment_bytes: int
+    segment_ms: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    topic_id: str | None
 
-def has_roll_options(command: click.Context) -> bool:
-    """Whether an option says when segments roll; else they roll where those of the source did."""
-    return any(is_given(command, name.replace(".", "_")) for name in _ROLL_SETTINGS)
+    def batch_settings(self) -> BatchSettings:
+        """How records become batches. Raises UsageError for options that don't go together."""
+        codec, level = _compression(self.compression)
+        producer_id = -1 if self.producer_id is None else self.producer_id
+        is_idempotent = self.producer_id is not None
+        if self.transaction is not None and not is_idempotent:
+            raise UsageError("--transaction needs --producer-id")
+        return BatchSettings(
+            timestamp=_timestamp(self.timestamp, self.zone),
+            magic=None if self.magic is None else int(self.magic),
+            codec=codec,
+            level=level,
+            timestamp_type=None if self.timestamp_type is None else _TYPES[self.timestamp_type],
+            batch_size=self.batch_size,
+            batch_records=self.batch_records or 2**31 - 1,
+            producer_id=producer_id,
+            producer_epoch=self.epoch if is_idempotent else -1,
+            base_sequence=self.sequence if is_idempotent else -1,
+            is_transactional=self.transaction is not None,
+            end=_ENDS.get(self.transaction or ""),
+            coordinator_epoch=self.coordinator_epoch,
+            partition_leader_epoch=self.leader_epoch,
+        )
 
-
-def batch_settings(options: dict[str, Any]) -> BatchSettings:
-    """How records become batches. Raises UsageError for options that don't go together."""
-    codec, level = _compression(options["compression"])
-    transaction, producer_id = options["transaction"], options["producer_id"]
-    if transaction is not None and producer_id is None:
-        raise UsageError("--transaction needs --producer-id")
-    is_idempotent = producer_id is not None
-    return BatchSettings(
-        timestamp=_timestamp(options["timestamp"], options["zone"]),
-        magic=None if options["magic"] is None else int(options["magic"]),
-        codec=codec,
-        level=level,
-        timestamp_type=_TYPES.get(options["timestamp_type"]),
-        batch_size=options["batch_size"],
-        batch_records=options["batch_records"] or 2**31 - 1,
-        producer_id=producer_id if is_idempotent else -1,
-        producer_epoch=options["epoch"] if is_idempotent else -1,
-        base_sequence=options["sequence"] if is_idempotent else -1,
-        is_transactional=transaction is not None,
-        end=_ENDS.get(transaction or ""),
-        coordinator_epoch=options["coordinator_epoch"],
-        partition_leader_epoch=options["leader_epoch"],
-    )
+    def partition_settings(self) -> PartitionSettings:
+        """How segments roll, and the topic's id. Raises UsageError if that is none."""
+        topic_id = self.topic_id
+        if topic_id is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}", topic_id):
+            raise UsageError(f"--topic-id: {topic_id!r} isn't 22 characters of base64url")
+        roll = RollSettings(self.segment_bytes, self.segment_ms, self.segment_index_bytes)
+        return PartitionSettings(roll, self.index_interval_bytes, topic_id)
 
 
 def _timestamp(text: str | None, zone: str) -> int:
@@ -117,10 +136,14 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
     return codec, number
 
 
-def partition_settings(options: dict[str, Any]) -> PartitionSettings:
-    """How segments roll, and the topic's id. Raises UsageError if that is none."""
-    topic_id = options["topic_id"]
-    if topic_id is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}", topic_id):
-        raise UsageError(f"--topic-id: {topic_id!r} isn't 22 characters of base64url")
-    roll = RollSettings(options["segment_bytes"], options["segment_ms"], options["segment_index_bytes"])
-    return PartitionSettings(roll, options["index_interval_bytes"], topic_id)
+def build_options(command: Command) -> Command:
+    """`--magic` … `--topic-id`; the command gets them as BuildOptions, `made`."""
+    command = option_values(made=BuildOptions)(command)
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def has_roll_options(command: click.Context) -> bool:
+    """Whether an option says when segments roll; else they roll where those of the source did."""
+    return any(is_given(command, name.replace(".", "_")) for name in _ROLL_SETTINGS)

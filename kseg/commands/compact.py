@@ -2,16 +2,17 @@
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.cleaner_options import cleaner_options, cleaner_settings
+from kseg.commands.cleaner_options import CleanerOptions, cleaner_options
 from kseg.commands.options import (
     cluster_metadata_option,
     new_directory_option,
+    option_values,
     output_option,
     paths_argument,
     quiet_option,
@@ -30,6 +31,16 @@ from kseg.system.new_directory import new_directory
 from kseg.views.topic_ids import TopicIds
 
 
+class CompactOptions(NamedTuple):
+    """Where the cleaned partition goes, and what is said."""
+
+    directory: Path | None
+    dry_run: bool
+    output: str
+    quiet: bool
+    cluster_metadata: Path | None
+
+
 @click.command()
 @paths_argument
 @partition_options
@@ -41,17 +52,13 @@ from kseg.views.topic_ids import TopicIds
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=CompactOptions)
 def compact(
     command: click.Context,
-    /,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    directory: Path | None,
-    dry_run: bool,
-    output: str,
-    quiet: bool,
-    cluster_metadata: Path | None,
-    **options: Any,
+    cleaner: CleanerOptions,
+    options: CompactOptions,
 ) -> None:
     """Clean a partition like the log cleaner: keep the last record of each key, at its offset.
 
@@ -66,16 +73,17 @@ def compact(
     after the start of an open transaction. v0 and v1 entries keep their format, as with cleaners before 4.0. The exit
     status is 1 if records have no key: Kafka refuses these on compacted topics, and its cleaner drops them.
     """
-    if dry_run == (directory is not None):
+    directory = options.directory
+    if options.dry_run == (directory is not None):
         raise UsageError("give either --to for a new directory, or --dry-run")
     refuse = Refusals()
     if directory is None:
         partitions = list(find_partitions(paths, refuse, choice))
     else:
         partitions = [only_partition(paths, refuse, choice)]
-        check_outside(directory, (*paths, cluster_metadata))
-    settings = cleaner_settings(options)
-    without_key, topic_ids = 0, TopicIds(cluster_metadata)
+        check_outside(directory, (*paths, options.cluster_metadata))
+    settings = cleaner.settings()
+    without_key, topic_ids = 0, TopicIds(options.cluster_metadata)
     for partition in partitions:
         new = nullcontext() if directory is None else new_directory(directory)
         with new as unfinished:
@@ -84,6 +92,6 @@ def compact(
         for note in compaction_notes(partition, done):
             talk(f"kseg: {note}")
         without_key += done.gone[Gone.NO_KEY]
-        write_compacted(partition, done, output, quiet=quiet)
+        write_compacted(partition, done, options.output, quiet=options.quiet)
     flush_stdout()
     command.exit(max(refuse.status, int(without_key > 0)))

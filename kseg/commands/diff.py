@@ -2,17 +2,20 @@
 
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    RowOptions,
+    WorkOptions,
     color_option,
     csv_safe_option,
     gentle_options,
+    option_values,
     output_option,
     paths_argument,
-    processes_beside_others,
     processes_option,
     progress_option,
     quiet_option,
@@ -36,6 +39,14 @@ from kseg.times import parse_zone
 from kseg.views.cluster_sides import as_the_cluster_has_them
 
 
+class DiffOptions(NamedTuple):
+    """What is compared, and the zone of printed times."""
+
+    leader: Path | None
+    has_records: bool
+    zone: str
+
+
 @click.command()
 @paths_argument
 @partition_options
@@ -57,21 +68,14 @@ from kseg.views.cluster_sides import as_the_cluster_has_them
 @progress_option
 @reads_archives("paths", "leader")
 @click.pass_context
+@option_values(options=DiffOptions, rows=RowOptions, work=WorkOptions)
 def diff(
     command: click.Context,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    leader: Path | None,
-    has_records: bool,
-    output: str,
-    csv_safe: bool,
-    color: bool | None,
-    zone: str,
-    processes: int | None,
-    keep_cache: bool,
-    gentle: bool,
-    quiet: bool,
-    progress: bool | None,
+    options: DiffOptions,
+    rows: RowOptions,
+    work: WorkOptions,
 ) -> None:
     """Compare copies of partitions: replicas, backups, disks, whole brokers.
 
@@ -95,18 +99,24 @@ def diff(
 
     The exit status is 0 if all partitions are identical, else 1.
     """
-    check_csv_safe(csv_safe, output)
-    place = parse_zone(zone)
-    show = partial(held_text, SAFE_CSV if csv_safe else output, place) if has_records else None
-    processes = processes_beside_others(processes, gentle=gentle)
+    check_csv_safe(rows.csv_safe, rows.output)
+    zone = parse_zone(options.zone)
+    show = partial(held_text, SAFE_CSV if rows.csv_safe else rows.output, zone) if options.has_records else None
+    processes = work.begin()
     refuse = Refusals()
-    copies = find_copies(paths, refuse, note_unless(quiet=quiet), choice, leader=leader)
+    copies = find_copies(paths, refuse, note_unless(quiet=work.quiet), choice, leader=options.leader)
     found = as_the_cluster_has_them(copies, paths, choice)
-    fields = CSV_FIELDS if has_records else ()
-    report = DiffReport(output, zone=place, color=color, csv_safe=csv_safe, quiet=quiet, record_fields=fields)
-    with ProgressBar(False if quiet else progress) as bar:
+    report = DiffReport(
+        rows.output,
+        zone=zone,
+        color=rows.color,
+        csv_safe=rows.csv_safe,
+        quiet=work.quiet,
+        record_fields=CSV_FIELDS if options.has_records else (),
+    )
+    with ProgressBar(work.has_bar) as bar:
         on_read = bar.counting("diff", sum(copies.size for copies in found))
-        items = diff_partitions(found, keep_cache=keep_cache, show=show, processes=processes, on_read=on_read)
+        items = diff_partitions(found, keep_cache=work.keep_cache, show=show, processes=processes, on_read=on_read)
         for item in items:
             if isinstance(item, KsegError):
                 refuse(item)

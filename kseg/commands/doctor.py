@@ -1,17 +1,19 @@
 """`kseg doctor`: what is wrong with a broker's directories, the worst first."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    WorkOptions,
     color_option,
     gentle_options,
     now_option,
+    option_values,
     output_option,
     paths_argument,
-    processes_beside_others,
     processes_option,
     progress_option,
     quiet_option,
@@ -32,6 +34,18 @@ from kseg.views.doctor.examination import ExaminationSettings, examine, plan_exa
 from kseg.views.doctor.kinds import KINDS
 
 
+class DoctorOptions(NamedTuple):
+    """What is examined, and how the page looks."""
+
+    explain: str | None
+    quick: bool
+    now: str | None
+    zone: str
+    verbose: bool
+    output: str
+    color: bool | None
+
+
 @click.command()
 @paths_argument
 @click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
@@ -48,23 +62,13 @@ from kseg.views.doctor.kinds import KINDS
 @quiet_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=DoctorOptions, work=WorkOptions)
 def doctor(
     command: click.Context,
-    /,
     paths: tuple[Path, ...],
-    explain: str | None,
     choice: PartitionChoice,
-    quick: bool,
-    now: str | None,
-    zone: str,
-    verbose: bool,
-    output: str,
-    processes: int | None,
-    keep_cache: bool,
-    gentle: bool,
-    color: bool | None,
-    progress: bool | None,
-    quiet: bool,
+    options: DoctorOptions,
+    work: WorkOptions,
 ) -> None:
     """Say on one page what is wrong with a broker's directories, the worst first, each with the next command to run.
 
@@ -86,18 +90,19 @@ def doctor(
 
     Findings are errors, warnings and notes, as for `verify`. The exit status is 1 if there are errors or warnings.
     """
-    if explain is not None:
-        write_explanation(explain, KINDS)
+    if options.explain is not None:
+        write_explanation(options.explain, KINDS)
         return
-    processes = processes_beside_others(processes, gentle=gentle)
-    refuse, note, place = Refusals(), note_unless(quiet=quiet), parse_zone(zone)
-    settings = ExaminationSettings(time_or_none(now, place), is_quick=quick, keep_cache=keep_cache)
+    processes = work.begin()
+    refuse, note, zone = Refusals(), note_unless(quiet=work.quiet), parse_zone(options.zone)
+    now_ms = time_or_none(options.now, zone)
+    settings = ExaminationSettings(now_ms, is_quick=options.quick, keep_cache=work.keep_cache)
     plan = plan_examination(paths, refuse, choice)
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
-    found = CheckUpInWork(plan, is_quick=quick, zone=place)
-    report = DoctorReport(output, found.result, verbose=verbose, quiet=quiet, color=color)
-    with report, ProgressBar.before_output(False if quiet else progress) as bar:
+    found = CheckUpInWork(plan, is_quick=options.quick, zone=zone)
+    report = DoctorReport(options.output, found.result, verbose=options.verbose, quiet=work.quiet, color=options.color)
+    with report, ProgressBar.before_output(work.has_bar) as bar:
         on_read = bar.counting("doctor", plan.size)
         unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
         for examined in examine(plan, settings, processes=processes, on_read=on_read, on_unread=unread):

@@ -1,6 +1,6 @@
 """`kseg dump`: prints the contents of files, like Kafka's DumpLogSegments."""
 
-from typing import Any
+from typing import NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -9,17 +9,18 @@ from kseg.codecs.bounds import DEFAULT_LIMIT
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.decoder_options import decoder_options
 from kseg.commands.options import (
+    RedactOptions,
     all_matching,
     color_option,
     csv_safe_option,
+    option_values,
     quiet_option,
     raw_option,
     redact_options,
-    redaction_of,
 )
 from kseg.commands.parameters import LARGEST_INT, Size, size_text
 from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import selection_of, selection_options
+from kseg.commands.selection_options import GivenSelection, selection_options
 from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selection
 from kseg.layouts.tool_options import INTERNAL_DECODERS
@@ -28,6 +29,34 @@ from kseg.releases import parse_release
 from kseg.times import parse_zone
 
 _LARGEST_BODY = 1 << 40
+
+
+class ToolDecoders(NamedTuple):
+    """The options for Kafka's decoders of internal topics."""
+
+    offsets_decoder: bool
+    transaction_log_decoder: bool
+    cluster_metadata_decoder: bool
+    remote_log_metadata_decoder: bool
+    share_group_state_decoder: bool
+
+    @property
+    def internal_decoder(self) -> str | None:
+        """The first of them that is given, without dashes."""
+        given = self._asdict()
+        return next((name for name in INTERNAL_DECODERS if given[name.replace("-", "_")]), None)
+
+
+class DumpArguments(NamedTuple):
+    """What is printed, in the words of the command line, and what is said."""
+
+    paths: tuple[str, ...]
+    files: tuple[str, ...]
+    like: str | None
+    fields: str | None
+    merge: str | None
+    quiet: bool
+    progress: bool | None
 
 
 @click.command()
@@ -92,15 +121,14 @@ _LARGEST_BODY = 1 << 40
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
 @reads_archives("paths", "files")
 @click.pass_context
+@option_values(given=DumpArguments, decoders=ToolDecoders, options=DumpOptions)
 def dump(
     command: click.Context,
-    /,
-    paths: tuple[str, ...],
-    files: tuple[str, ...],
-    like: str | None,
-    quiet: bool,
-    progress: bool | None,
-    **options: Any,
+    selected: GivenSelection,
+    redacting: RedactOptions,
+    given: DumpArguments,
+    decoders: ToolDecoders,
+    options: DumpOptions,
 ) -> None:
     """Print the contents of log segments, indexes, snapshots and checkpoints, like Kafka's own tool.
 
@@ -141,27 +169,25 @@ def dump(
     order of their offsets: one whose time is before that of the record before it comes right after that one, as does
     one without a time. --limit counts the merged records, --tail those of each partition.
     """
+    paths, files, like = given.paths, given.files, given.like
     if like is not None and not paths and not files:
         raise click.UsageError("with --like you must name the files, as with Kafka's tool: --files FILE,…")
     if files and not any(name for names in files for name in names.split(",")):
         raise click.UsageError("--files names no file: --files FILE,…")
-    given = [*paths, *(name for names in files for name in names.split(",") if name)]
-    chosen = [name for name in INTERNAL_DECODERS if options.pop(name.replace("-", "_"))]
-    fields = options.pop("fields")
-    zone = parse_zone(options["zone"])
-    selection = selection_of(options)
-    if options["output"] == KCAT:
+    named = [*paths, *(name for names in files for name in names.split(",") if name)]
+    zone = parse_zone(selected.zone)
+    selection = selected.selection()
+    if options.output == KCAT:
         is_chosen = command.get_parameter_source("isolation") is not ParameterSource.DEFAULT
         selection = sent_selection(selection, has_isolation=is_chosen)
-    dump_options = DumpOptions(
+    wanted = options._replace(
         like=None if like is None else parse_release(like),
-        internal_decoder=chosen[0] if chosen else None,
+        internal_decoder=decoders.internal_decoder,
         zone=zone,
         selection=selection,
-        redaction=redaction_of(options),
-        fields=tuple(name for name in (fields or "").split(",") if name),
-        has_summary=not quiet,
-        is_merged=options.pop("merge") is not None,
-        **options,
+        redaction=redacting.redaction(),
+        fields=tuple(name for name in (given.fields or "").split(",") if name),
+        has_summary=not given.quiet,
+        is_merged=given.merge is not None,
     )
-    command.exit(dump_files(given or ["."], dump_options, talk=talk, quiet=quiet, progress=progress))
+    command.exit(dump_files(named or ["."], wanted, talk=talk, quiet=given.quiet, progress=given.progress))

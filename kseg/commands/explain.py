@@ -1,12 +1,13 @@
 """`kseg explain`: explains the bytes of a file, or prints a format's table."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.archive.paths import matching_paths
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, output_option
+from kseg.commands.options import color_option, option_values, output_option
 from kseg.commands.parameters import LARGEST_LONG, Number, long_number
 from kseg.errors import UsageError
 from kseg.explain import explain_file
@@ -27,6 +28,17 @@ def _only_match(_: object, __: object, text: str | None) -> Path | None:
     return Path(found[0])
 
 
+class ExplainOptions(NamedTuple):
+    """What of a file, or which format, is explained, and how."""
+
+    offset: int | None
+    position: int | None
+    batch: int | None
+    output: str
+    name: str | None
+    color: bool | None
+
+
 @click.command()
 @click.argument("path", required=False, type=click.Path(), callback=_only_match)
 @click.option("--offset", type=long_number(), help="Only the batch that holds this offset.")
@@ -37,15 +49,11 @@ def _only_match(_: object, __: object, text: str | None) -> Path | None:
 @color_option
 @reads_archives("path")
 @click.pass_context
+@option_values(options=ExplainOptions)
 def explain(
     command: click.Context,
     path: Path | None,
-    offset: int | None,
-    position: int | None,
-    batch: int | None,
-    output: str,
-    name: str | None,
-    color: bool | None,
+    options: ExplainOptions,
 ) -> None:
     """Explain bytes: each field with its position, bytes, value and meaning.
 
@@ -62,17 +70,17 @@ def explain(
 
     There is no --redact: bytes are shown unchanged. `kseg build --redact` makes a segment that you can share.
     """
-    if name is not None:
-        write_format(name, output)
+    if options.name is not None:
+        write_format(options.name, options.output)
         return
     if path is None:
         raise UsageError("give a file, or --grammar")
     if path.is_dir():
         next(find_partitions([path]), None)  # raises an error if there is nothing
         raise UsageError("is a directory: give a file in it", path)
-    choice = ItemChoice.of(offset, position, batch)
+    choice = ItemChoice.of(options.offset, options.position, options.batch)
     seen = SeenItems(choice.chosen(explain_file(path)))
-    write_file(path, seen, output, color)
+    write_file(path, seen, options.output, options.color)
     is_missing = choice.is_narrow and not seen.count
     if is_missing:
         talk(f"kseg: {path}: there is nothing like that in the file")

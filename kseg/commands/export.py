@@ -1,13 +1,12 @@
 """`kseg export`: exports whole topics to Parquet files, with processes on this machine."""
 
 from dataclasses import replace
-from typing import Any
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.export_options import export_options
-from kseg.commands.options import processes_option, redact_options, redaction_of
+from kseg.commands.export_options import ExportOptions, export_options, export_values
+from kseg.commands.options import RedactOptions, processes_option, redact_options
 from kseg.commands.requested_export import export_of
 from kseg.errors import UsageError, missing_library
 from kseg.system.shared_work import processors
@@ -19,7 +18,13 @@ from kseg.system.shared_work import processors
 @processes_option
 @reads_archives("paths")
 @click.pass_context
-def export(command: click.Context, /, processes: int | None, **options: Any) -> None:
+@export_values
+def export(
+    command: click.Context,
+    options: ExportOptions,
+    redacting: RedactOptions,
+    processes: int | None,
+) -> None:
     """Export topics to Parquet files: each offset once, and all accounted for; a second run adds what is new.
 
     \b
@@ -46,17 +51,17 @@ def export(command: click.Context, /, processes: int | None, **options: Any) -> 
     from kseg.output.progress import ProgressBar
 
     count = processes or processors()
-    redaction = redaction_of(options)
+    redaction = redacting.redaction()
     wanted = export_of(options, count)
     wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))
-    if options["dry_run"]:
-        write_plan(plan_export(wanted), options["output"])
+    if options.dry_run:
+        write_plan(plan_export(wanted), options.output)
         return
-    with ProgressBar(False if options["quiet"] else options["progress"]) as bar:
+    with ProgressBar(options.has_bar) as bar:
         report = run_export(
             wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
         )
-    if not options["quiet"]:
-        write_report(report, options["output"])
+    if not options.quiet:
+        write_report(report, options.output)
     say_refused(report.refused)
     command.exit(report.status)

@@ -1,11 +1,14 @@
 """The options that `kseg export` and `kseg spark-export` share."""
 
+from typing import NamedTuple
+
 import click
 
-from kseg.commands.options import Command, quiet_option
+from kseg.commands.options import Command, option_values, quiet_option
 from kseg.commands.parameters import Folders, Size
 from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import selection_options
+from kseg.commands.selection_options import GivenSelection, selection_options
+from kseg.log.partition.partition_choice import PartitionChoice
 
 _FILE = click.Path(exists=True, resolve_path=True)
 _DECODING = (
@@ -41,6 +44,80 @@ _DECODING = (
         help="Beside a decoded column: the bytes of all records, or only of those that don't decode.",
     ),
 )
+
+
+class ColumnOptions(NamedTuple):
+    """Which columns of decoded keys and values there are."""
+
+    key_decoder: str | None
+    value_decoder: str | None
+    schema: str | None
+    message: str | None
+    schema_registry: str | None
+    decoded_as: str
+    on_mismatch: str
+    keep_raw: str
+
+
+class RecordOptions(NamedTuple):
+    """Which records an export has and what of them; by default as queries read them, which say the rest in SQL."""
+
+    has_headers: bool = True
+    batch_columns: bool = False
+    mode: str = "permissive"
+    latest_per_key: bool = False
+    tombstones: str = "drop"
+
+
+class ExportOptions(NamedTuple):
+    """What is exported, how, and where to."""
+
+    paths: tuple[str, ...]
+    destination: str | None
+    choice: PartitionChoice
+    selected: GivenSelection
+    records: RecordOptions
+    columns: ColumnOptions
+    partition_by: tuple[str, ...]
+    target_file_size: int
+    compression: str
+    bloom_filter: str | None
+    table_format: str
+    merge_files: bool
+    catalog: str | None
+    table: str | None
+    overwrite: bool
+    dry_run: bool
+    output: str
+    quiet: bool
+    progress: bool | None
+
+    @property
+    def has_bar(self) -> bool | None:
+        """Whether there is a bar; None lets the terminals decide."""
+        return False if self.quiet else self.progress
+
+
+def decoding_options(command: Command) -> Command:
+    """`--key-decoder` … `--keep-raw`; the command gets them as ColumnOptions, `columns`."""
+    command = option_values(columns=ColumnOptions)(command)
+    for option in reversed(_DECODING):
+        command = option(command)
+    return command
+
+
+def export_options(command: Command) -> Command:
+    """Sources and destination, and all options for what is exported and how, for `export_values`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def export_values(command: Command) -> Command:
+    """Gives a command the same as ExportOptions, `options`; the last decorator before `def`."""
+    return option_values(records=RecordOptions)(option_values(options=ExportOptions)(command))
+
+
 _OPTIONS = (
     click.argument("paths", nargs=-1, metavar="SOURCE… DEST"),
     click.option("--to", "destination", metavar="DEST", help="DEST; all paths are SOURCEs then."),
@@ -58,7 +135,7 @@ _OPTIONS = (
         "--headers/--no-headers", "has_headers", default=True, show_default=True, help="Add a column with the headers."
     ),
     click.option("--batch-columns", is_flag=True, help="Add columns about each record's batch."),
-    *_DECODING,
+    decoding_options,
     click.option(
         "--mode",
         type=click.Choice(["permissive", "failfast"]),
@@ -116,17 +193,3 @@ _OPTIONS = (
     quiet_option,
     click.option("--progress/--no-progress", default=None, help="Show a bar on stderr; by default only on a terminal."),
 )
-
-
-def decoding_options(command: Command) -> Command:
-    """`--key-decoder` … `--keep-raw`: which columns of decoded keys and values there are."""
-    for option in reversed(_DECODING):
-        command = option(command)
-    return command
-
-
-def export_options(command: Command) -> Command:
-    """Sources and destination, and all options for what is exported and how."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command

@@ -3,13 +3,16 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    RowOptions,
     color_option,
     csv_safe_option,
+    option_values,
     output_option,
     paths_argument,
     quiet_option,
@@ -18,7 +21,6 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_stdout
@@ -52,6 +54,16 @@ ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
 """Forms of output that have one kind of rows, and what these are unless --show says otherwise."""
 
 
+class GroupsOptions(NamedTuple):
+    """Which groups and rows are shown, and as of when."""
+
+    at: str | None
+    zone: str
+    pattern: str
+    show: str | None
+    quiet: bool
+
+
 @click.command()
 @paths_argument
 @click.option("--at", metavar="TIME", help="As it was then: ISO 8601, milliseconds, -1h; the log's end by itself.")
@@ -72,18 +84,13 @@ ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
 @color_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=GroupsOptions, rows=RowOptions)
 def groups(
     command: click.Context,
     paths: tuple[Path, ...],
-    at: str | None,
-    zone: str,
     choice: PartitionChoice,
-    pattern: str,
-    show: str | None,
-    output: str,
-    csv_safe: bool,
-    quiet: bool,
-    color: bool | None,
+    options: GroupsOptions,
+    rows: RowOptions,
 ) -> None:
     """Show groups, their members, what they committed and when, and their lag, replayed from __consumer_offsets.
 
@@ -113,25 +120,26 @@ def groups(
     There is no --redact, since the output consists of names of groups, members and topics.
     """
     refuse = Refusals()
-    place = parse_zone(zone)
-    if output == RESET_CSV and show is not None:
+    zone = parse_zone(options.zone)
+    is_reset = rows.output == RESET_CSV
+    if is_reset and options.show is not None:
         raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
-    view = read_groups(paths, time_or_none(at, place), refuse)
-    found = chosen_groups(view.groups, pattern, choice)
-    writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe, zone=place))
-    plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(pattern)) if output == RESET_CSV else ResetPlan()
+    view = read_groups(paths, time_or_none(options.at, zone), refuse)
+    found = chosen_groups(view.groups, options.pattern, choice)
+    writer = RowWriter(rows.form(zone))
+    plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
-    wanted = show or ALONE.get(output)
+    wanted = options.show or ALONE.get(rows.output)
     for name, write in SECTIONS.items():
         if wanted in (None, name):
             write(writer, found)
     flush_stdout()
-    note = note_unless(quiet=quiet)
+    note = note_unless(quiet=options.quiet)
     for text in (*(unreadable.line() for unreadable in view.unreadable), *view.notes, *plan.notes):
         note(text)
     if not writer.count and not plan.lines:
         note(f"no {wanted or 'groups'} to show")
     if view.later_count:
         note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")
-    has_no_plan = output == RESET_CSV and not plan.lines
+    has_no_plan = is_reset and not plan.lines
     command.exit(max(refuse.status, int(bool(view.unreadable) or has_no_plan)))

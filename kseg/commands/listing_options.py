@@ -1,9 +1,9 @@
 """The options of `kseg ls` that a broker has as settings of topics, and how it lists by them."""
 
 from datetime import tzinfo
-from typing import Any
+from typing import NamedTuple
 
-from kseg.commands.options import Command, now_option
+from kseg.commands.options import Command, now_option, option_values
 from kseg.commands.setting_options import setting_options
 from kseg.log.partition.cleaning import CleaningSettings
 from kseg.log.partition.listing import ListingSettings
@@ -33,26 +33,41 @@ OF_TOPICS = (
 """Those options that hold for all topics if they are given, and otherwise unless a topic has its own setting."""
 
 
+class BrokerSettings(NamedTuple):
+    """What a broker has as settings of topics, and the time to judge by."""
+
+    now: str | None
+    retention_ms: int
+    retention_bytes: int
+    segment_bytes: int
+    segment_ms: int
+    segment_index_bytes: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    log_cleaner_dedupe_buffer_size: int
+
+    def listing_settings(self, zone: tzinfo, *, deep: bool, cache: bool, keep_cache: bool) -> ListingSettings:
+        """How to list by them; `zone`: of a time without one, the others: as the options of these names ask for."""
+        wanted = time_or_none(self.now, zone)
+        now = now_ms() if wanted is None else wanted
+        return ListingSettings(
+            RetentionSettings(now, self.retention_ms, self.retention_bytes),
+            RollSettings(self.segment_bytes, self.segment_ms, self.segment_index_bytes),
+            deep,
+            cache and tells_cache(),
+            keep_cache,
+            CleaningSettings(
+                now,
+                self.min_cleanable_dirty_ratio,
+                self.min_compaction_lag_ms,
+                self.max_compaction_lag_ms,
+                self.log_cleaner_dedupe_buffer_size,
+            ),
+        )
+
+
 def broker_settings_options(command: Command) -> Command:
-    """`--now` … `--log-cleaner-dedupe-buffer-size`, which `listing_settings` takes."""
+    """`--now` … `--log-cleaner-dedupe-buffer-size`; the command gets them as BrokerSettings, `broker`."""
+    command = option_values(broker=BrokerSettings)(command)
     return now_option(setting_options(*_SETTINGS)(command))
-
-
-def listing_settings(options: dict[str, Any], zone: tzinfo) -> ListingSettings:
-    """How to list, as these options, `--deep`, `--cache` and `--keep-cache` ask for; `zone`: of a time without one."""
-    wanted = time_or_none(options["now"], zone)
-    now = now_ms() if wanted is None else wanted
-    return ListingSettings(
-        RetentionSettings(now, options["retention_ms"], options["retention_bytes"]),
-        RollSettings(options["segment_bytes"], options["segment_ms"], options["segment_index_bytes"]),
-        options["deep"],
-        options["cache"] and tells_cache(),
-        options["keep_cache"],
-        CleaningSettings(
-            now,
-            options["min_cleanable_dirty_ratio"],
-            options["min_compaction_lag_ms"],
-            options["max_compaction_lag_ms"],
-            options["log_cleaner_dedupe_buffer_size"],
-        ),
-    )

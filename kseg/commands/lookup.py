@@ -2,22 +2,23 @@
 
 from datetime import tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    RedactOptions,
+    option_values,
     output_option,
     paths_argument,
     quiet_option,
     raw_option,
     redact_options,
-    redaction_of,
 )
 from kseg.commands.parameters import long_number
 from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import selection_of, selection_options
+from kseg.commands.selection_options import GivenSelection, selection_options
 from kseg.errors import UsageError
 from kseg.log.lookup.lookup import Lookup, SpecialTime, look_up, parse_target_time
 from kseg.log.partition.log_dir import partition_named
@@ -30,7 +31,18 @@ from kseg.times import parse_zone
 from kseg.views.remote_tiers import tier_for_lookup
 
 if TYPE_CHECKING:
+    from kseg.dump.record_line import StoredRecord
     from kseg.redaction import Redaction
+
+
+class LookupOptions(NamedTuple):
+    """What is looked for, and how the answer is printed."""
+
+    offset: int | None
+    timestamp: str | None
+    print_data_log: bool
+    output: str
+    quiet: bool
 
 
 @click.command()
@@ -48,17 +60,14 @@ if TYPE_CHECKING:
 @quiet_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=LookupOptions)
 def lookup(
     command: click.Context,
-    /,
     paths: tuple[Path, ...],
-    offset: int | None,
-    timestamp: str | None,
     choice: PartitionChoice,
-    print_data_log: bool,
-    output: str,
-    quiet: bool,
-    **options: Any,
+    selected: GivenSelection,
+    redacting: RedactOptions,
+    options: LookupOptions,
 ) -> None:
     """Find the record at an offset or a time, and show how: segment, index entry, scan, batch.
 
@@ -79,36 +88,44 @@ def lookup(
     the first of all; with --timestamp latest, the last one.
     """
     place = partition_named(paths, Refusals(), choice)
-    zone = parse_zone(options["zone"])
-    redaction = redaction_of(options)
-    selection = selection_of(options)
+    zone = parse_zone(selected.zone)
+    redaction = redacting.redaction()
+    selection = selected.selection()
+    offset, timestamp = options.offset, options.timestamp
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
     tier = tier_for_lookup(place, target) if selection.is_everything else None
     answer = look_up(place, target, selection, is_time=offset is None, tier=tier)
-    note = note_unless(quiet=quiet)
+    note = note_unless(quiet=options.quiet)
     for problem in dict.fromkeys(answer.problems):
         note(problem)
-    if output == "json":
+    if options.output == "json":
         _write_object(answer, redaction, zone)
     else:
-        _write_way(answer, redaction, zone, print_data=print_data_log)
+        _write_way(answer, redaction, zone, print_data=options.print_data_log)
     flush_stdout()
     if answer.absence is not None:
         talk(f"kseg: {place.path}: {absence_line(answer, zone)}")
         command.exit(1)
 
 
+def _stored(answer: Lookup) -> "StoredRecord | None":
+    """Where the record is that was found."""
+    from kseg.dump.record_line import StoredRecord
+
+    if answer.record is None or answer.batch is None or answer.step is None:
+        return None
+    batch = answer.batch
+    return StoredRecord(answer.step.segment.path, batch.position, batch.size, answer.record.offset)
+
+
 def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
     from kseg.dump.record_line import record_json
     from kseg.output.json_lines import JsonText, write_json
 
-    record = None
-    if answer.record is not None and answer.batch is not None and answer.step is not None:
-        path, batch = answer.step.segment.path, answer.batch
-        text = record_json(path, batch.position, batch.size, answer.record.offset, zone=zone, redaction=redaction)
-        record = JsonText(text)
+    stored = _stored(answer)
+    record = None if stored is None else JsonText(record_json(stored, zone=zone, redaction=redaction))
     write_json(lookup_object(answer, record))
 
 
@@ -116,9 +133,8 @@ def _write_way(answer: Lookup, redaction: "Redaction | None", zone: tzinfo, *, p
     from kseg.dump.record_line import record_line
 
     write_lines(lookup_lines(answer, zone))
-    if answer.record is not None and answer.batch is not None and answer.step is not None:
-        path, batch, offset = answer.step.segment.path, answer.batch, answer.record.offset
-        text = record_line(path, batch.position, batch.size, offset, print_data=print_data, redaction=redaction)
-        write_stdout(text)
+    stored = _stored(answer)
+    if stored is not None:
+        write_stdout(record_line(stored, print_data=print_data, redaction=redaction))
     elif answer.offset is not None:
         write_stdout(f"offset: {answer.offset}\n".encode())

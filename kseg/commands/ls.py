@@ -2,19 +2,21 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.listing_options import OF_TOPICS, broker_settings_options, listing_settings
+from kseg.commands.listing_options import OF_TOPICS, BrokerSettings, broker_settings_options
 from kseg.commands.options import (
+    RowOptions,
+    WorkOptions,
     color_option,
     csv_safe_option,
     gentle_options,
+    option_values,
     output_option,
     paths_argument,
-    processes_beside_others,
     processes_option,
     progress_option,
     quiet_option,
@@ -22,7 +24,7 @@ from kseg.commands.options import (
 )
 from kseg.commands.parameters import int_number, is_given
 from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import selection_of, selection_options
+from kseg.commands.selection_options import GivenSelection, selection_options
 from kseg.log.partition.listing import PartitionListing
 from kseg.log.partition.listing_rows import KINDS, SORT_KEYS, Rows
 from kseg.log.partition.log_dir import find_partitions
@@ -30,7 +32,6 @@ from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.output.listing import write_listings
 from kseg.output.listing_columns import ListingColumns
-from kseg.output.output_form import OutputForm
 from kseg.output.progress import Count, ProgressBar
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
@@ -40,6 +41,19 @@ from kseg.system.page_cache import tells_cache
 from kseg.tiered.placed_tiers import has_placed
 from kseg.times import parse_zone
 from kseg.views.listings import Lister
+
+
+class LsOptions(NamedTuple):
+    """What there is a line for, which lines, and what of it is read."""
+
+    by: str
+    sort: str | None
+    top: int | None
+    has_exact_sizes: bool
+    deep: bool
+    cache: bool
+    rows: RowOptions
+    work: WorkOptions
 
 
 @click.command()
@@ -65,23 +79,15 @@ from kseg.views.listings import Lister
 @progress_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(rows=RowOptions, work=WorkOptions)
+@option_values(options=LsOptions)
 def ls(
     command: click.Context,
-    /,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    by: str,
-    sort: str | None,
-    top: int | None,
-    has_exact_sizes: bool,
-    output: str,
-    csv_safe: bool,
-    quiet: bool,
-    color: bool | None,
-    processes: int | None,
-    gentle: bool,
-    progress: bool | None,
-    **options: Any,
+    broker: BrokerSettings,
+    selected: GivenSelection,
+    options: LsOptions,
 ) -> None:
     """List partitions, topics, log directories or segments: sizes, offsets, times, what retention and cleaner would do.
 
@@ -115,27 +121,34 @@ def ls(
     With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
     bytes, and their offsets and times.
     """
-    writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe))
-    zone = parse_zone(options["zone"])
-    settings = listing_settings(options, zone)
+    work = options.work
+    writer = RowWriter(options.rows.form())
+    zone = parse_zone(selected.zone)
+    settings = broker.listing_settings(zone, deep=options.deep, cache=options.cache, keep_cache=work.keep_cache)
     given = [name for name in OF_TOPICS if is_given(command, name)]
-    processes = processes_beside_others(processes, gentle=gentle)
-    if options["cache"] and not tells_cache():
+    processes = work.begin()
+    if options.cache and not tells_cache():
         talk("kseg: --cache: this system doesn't say what is in the page cache; only Linux does")
-    selection = selection_of(options)
+    selection = selected.selection()
     columns = ListingColumns(
-        by, settings.deep, not selection.is_everything, settings.cache, has_exact_sizes, has_placed(), zone
+        by=options.by,
+        deep=settings.deep,
+        selected=not selection.is_everything,
+        cache=settings.cache,
+        has_exact_sizes=options.has_exact_sizes,
+        has_tiers=has_placed(),
+        zone=zone,
     )
-    lister = Lister(settings, given, selection, note_unless(quiet=quiet))
-    refuse, rows = Refusals(), Rows(by, sort, top)
+    lister = Lister(settings, given, selection, note_unless(quiet=work.quiet))
+    refuse, rows = Refusals(), Rows(options.by, options.sort, options.top)
     places = find_partitions(paths, lister.in_turn(refuse), choice)
 
     def listings() -> Iterator[PartitionListing]:
-        with ProgressBar(False if quiet else progress) as bar:
+        with ProgressBar(work.has_bar) as bar:
             count = bar.counting("ls")
             yield from lister.listings(_expected(places, count), processes, count)
 
-    write_listings(listings(), rows, columns, writer, has_sums=not quiet)
+    write_listings(listings(), rows, columns, writer, has_sums=not work.quiet)
     flush_stdout()
     command.exit(max(refuse.status, int(lister.found_problems)))
 

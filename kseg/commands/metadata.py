@@ -1,14 +1,17 @@
 """`kseg metadata`: a cluster's topics, brokers, settings, ACLs, quotas; as rows, or commands that create them."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.carry_over_options import carry_over_options
 from kseg.commands.options import (
+    RowOptions,
     color_option,
     csv_safe_option,
+    option_values,
     output_option,
     paths_argument,
     quiet_option,
@@ -17,7 +20,6 @@ from kseg.commands.options import (
 )
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
@@ -29,6 +31,15 @@ from kseg.views.metadata import Until, read_cluster_metadata
 from kseg.views.metadata_columns import KINDS, cluster_sections
 from kseg.views.metadata_output import write_script, write_sections
 from kseg.views.replica_places import ReplicaPlaces
+
+
+class MetadataOptions(NamedTuple):
+    """Which rows are shown, and as of when."""
+
+    at: str | None
+    zone: str
+    show: str | None
+    quiet: bool
 
 
 @click.command()
@@ -53,18 +64,14 @@ from kseg.views.replica_places import ReplicaPlaces
 @color_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=MetadataOptions, rows=RowOptions)
 def metadata(
     command: click.Context,
     paths: tuple[Path, ...],
-    at: str | None,
-    zone: str,
     choice: PartitionChoice,
-    show: str | None,
     script: CarryOver | None,
-    output: str,
-    csv_safe: bool,
-    quiet: bool,
-    color: bool | None,
+    options: MetadataOptions,
+    rows: RowOptions,
 ) -> None:
     """Show a KRaft cluster from its __cluster_metadata: topics, brokers, settings, ACLs, quotas, voters, features.
 
@@ -84,17 +91,17 @@ def metadata(
     in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.
     """
     refuse = Refusals()
-    place, note = parse_zone(zone), note_unless(quiet=quiet)
-    found = read_cluster_metadata(paths, Until.parse(at, place), refuse)
+    zone, note = parse_zone(options.zone), note_unless(quiet=options.quiet)
+    found = read_cluster_metadata(paths, Until.parse(options.at, zone), refuse)
     require_topic(found, choice)
     if script is not None:
         write_script(carry_over_script(found, script), note)
     else:
-        sections = cluster_sections(found, ReplicaPlaces(found.log_dirs, are_of_now=at is None), choice)
-        writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe, zone=place))
-        write_sections(found, sections, writer, show)
+        sections = cluster_sections(found, ReplicaPlaces(found.log_dirs, are_of_now=options.at is None), choice)
+        writer = RowWriter(rows.form(zone))
+        write_sections(found, sections, writer, options.show)
         if not writer.count:
-            note(f"no {show or 'metadata'} to show")
+            note(f"no {options.show or 'metadata'} to show")
     flush_stdout()
     for text in found.notes():
         note(text)

@@ -2,8 +2,10 @@
 
 import os
 from collections.abc import Callable
+from datetime import UTC, tzinfo
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import click
 
@@ -12,12 +14,33 @@ from kseg.commands.parameters import int_number
 from kseg.kafka_defaults import BOOTSTRAP_SERVER
 
 if TYPE_CHECKING:
-    from kseg.redaction import Redaction
+    from kseg.output.output_form import OutputForm
+    from kseg.redaction import Part, Redaction
 
 REDACT_KEY = "KSEG_REDACT_KEY"
 """The variable with the key of --redact for all commands; it isn't visible in the list of processes."""
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def option_values(**kinds: type[Any]) -> Callable[[Command], Command]:
+    """Gives a command its options in values: each parameter that is named here is a value of a class.
+
+    The options whose names are fields of the class become its fields. It is the last decorator before `def`, so that
+    the others see the options one by one; of two, the lower one may put the values of the upper one into its own.
+    """
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def gathering(*arguments: Any, **options: Any) -> Any:
+            for name, kind in kinds.items():
+                own = [field for field in kind.__annotations__ if field in options]
+                options[name] = kind(**{field: options.pop(field) for field in own})
+            return command(*arguments, **options)
+
+        return cast(Command, gathering)
+
+    return decorate
 
 
 def paths_argument(command: Command) -> Command:
@@ -128,18 +151,62 @@ def processes_option(command: Command) -> Command:
     )(command)
 
 
-def processes_beside_others(processes: int | None, *, gentle: bool) -> int | None:
-    """How many processes may share the work of a run, which lets others go first if it is to be gentle."""
-    if not gentle:
-        return processes
-    from kseg.system.gentle import give_way
+class WorkOptions(NamedTuple):
+    """How a run that may take long shares its work and shows how far it is: `-j`, `gentle_options`, `-q`, a bar."""
 
-    give_way()
-    return 1 if processes is None else processes
+    processes: int | None
+    gentle: bool
+    keep_cache: bool
+    quiet: bool
+    progress: bool | None
+
+    def begin(self) -> int | None:
+        """How many processes may share the work, None for as many as help; lets others go first if it is gentle."""
+        if not self.gentle:
+            return self.processes
+        from kseg.system.gentle import give_way
+
+        give_way()
+        return 1 if self.processes is None else self.processes
+
+    @property
+    def has_bar(self) -> bool | None:
+        """Whether there is a bar; None lets the terminals decide."""
+        return False if self.quiet else self.progress
+
+
+class RowOptions(NamedTuple):
+    """How rows are printed: `output_option`, `color_option`, `csv_safe_option`."""
+
+    output: str
+    color: bool | None
+    csv_safe: bool = False
+
+    def form(self, zone: tzinfo = UTC) -> "OutputForm":
+        """The form of the output, with times in a zone. Raises UsageError for --csv-safe in another than CSV."""
+        from kseg.output.output_form import OutputForm
+
+        return OutputForm(self.output, self.color, csv_safe=self.csv_safe, zone=zone)
+
+
+class RedactOptions(NamedTuple):
+    """What is redacted, and the key."""
+
+    redact: "tuple[Part, ...]"
+    redact_key: str | None
+
+    def redaction(self) -> "Redaction | None":
+        """The redaction that the options describe."""
+        if not self.redact:
+            return None
+        from kseg.redaction import Redaction
+
+        return Redaction.of(self.redact, os.environ.get(REDACT_KEY) if self.redact_key is None else self.redact_key)
 
 
 def redact_options(command: Command) -> Command:
-    """`--redact` and `--redact-key`, for `redaction_of`."""
+    """`--redact` and `--redact-key`; the command gets them as one RedactOptions, `redacting`."""
+    command = option_values(redacting=RedactOptions)(command)
     command = click.option(
         "--redact-key",
         metavar="TEXT",
@@ -151,16 +218,6 @@ def redact_options(command: Command) -> Command:
         multiple=True,
         help="Replace contents (in headers, the values) by a keyed substitute of the same length; may be repeated.",
     )(command)
-
-
-def redaction_of(options: dict[str, Any]) -> "Redaction | None":
-    """The redaction that the options describe; removes them from `options`."""
-    parts, key = options.pop("redact"), options.pop("redact_key")
-    if not parts:
-        return None
-    from kseg.redaction import Redaction
-
-    return Redaction.of(parts, os.environ.get(REDACT_KEY) if key is None else key)
 
 
 def cluster_metadata_option(command: Command) -> Command:

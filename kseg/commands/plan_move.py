@@ -1,21 +1,39 @@
 """`kseg plan-move`: which partitions to move between a broker's log directories, so that these are equally full."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
-from kseg.commands.options import color_option, csv_safe_option, output_option, paths_argument, quiet_option, raw_option
+from kseg.commands.options import (
+    RowOptions,
+    color_option,
+    csv_safe_option,
+    option_values,
+    output_option,
+    paths_argument,
+    quiet_option,
+    raw_option,
+)
 from kseg.commands.parameters import int_number
 from kseg.commands.partition_options import partition_options
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.json_lines import write_json
-from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
 from kseg.output.talk import note_unless
 from kseg.views.moves.move_columns import REASSIGNMENT, plan_sum, write_plan
 from kseg.views.moves.move_plan import MoveSettings, plan_moves
+
+
+class PlanMoveOptions(NamedTuple):
+    """What is level, and where the metadata are."""
+
+    within: int
+    by_capacity: bool
+    cluster_metadata: Path | None
+    quiet: bool
 
 
 @click.command("plan-move")
@@ -41,17 +59,13 @@ from kseg.views.moves.move_plan import MoveSettings, plan_moves
 @quiet_option
 @color_option
 @click.pass_context
+@option_values(options=PlanMoveOptions, rows=RowOptions)
 def plan_move(
     command: click.Context,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    within: int,
-    by_capacity: bool,
-    cluster_metadata: Path | None,
-    output: str,
-    csv_safe: bool,
-    quiet: bool,
-    color: bool | None,
+    options: PlanMoveOptions,
+    rows: RowOptions,
 ) -> None:
     """Plan which partitions to move between a broker's log directories, so that these are equally full.
 
@@ -71,10 +85,11 @@ def plan_move(
     are, and nothing goes into a cordoned directory, nor more than its disk has room for.
     """
     refuse = Refusals()
-    note = note_unless(quiet=quiet)
-    plan = plan_moves(paths, MoveSettings(within / 100, choice, by_capacity), cluster_metadata, refuse)
-    writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe))
-    if output == REASSIGNMENT:
+    note = note_unless(quiet=options.quiet)
+    settings = MoveSettings(options.within / 100, choice, options.by_capacity)
+    plan = plan_moves(paths, settings, options.cluster_metadata, refuse)
+    writer = RowWriter(rows.form())
+    if rows.output == REASSIGNMENT:
         write_json(plan.reassignment())
     else:
         write_plan(plan, writer)

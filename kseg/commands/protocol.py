@@ -1,11 +1,19 @@
 """`kseg protocol`: requests and responses from captures, frames or hex text."""
 
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import click
 
-from kseg.commands.options import output_option, quiet_option, raw_option, redact_options, redaction_of, zone_option
+from kseg.commands.options import (
+    RedactOptions,
+    option_values,
+    output_option,
+    quiet_option,
+    raw_option,
+    redact_options,
+    zone_option,
+)
 from kseg.commands.parameters import Size, int_number, size_text
 from kseg.dump.protocol_report import ProtocolOptions, report_protocol
 from kseg.protocol.frame_input import InputForm
@@ -13,6 +21,22 @@ from kseg.protocol.splitter import MAX_FRAME
 from kseg.times import parse_zone
 
 _LARGEST_FRAME = (1 << 31) - 1
+
+
+class ReadingOptions(NamedTuple):
+    """What the input is, and what of it is printed."""
+
+    form: str | None
+    ports: tuple[int, ...]
+    apis: tuple[str, ...]
+    response_to: str | None
+    is_count: bool
+    print_data_log: bool
+    shallow: bool
+    max_frame: int
+    zone: str
+    output: str
+    quiet: bool
 
 
 @click.command()
@@ -44,22 +68,12 @@ _LARGEST_FRAME = (1 << 31) - 1
 @raw_option
 @redact_options
 @click.pass_context
+@option_values(options=ReadingOptions)
 def protocol(
     command: click.Context,
-    /,
     path: Path,
-    form: str | None,
-    ports: tuple[int, ...],
-    apis: tuple[str, ...],
-    response_to: str | None,
-    is_count: bool,
-    print_data_log: bool,
-    shallow: bool,
-    max_frame: int,
-    zone: str,
-    output: str,
-    quiet: bool,
-    **options: Any,
+    redacting: RedactOptions,
+    options: ReadingOptions,
 ) -> None:
     """Read requests and responses of Kafka's protocol from a capture, from frames or from hexadecimal text.
 
@@ -79,17 +93,17 @@ def protocol(
     --redact changes only records: names of topics, groups and clients, and everything else in the messages, stay.
     """
     protocol_options = ProtocolOptions(
-        form=None if form is None else InputForm(form),
-        ports=frozenset(ports),
-        apis=apis,
-        response_to=response_to,
-        is_count=is_count,
-        print_data_log=print_data_log,
-        is_shallow=shallow,
-        max_frame=max_frame,
-        is_json=output == "json",
-        is_quiet=quiet,
-        redaction=redaction_of(options),
-        zone=parse_zone(zone),
+        form=None if options.form is None else InputForm(options.form),
+        ports=frozenset(options.ports),
+        apis=options.apis,
+        response_to=options.response_to,
+        is_count=options.is_count,
+        print_data_log=options.print_data_log,
+        is_shallow=options.shallow,
+        max_frame=options.max_frame,
+        is_json=options.output == "json",
+        is_quiet=options.quiet,
+        redaction=redacting.redaction(),
+        zone=parse_zone(options.zone),
     )
     command.exit(report_protocol(path, protocol_options))

@@ -1,18 +1,24 @@
 """`kseg query`: SQL over logs, by DuckDB."""
 
 from pathlib import Path
-from typing import Any
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.export_options import decoding_options
-from kseg.commands.options import color_option, csv_safe_option, output_option, quiet_option, raw_option
+from kseg.commands.options import (
+    RowOptions,
+    color_option,
+    csv_safe_option,
+    option_values,
+    output_option,
+    quiet_option,
+    raw_option,
+)
 from kseg.commands.partition_options import partition_options
-from kseg.commands.query_options import limits_of, queried_of, query_arguments, query_options
+from kseg.commands.query_options import QueryOptions, limits_of, queried_of, query_arguments, query_options
 from kseg.commands.selection_options import selection_options
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.times import parse_zone
 
@@ -30,17 +36,14 @@ from kseg.times import parse_zone
 @color_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(rows=RowOptions)
+@option_values(options=QueryOptions)
 def query(
     command: click.Context,
-    /,
     sql: str | None,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    output: str,
-    csv_safe: bool,
-    quiet: bool,
-    color: bool | None,
-    **options: Any,
+    options: QueryOptions,
 ) -> None:
     """Query logs by SQL: a view for each topic, and tables of batches, segments, groups, transactions, findings.
 
@@ -67,13 +70,13 @@ def query(
     from kseg.query.dialogue import Dialogue
     from kseg.query.query_session import open_session
 
-    zone = parse_zone(options["zone"])
-    writer = AnswerWriter(OutputForm(output, color, csv_safe=csv_safe, zone=zone))
+    zone = parse_zone(options.selected.zone)
+    writer = AnswerWriter(options.rows.form(zone))
     with open_session(queried, limits, refuse, zone) as session:
-        dialogue = Dialogue(session, writer, quiet=quiet)
+        dialogue = Dialogue(session, writer, quiet=options.quiet)
         if sql is None:
             dialogue.hold()
-        elif options["explain"]:
+        elif options.explain:
             dialogue.explain(sql)
         else:
             dialogue.answer(sql)

@@ -4,31 +4,23 @@ import os
 import sys
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import click
 
 from kseg.archive.paths import leads_inside, matching_paths
 from kseg.archive.untouched import check_outside
-from kseg.commands.options import Command
+from kseg.commands.export_options import ColumnOptions
+from kseg.commands.options import Command, RowOptions
 from kseg.commands.parameters import Size
 from kseg.commands.requested_export import read_options_of
-from kseg.commands.selection_options import selection_of
+from kseg.commands.selection_options import GivenSelection
 from kseg.errors import OpenError, UsageError
 from kseg.log.partition.partition_choice import PartitionChoice
 
 if TYPE_CHECKING:
     from kseg.query.database import QueryLimits
     from kseg.query.query_session import Queried
-
-_LIKE_EXPORTS = {
-    "has_headers": True,
-    "batch_columns": False,
-    "mode": "permissive",
-    "latest_per_key": False,
-    "tombstones": "drop",
-}
-"""What `kseg export` has options for, and queries say in SQL."""
 
 
 def query_arguments(command: Command) -> Command:
@@ -85,6 +77,19 @@ _OPTIONS = (
 )
 
 
+class QueryOptions(NamedTuple):
+    """What is queried, what the query may take, and how it is answered."""
+
+    explain: bool
+    files: Path | None
+    memory: int | None
+    temporary: int
+    selected: GivenSelection
+    columns: ColumnOptions
+    quiet: bool
+    rows: RowOptions
+
+
 def query_options(command: Command) -> Command:
     """`--explain` … `--temporary`."""
     for option in reversed(_OPTIONS):
@@ -92,7 +97,7 @@ def query_options(command: Command) -> Command:
     return command
 
 
-def queried_of(paths: tuple[Path, ...], choice: PartitionChoice, options: dict[str, Any]) -> "Queried":
+def queried_of(paths: tuple[Path, ...], choice: PartitionChoice, options: QueryOptions) -> "Queried":
     """What the options ask to be queried. Raises UsageError, OpenError for what can't be, UsageError without DuckDB."""
     from kseg.query.libraries import require_libraries
 
@@ -100,17 +105,16 @@ def queried_of(paths: tuple[Path, ...], choice: PartitionChoice, options: dict[s
     from kseg.export.settings import LogSelection, OffsetRange
     from kseg.query.query_session import Queried
 
-    selected = selection_of(dict(options))
+    selected = options.selected.selection()
     offsets = OffsetRange(selected.from_offset, selected.to_offset)
     selection = LogSelection(choice, offsets, first_time=selected.from_time)
-    return Queried(paths, choice, selection, read_options_of({**_LIKE_EXPORTS, **options}, selected))
+    return Queried(paths, choice, selection, read_options_of(selected, options.columns))
 
 
-def limits_of(paths: tuple[Path, ...], options: dict[str, Any]) -> "QueryLimits":
+def limits_of(paths: tuple[Path, ...], options: QueryOptions) -> "QueryLimits":
     """What the query may take. Raises UsageError if its files would lie within what is read."""
     from kseg.query.database import QueryLimits
 
-    files = options["files"]
-    if files is not None:
-        check_outside(files, paths)
-    return QueryLimits(options["memory"], options["temporary"], files)
+    if options.files is not None:
+        check_outside(options.files, paths)
+    return QueryLimits(options.memory, options.temporary, options.files)

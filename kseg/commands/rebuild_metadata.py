@@ -2,13 +2,16 @@
 
 from contextlib import nullcontext
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.new_directories import new_directory_of
 from kseg.commands.options import (
+    RowOptions,
     color_option,
     new_directory_option,
+    option_values,
     output_option,
     paths_argument,
     quiet_option,
@@ -16,7 +19,6 @@ from kseg.commands.options import (
     zone_option,
 )
 from kseg.commands.parameters import int_number
-from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout
@@ -25,6 +27,18 @@ from kseg.times import parse_zone
 from kseg.views.rebuild.rebuilding import find_rebuilding
 from kseg.views.rebuild.rebuilding_columns import rebuilding_notes, write_rebuilding
 from kseg.views.rebuild.rebuilt import NewVoter, parse_endpoint, write_rebuilt
+
+
+class RebuildOptions(NamedTuple):
+    """The new controller, its directory, and what may be lost."""
+
+    directory: Path | None
+    node_id: int
+    endpoint: str | None
+    dry_run: bool
+    accept_loss: bool
+    zone: str
+    quiet: bool
 
 
 @click.command("rebuild-metadata")
@@ -48,18 +62,12 @@ from kseg.views.rebuild.rebuilt import NewVoter, parse_endpoint, write_rebuilt
 @quiet_option
 @color_option
 @click.pass_context
+@option_values(options=RebuildOptions, rows=RowOptions)
 def rebuild_metadata(
     command: click.Context,
     paths: tuple[Path, ...],
-    directory: Path | None,
-    node_id: int,
-    endpoint: str | None,
-    dry_run: bool,
-    accept_loss: bool,
-    zone: str,
-    output: str,
-    quiet: bool,
-    color: bool | None,
+    options: RebuildOptions,
+    rows: RowOptions,
 ) -> None:
     """Make a controller's directory out of a broker's own copy of the metadata, if all controllers are lost.
 
@@ -77,19 +85,19 @@ def rebuild_metadata(
     when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if some
     partition is newer than the copy, or if damage cuts it; then nothing is written without --accept-loss.
     """
-    refuse, note = Refusals(), note_unless(quiet=quiet)
-    new = NewVoter(node_id, None if endpoint is None else parse_endpoint(endpoint))
-    target = new_directory_of(directory, dry_run=dry_run, beside=paths)
+    refuse, note, directory = Refusals(), note_unless(quiet=options.quiet), options.directory
+    new = NewVoter(options.node_id, None if options.endpoint is None else parse_endpoint(options.endpoint))
+    target = new_directory_of(directory, dry_run=options.dry_run, beside=paths)
     rebuilding = find_rebuilding(paths, new, refuse)
-    is_allowed = accept_loss or not rebuilding.is_behind
+    is_allowed = options.accept_loss or not rebuilding.is_behind
     with target if is_allowed else nullcontext() as unfinished:
         if unfinished is not None:
             write_rebuilt(rebuilding.planned, new, unfinished)
-    write_rebuilding(rebuilding, RowWriter(OutputForm(output, color, zone=parse_zone(zone))))
+    write_rebuilding(rebuilding, RowWriter(rows.form(parse_zone(options.zone))))
     flush_stdout()
     for text in rebuilding_notes(rebuilding, directory if unfinished is not None else None):
         note(text)
-    if not is_allowed and not dry_run:
+    if not is_allowed and not options.dry_run:
         talk(
             f"kseg: {directory} isn't written: it would lose something, see docs/how-to/metadata.md; "
             "--accept-loss writes it"

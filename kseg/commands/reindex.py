@@ -10,11 +10,12 @@ import click
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.new_directories import new_directory_of
 from kseg.commands.options import (
+    WorkOptions,
     cluster_metadata_option,
     gentle_options,
     new_directory_option,
+    option_values,
     paths_argument,
-    processes_beside_others,
     processes_option,
     progress_option,
     quiet_option,
@@ -38,6 +39,15 @@ from kseg.views.index_intervals import IndexInterval, IndexIntervals, interval_a
 from kseg.views.topic_ids import TopicIds
 
 
+class ReindexOptions(NamedTuple):
+    """Where the indexes go, and what they are made by."""
+
+    directory: Path | None
+    dry_run: bool
+    index_interval_bytes: int | None
+    cluster_metadata: Path | None
+
+
 @click.command()
 @paths_argument
 @partition_options
@@ -55,19 +65,13 @@ from kseg.views.topic_ids import TopicIds
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=ReindexOptions, work=WorkOptions)
 def reindex(
     command: click.Context,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    directory: Path | None,
-    dry_run: bool,
-    index_interval_bytes: int | None,
-    quiet: bool,
-    processes: int | None,
-    keep_cache: bool,
-    gentle: bool,
-    progress: bool | None,
-    cluster_metadata: Path | None,
+    options: ReindexOptions,
+    work: WorkOptions,
 ) -> None:
     """Rebuild .index, .timeindex and .txnindex from the logs, as a broker does.
 
@@ -82,21 +86,23 @@ def reindex(
     `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they are missing or broken, or
     contradict the log.
     """
-    target = new_directory_of(directory, dry_run=dry_run, beside=(*paths, cluster_metadata))
-    processes = processes_beside_others(processes, gentle=gentle)
+    beside = (*paths, options.cluster_metadata)
+    target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
+    processes = work.begin()
     refuse = Refusals()
     partitions = list(find_partitions(paths, refuse, choice))
     if refuse.status > 1 and not partitions:
         command.exit(refuse.status)
-    intervals = IndexIntervals(index_interval_bytes, cluster_metadata)
-    topic_ids, is_damaged = TopicIds(cluster_metadata), False
-    with target as unfinished, ProgressBar(False if quiet else progress) as bar:
+    intervals = IndexIntervals(options.index_interval_bytes, options.cluster_metadata)
+    topic_ids, is_damaged = TopicIds(options.cluster_metadata), False
+    with target as unfinished, ProgressBar(work.has_bar) as bar:
         orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
-        work = partial(_reindexed, keep_cache)
-        with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
+        with shared_work(
+            partial(_reindexed, work.keep_cache), orders, _cost_of, processes=processes, on_read=on_read
+        ) as reports:
             for _, report in reports:
-                if not quiet or report.is_damaged:
+                if not work.quiet or report.is_damaged:
                     talk(*report.notes)
                     write_lines(report.lines)
                 is_damaged |= report.is_damaged

@@ -1,25 +1,25 @@
 """`kseg report`: a page about a disk."""
 
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import click
 
 from kseg.archive.untouched import check_outside
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    WorkOptions,
     gentle_options,
-    now_option,
+    option_values,
     output_option,
     paths_argument,
-    processes_beside_others,
     processes_option,
     progress_option,
     quiet_option,
     zone_option,
 )
 from kseg.commands.partition_options import partition_options
-from kseg.commands.report_options import choices_of, report_options
+from kseg.commands.report_options import ReportOptions, report_options
 from kseg.counted import counted
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.progress import ProgressBar
@@ -34,12 +34,19 @@ from kseg.views.doctor.examination import plan_examination
 from kseg.views.doctor.next_steps import command_line
 
 
+class PageOptions(NamedTuple):
+    """Where the page goes, its form, and the zone of its times."""
+
+    file: Path | None
+    zone: str
+    output: str
+
+
 @click.command()
 @paths_argument
 @partition_options
 @click.option("--to", "file", metavar="FILE", type=click.Path(path_type=Path), help="The new file; by default stdout.")
 @report_options
-@now_option
 @zone_option
 @output_option("html", "json", "text")
 @processes_option
@@ -48,20 +55,14 @@ from kseg.views.doctor.next_steps import command_line
 @quiet_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=PageOptions, work=WorkOptions)
 def report(
     command: click.Context,
-    /,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    file: Path | None,
-    zone: str,
-    output: str,
-    processes: int | None,
-    keep_cache: bool,
-    gentle: bool,
-    progress: bool | None,
-    quiet: bool,
-    **options: Any,
+    shown: ReportOptions,
+    options: PageOptions,
+    work: WorkOptions,
 ) -> None:
     """Make a page about a disk: what is wrong, what fills it, what goes when, and what could be saved.
 
@@ -85,21 +86,22 @@ def report(
     With --now, how full the disks are now is left out; then the same input gives the same page, byte for byte. The exit
     status is 1 if there are findings that are errors or warnings.
     """
-    place, refuse, note = parse_zone(zone), Refusals(), note_unless(quiet=quiet)
-    check_place(output, file)
+    zone, refuse, note = parse_zone(options.zone), Refusals(), note_unless(quiet=work.quiet)
+    file = options.file
+    check_place(options.output, file)
     if file is not None:
         check_outside(file, paths)
-    choices = choices_of(options, place)
+    choices = shown.choices(zone)
     plan = plan_examination(paths, refuse, choice)
     if not plan.orders:
         command.exit(refuse.status)
     unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
-    processes = processes_beside_others(processes, gentle=gentle)
-    with ProgressBar(False if quiet else progress) as bar:
+    processes = work.begin()
+    with ProgressBar(work.has_bar) as bar:
         on_read = bar.counting("report", plan.size)
-        reading = Reading(processes, keep_cache=keep_cache, refuse=refuse, on_read=on_read, on_unread=unread)
+        reading = Reading(processes, keep_cache=work.keep_cache, refuse=refuse, on_read=on_read, on_unread=unread)
         made = make_report(plan, choices, reading, command_line(command.find_root().obj or ("report",)))
-    size = write_report(made, output, file, place)
+    size = write_report(made, options.output, file, zone)
     flush_stdout()
     if file is not None:
         note(f"{file}: {human_size(size)}, {counted(len(made.verdicts), 'verdict')}")

@@ -2,11 +2,11 @@
 
 import os
 from datetime import tzinfo
-from typing import Any
+from typing import NamedTuple
 
 import click
 
-from kseg.commands.options import REDACT_KEY, Command
+from kseg.commands.options import REDACT_KEY, Command, now_option, option_values
 from kseg.commands.parameters import Number
 from kseg.redaction import Redaction
 from kseg.report.gathered import Choices
@@ -16,8 +16,41 @@ from kseg.times import time_or_none
 _MOST_DAYS, _MOST_REPLICAS = 3650, 100
 
 
+class ReportOptions(NamedTuple):
+    """What a report shows, and the time to judge by."""
+
+    quick: bool
+    days: int
+    show_keys: bool
+    redact_key: str | None
+    speeds: bool
+    price: float | None
+    replicas: int
+    now: str | None
+
+    def choices(self, zone: tzinfo) -> Choices:
+        """What they ask for."""
+        text = os.environ.get(REDACT_KEY) if self.redact_key is None else self.redact_key
+        redaction = None if text is None else Redaction.of(("keys",), text)
+        return judged_by(
+            time_or_none(self.now, zone),
+            Choices(
+                0,
+                zone,
+                is_quick=self.quick,
+                days=self.days,
+                shows_keys=self.show_keys,
+                redact_key=None if redaction is None else redaction.key,
+                times_codecs=self.speeds,
+                price=self.price,
+                replicas=self.replicas,
+            ),
+        )
+
+
 def report_options(command: Command) -> Command:
-    """`--quick` … `--replicas`, which `choices_of` takes."""
+    """`--quick` … `--now`; the command gets them as ReportOptions, `shown`."""
+    command = option_values(shown=ReportOptions)(command)
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -51,24 +84,5 @@ _OPTIONS = (
         show_default=True,
         help="With --price: how many copies there are of what is read.",
     ),
+    now_option,
 )
-
-
-def choices_of(options: dict[str, Any], zone: tzinfo) -> Choices:
-    """What these options and `--now` ask for."""
-    text = os.environ.get(REDACT_KEY) if options["redact_key"] is None else options["redact_key"]
-    redaction = None if text is None else Redaction.of(("keys",), text)
-    return judged_by(
-        time_or_none(options["now"], zone),
-        Choices(
-            0,
-            zone,
-            is_quick=options["quick"],
-            days=options["days"],
-            shows_keys=options["show_keys"],
-            redact_key=None if redaction is None else redaction.key,
-            times_codecs=options["speeds"],
-            price=options["price"],
-            replicas=options["replicas"],
-        ),
-    )

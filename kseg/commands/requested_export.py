@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kseg.commands.export_options import ColumnOptions, ExportOptions, RecordOptions
 from kseg.commands.parameters import Folders
-from kseg.commands.selection_options import selection_of
 from kseg.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,50 +16,50 @@ if TYPE_CHECKING:
     from kseg.selection import Selection
 
 
-def export_of(options: dict[str, Any], parallelism: int) -> "Export":
+def export_of(options: ExportOptions, parallelism: int) -> "Export":
     """The export that the options ask for. Raises UsageError if there is no destination, or no source."""
     from kseg.export.run import Export
     from kseg.export.settings import FileOptions, LogSelection, OffsetRange, TableFormat
 
     sources, destination = sources_and_destination(options)
-    table_format = TableFormat(options["table_format"])
-    selected = selection_of(dict(options))
+    table_format = TableFormat(options.table_format)
+    selected = options.selected.selection()
     is_remote = any("://" in source for source in sources)
     return Export(
         sources,
         destination,
         LogSelection(
-            partitions=options["choice"],
+            partitions=options.choice,
             offsets=OffsetRange(selected.from_offset, selected.to_offset),
             first_time=None if is_remote else selected.from_time,
         ),
-        read_options_of(options, selected),
+        read_options_of(selected, options.columns, options.records),
         FileOptions(
-            partition_by=options["partition_by"],
-            target_size=options["target_file_size"],
-            compression=options["compression"],
-            bloom_filter=options["bloom_filter"],
+            partition_by=options.partition_by,
+            target_size=options.target_file_size,
+            compression=options.compression,
+            bloom_filter=options.bloom_filter,
             table_format=table_format,
         ),
         parallelism,
-        options["overwrite"],
+        options.overwrite,
         _table_of(options, table_format),
-        options["merge_files"],
+        options.merge_files,
     )
 
 
-def _table_of(options: dict[str, Any], table_format: "TableFormat") -> "TableName":
+def _table_of(options: ExportOptions, table_format: "TableFormat") -> "TableName":
     from kseg.export.table_log import TableName
 
-    given = {name: options[name] for name in ("catalog", "table") if options[name] is not None}
-    if given and table_format != "iceberg":
-        raise UsageError(f"--{next(iter(given))} is for --format iceberg: other formats have no catalog")
-    return TableName(given.get("catalog"), given.get("table", TableName().name))
+    for name, given in (("catalog", options.catalog), ("table", options.table)):
+        if given is not None and table_format != "iceberg":
+            raise UsageError(f"--{name} is for --format iceberg: other formats have no catalog")
+    return TableName(options.catalog, TableName().name if options.table is None else options.table)
 
 
-def sources_and_destination(options: dict[str, Any]) -> tuple[tuple[str, ...], str]:
+def sources_and_destination(options: ExportOptions) -> tuple[tuple[str, ...], str]:
     """Where to read, and where to write; with --to, the current directory is read by default. Raises UsageError."""
-    paths, destination = options["paths"], options["destination"]
+    paths, destination = options.paths, options.destination
     if destination is not None:
         return paths or (".",), destination
     if len(paths) < 2:
@@ -67,44 +67,51 @@ def sources_and_destination(options: dict[str, Any]) -> tuple[tuple[str, ...], s
     return paths[:-1], paths[-1]
 
 
-def read_options_of(options: dict[str, Any], selected: "Selection") -> "ReadOptions":
+def read_options_of(
+    selected: "Selection",
+    columns: ColumnOptions,
+    records: RecordOptions = RecordOptions(),  # noqa: B008  a tuple
+) -> "ReadOptions":
     """How the options ask for records to be read. Raises UsageError, OpenError for decoders that can't be had."""
     from kseg.export.decoding import NOTHING, ColumnDecoding, DecodedAs, KeptRaw, OnMismatch
     from kseg.export.settings import Isolation, Mode, ReadOptions, Tombstones
 
     decode = ColumnDecoding(
-        options["key_decoder"],
-        options["value_decoder"],
-        options["schema"],
-        options["message"],
-        options["schema_registry"],
-        DecodedAs(options["decoded_as"]),
-        OnMismatch(options["on_mismatch"]),
-        KeptRaw(options["keep_raw"]),
+        columns.key_decoder,
+        columns.value_decoder,
+        columns.schema,
+        columns.message,
+        columns.schema_registry,
+        DecodedAs(columns.decoded_as),
+        OnMismatch(columns.on_mismatch),
+        KeptRaw(columns.keep_raw),
     )
     decode.check()
     return ReadOptions(
-        headers=options["has_headers"],
-        batch_columns=options["batch_columns"],
+        headers=records.has_headers,
+        batch_columns=records.batch_columns,
         control=selected.is_control is True,
-        isolation=Isolation(options["isolation"]),
-        mode=Mode(options["mode"]),
-        latest_per_key=Tombstones(options["tombstones"]) if options["latest_per_key"] else None,
+        isolation=Isolation.READ_COMMITTED if selected.is_committed else Isolation.READ_UNCOMMITTED,
+        mode=Mode(records.mode),
+        latest_per_key=Tombstones(records.tombstones) if records.latest_per_key else None,
         selected=selected._replace(
             from_offset=None, to_offset=None, is_committed=False, is_control=selected.is_control or None
         ),
-        decode=decode if options["key_decoder"] or options["value_decoder"] else NOTHING,
+        decode=decode if columns.key_decoder or columns.value_decoder else NOTHING,
     )
 
 
-def own_arguments(context: click.Context, options: dict[str, Any]) -> list[str]:
+def own_arguments(context: click.Context, options: ExportOptions) -> list[str]:
     """The command line of these options, paths absolute, without those that aren't shared."""
+    values = options._asdict()
+    for part in (options.selected, options.records, options.columns):
+        values |= part._asdict()
     arguments: list[str] = []
     for param in context.command.params:
-        if isinstance(param, click.Option) and param.name in options and param.name not in ("dry_run", "destination"):
-            arguments += _spelled(param, options[param.name])
+        if isinstance(param, click.Option) and param.name in values and param.name not in ("dry_run", "destination"):
+            arguments += _spelled(param, values[param.name])
     sources, destination = sources_and_destination(options)
-    return [*arguments, *options["choice"].arguments(), *map(_absolute, (*sources, destination))]
+    return [*arguments, *options.choice.arguments(), *map(_absolute, (*sources, destination))]
 
 
 def _absolute(path: str) -> str:

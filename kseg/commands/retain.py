@@ -1,6 +1,7 @@
 """`kseg retain`: which segments retention would delete, and when."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -10,6 +11,7 @@ from kseg.commands.options import (
     bootstrap_server_option,
     new_directory_option,
     now_option,
+    option_values,
     output_option,
     paths_argument,
     quiet_option,
@@ -32,6 +34,20 @@ from kseg.times import now_ms, parse_time, parse_zone
 from kseg.views.topic_retention import TopicRetention
 
 
+class RetainOptions(NamedTuple):
+    """What retention deletes and when, how much is to be freed, and where a copy goes."""
+
+    retention_ms: int
+    retention_bytes: int
+    now: str | None
+    zone: str
+    output: str
+    free: int | None
+    bootstrap_server: str
+    quiet: bool
+    directory: Path | None
+
+
 @click.command()
 @paths_argument
 @partition_options
@@ -45,19 +61,12 @@ from kseg.views.topic_retention import TopicRetention
 @new_directory_option("The new directory, for a copy without the segments that would be deleted.")
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=RetainOptions)
 def retain(
     command: click.Context,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    retention_ms: int,
-    retention_bytes: int,
-    now: str | None,
-    zone: str,
-    output: str,
-    free: int | None,
-    bootstrap_server: str,
-    quiet: bool,
-    directory: Path | None,
+    options: RetainOptions,
 ) -> None:
     """Show which segments retention would delete, and when, by time, by size and by log start offset.
 
@@ -84,28 +93,32 @@ def retain(
     into a new directory, without the segments that would be deleted. If all would be, the copy has an empty one, as a
     broker rolls it at the log end offset.
     """
-    place = parse_zone(zone)
-    settings = RetentionSettings(now_ms() if now is None else parse_time(now, place), retention_ms, retention_bytes)
+    zone, output, directory = parse_zone(options.zone), options.output, options.directory
+    settings = RetentionSettings(
+        now_ms() if options.now is None else parse_time(options.now, zone),
+        options.retention_ms,
+        options.retention_bytes,
+    )
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
     refuse = Refusals()
     partitions = list(find_partitions(paths, refuse, choice))
     topics = TopicRetention(settings, given, log_dirs={partition.log_dir: None for partition in partitions})
-    if free is not None:
+    if options.free is not None:
         if directory is not None or output == "timeline":
             raise UsageError("--free goes with -o text and -o json, and without --to")
-        plan = plan_freeing(map(topics.freeable, partitions), free)
-        write_freeing(plan, output, place, bootstrap_server)
+        plan = plan_freeing(map(topics.freeable, partitions), options.free)
+        write_freeing(plan, output, zone, options.bootstrap_server)
         command.exit(max(refuse.status, int(not plan.is_enough)))
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")
     if directory is not None:
         check_outside(directory, paths)
-    copied, report = None, RetentionReport(output, settings.now_ms, place)
+    copied, report = None, RetentionReport(output, settings.now_ms, zone)
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
         copied = None if directory is None else copy_retained(partition, retained, directory)
         report.take(partition, retained)
-    if not quiet:
+    if not options.quiet:
         report.finish(directory, copied)
     flush_stdout()
     command.exit(refuse.status)

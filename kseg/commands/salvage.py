@@ -3,18 +3,20 @@
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.new_directories import new_directory_of
 from kseg.commands.options import (
+    WorkOptions,
     cluster_metadata_option,
     gentle_options,
     new_directory_option,
+    option_values,
     output_option,
     paths_argument,
-    processes_beside_others,
     processes_option,
     progress_option,
     quiet_option,
@@ -28,6 +30,16 @@ from kseg.output.salvage import SalvageReport, salvage_report, write_report, wri
 from kseg.output.stdout import flush_stdout
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.views.salvaged import SalvageOrder, salvage_order, salvage_orders
+
+
+class SalvageOptions(NamedTuple):
+    """Where what is saved goes, what is left out, and the form of the report."""
+
+    directory: Path | None
+    drop_unreadable: bool
+    dry_run: bool
+    output: str
+    cluster_metadata: Path | None
 
 
 @click.command()
@@ -48,20 +60,13 @@ from kseg.views.salvaged import SalvageOrder, salvage_order, salvage_orders
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=SalvageOptions, work=WorkOptions)
 def salvage(
     command: click.Context,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    directory: Path | None,
-    drop_unreadable: bool,
-    dry_run: bool,
-    output: str,
-    quiet: bool,
-    processes: int | None,
-    keep_cache: bool,
-    gentle: bool,
-    progress: bool | None,
-    cluster_metadata: Path | None,
+    options: SalvageOptions,
+    work: WorkOptions,
 ) -> None:
     """Save every intact batch of damaged partitions into a new directory that a broker accepts.
 
@@ -83,25 +88,26 @@ def salvage(
     them one day. Consumers fail there until you move them past. --drop-unreadable leaves these batches out and counts
     them as lost.
     """
-    target = new_directory_of(directory, dry_run=dry_run, beside=(*paths, cluster_metadata))
-    processes = processes_beside_others(processes, gentle=gentle)
+    beside = (*paths, options.cluster_metadata)
+    target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
+    processes = work.begin()
     refuse = Refusals()
     replicas = find_replicas(paths, refuse, choice)
     if refuse.status > 1 and not replicas:
         command.exit(refuse.status)
     is_whole = True
-    with target as unfinished, ProgressBar(False if quiet else progress) as bar:
-        if unfinished is not None and not quiet:
-            write_run(command.find_root().obj or (), output)
+    with target as unfinished, ProgressBar(work.has_bar) as bar:
+        if unfinished is not None and not work.quiet:
+            write_run(command.find_root().obj or (), options.output)
             flush_stdout()
-        orders = salvage_orders(replicas, unfinished, cluster_metadata)
-        work = partial(_salvaged, unfinished, output, keep_cache, drop_unreadable)
+        orders = salvage_orders(replicas, unfinished, options.cluster_metadata)
+        salvage_one = partial(_salvaged, unfinished, options, work.keep_cache)
         size = sum(partition.size for partitions in replicas.values() for partition in partitions)
         on_read = bar.counting("salvage", size)
-        with shared_work(work, orders, _cost_of, processes=processes, on_read=on_read) as reports:
+        with shared_work(salvage_one, orders, _cost_of, processes=processes, on_read=on_read) as reports:
             for _, report in reports:
                 is_whole &= report.is_whole
-                if not (quiet and report.is_whole):
+                if not (work.quiet and report.is_whole):
                     write_report(report)
     flush_stdout()
     command.exit(max(refuse.status, int(not is_whole)))
@@ -112,7 +118,9 @@ def _cost_of(order: SalvageOrder) -> int:
 
 
 def _salvaged(
-    directory: Path | None, output: str, keep_cache: bool, drop_unreadable: bool, order: SalvageOrder, on_read: OnRead
+    directory: Path | None, options: SalvageOptions, keep_cache: bool, order: SalvageOrder, on_read: OnRead
 ) -> Iterator[SalvageReport]:
-    salvaged = salvage_order(order, directory, drop_unreadable=drop_unreadable, keep_cache=keep_cache, on_read=on_read)
-    yield salvage_report(*salvaged, output)
+    salvaged = salvage_order(
+        order, directory, drop_unreadable=options.drop_unreadable, keep_cache=keep_cache, on_read=on_read
+    )
+    yield salvage_report(salvaged.plan, salvaged.written, options.output)

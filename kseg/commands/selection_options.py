@@ -1,15 +1,15 @@
 """The options that select records, and the selection that they describe."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kseg.commands.options import Command, zone_option
+from kseg.commands.options import Command, option_values, zone_option
 from kseg.commands.parameters import ANY_LONG, long_number
 
 if TYPE_CHECKING:
-    from kseg.selection import Selection
+    from kseg.selection import IsolationLevel, Selection
 
 _SELECTION_OPTIONS = {
     "from_offset": click.option("--from-offset", type=ANY_LONG, metavar="OFFSET", help="Records from this offset on."),
@@ -50,30 +50,73 @@ _SELECTION_OPTIONS = {
     ),
     "zone": zone_option,
 }
-"""The options that select records, by the parameters for `selection_of`."""
+"""The options that select records, by the fields of GivenSelection."""
+
+
+class GivenSelection(NamedTuple):
+    """The options that select records; a command's without those that mean nothing there."""
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_time: str | None = None
+    to_time: str | None = None
+    key: str | None = None
+    key_regex: str | None = None
+    grep: str | None = None
+    headers: tuple[str, ...] = ()
+    producer_id: int | None = None
+    transactional_only: bool = False
+    is_control: bool | None = None
+    isolation: "IsolationLevel" = "read_uncommitted"
+    limit: int | None = None
+    tail: int | None = None
+    sample: str | None = None
+    is_followed: bool = False
+    zone: str = "UTC"
+
+    def selection(self) -> "Selection":
+        """The selection that they describe. Raises UsageError for wrong ones."""
+        from kseg.selection import selection_of
+
+        return selection_of(
+            {
+                "from_offset": self.from_offset,
+                "to_offset": self.to_offset,
+                "from_time": self.from_time,
+                "to_time": self.to_time,
+                "key": self.key,
+                "key_regex": self.key_regex,
+                "grep": self.grep,
+                "header": self.headers,
+                "producer_id": self.producer_id,
+                "transactional_only": self.transactional_only,
+                "control": self.is_control,
+                "isolation": self.isolation,
+                "limit": self.limit,
+                "tail": self.tail,
+                "sample": self.sample,
+                "tz": self.zone,
+            }
+        )._replace(is_followed=self.is_followed)
+
+
+def is_followed(options: Mapping[str, Any]) -> bool:
+    """Whether a command's options ask for more records than are there now."""
+    selected = options.get("selected")
+    return isinstance(selected, GivenSelection) and selected.is_followed
 
 
 def selection_options(*left_out: str) -> Callable[[Command], Command]:
-    """`--from-offset` … `--follow`, `--tz`: which records; without the parameters that mean nothing there."""
+    """`--from-offset` … `--follow`, `--tz`: which records; the command gets them as one GivenSelection, `selected`.
+
+    left_out: parameters that mean nothing there.
+    """
 
     def decorate(command: Command) -> Command:
+        command = option_values(selected=GivenSelection)(command)
         for name, option in reversed(_SELECTION_OPTIONS.items()):
             if name not in left_out:
                 command = option(command)
         return command
 
     return decorate
-
-
-def selection_of(options: dict[str, Any]) -> "Selection":
-    """The selection that the options describe; removes them from `options`. Raises UsageError for wrong ones."""
-    from kseg import selection
-
-    given = {name: options.pop(name) for name in _SELECTION_OPTIONS if name in options}
-    is_followed = given.pop("is_followed", False)
-    asked = {_NAMES.get(name, name): value for name, value in given.items()}
-    return selection.selection_of(cast(selection.SelectionOptions, asked))._replace(is_followed=is_followed)
-
-
-_NAMES = {"headers": "header", "is_control": "control", "zone": "tz"}
-"""Parameters that have other names as options."""

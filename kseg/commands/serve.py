@@ -1,12 +1,12 @@
 """`kseg serve`: Kafka's protocol over log directories, read-only."""
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import paths_argument, quiet_option, verbose_option
+from kseg.commands.options import option_values, paths_argument, quiet_option, verbose_option
 from kseg.commands.parameters import HostAndPort, is_given
 from kseg.commands.partition_options import partition_options
 from kseg.commands.security_options import security_options
@@ -20,8 +20,8 @@ from kseg.output.refusals import Refusals
 from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import note_unless
 from kseg.serve.security import Security
-from kseg.serve.served_cluster import ServeSettings, serve_partitions
-from kseg.serve.served_partition import HighWatermark
+from kseg.serve.served_cluster import serve_partitions
+from kseg.serve.served_partition import HighWatermark, ServeSettings
 from kseg.serve.serving import Serving
 from kseg.views.home_partition import OFFSETS_TOPIC
 
@@ -52,6 +52,19 @@ def _commits(paths: tuple[Path, ...], choice: PartitionChoice) -> list[Partition
         return list(find_partitions(paths, lambda _: None, PartitionChoice((OFFSETS_TOPIC,))))
     except NoSuchPartitionError:
         return []
+
+
+class ServeOptions(NamedTuple):
+    """Where to listen, how partitions are served, and what is said."""
+
+    listen: tuple[str, int]
+    advertise: tuple[str, int] | None
+    high_watermark: HighWatermark
+    strict: bool
+    fix_lz4: bool
+    no_internal: bool
+    quiet: bool
+    verbose: bool
 
 
 @click.command(cls=_CommandBeside)
@@ -90,19 +103,13 @@ def _commits(paths: tuple[Path, ...], choice: PartitionChoice) -> list[Partition
 @verbose_option("A line for each request")
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=ServeOptions)
 def serve(
     command: click.Context,
     paths: tuple[Path, ...],
-    listen: tuple[str, int],
-    advertise: tuple[str, int] | None,
     choice: PartitionChoice,
-    high_watermark: str,
-    strict: bool,
-    fix_lz4: bool,
-    no_internal: bool,
     security: Security,
-    quiet: bool,
-    verbose: bool,
+    options: ServeOptions,
 ) -> None:
     """Serve log directories to Kafka's clients, read-only, as a broker would.
 
@@ -122,9 +129,9 @@ def serve(
 
     Groups go on from the offsets in __consumer_offsets; what they commit is kept in memory. See docs/how-to/serve.md.
     """
-    note, refuse = note_unless(quiet=quiet), Refusals()
+    note, refuse = note_unless(quiet=options.quiet), Refusals()
     say = note_unless(quiet=False)
-    settings = ServeSettings(cast(HighWatermark, high_watermark), strict, not no_internal, fix_lz4)
+    settings = ServeSettings(options.high_watermark, options.strict, not options.no_internal, options.fix_lz4)
     served = serve_partitions(find_partitions(paths, refuse, choice), settings, say, _commits(paths, choice))
     if not served.topics:
         if refuse.status:
@@ -140,9 +147,9 @@ def serve(
         many = f"{counted(len(served.partitions), 'partition')} of {counted(len(served.topics), 'topic')}"
         note(f"serving {many} at {address}; Ctrl-C ends")
 
-    tell_request = note if verbose else lambda _: None
-    where = _FREE_PORT if is_free else listen
-    with LiveLine(wanted=not quiet) as live:
-        serving = Serving(where, advertise, words, announce, tell_request, say, live.show, security)
+    tell_request = note if options.verbose else lambda _: None
+    where = _FREE_PORT if is_free else options.listen
+    with LiveLine(wanted=not options.quiet) as live:
+        serving = Serving(where, options.advertise, words, announce, tell_request, say, live.show, security)
         status = serving.run(served)
     command.exit(status if words else max(refuse.status, int(served.has_missed)))

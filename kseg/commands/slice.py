@@ -1,6 +1,7 @@
 """`kseg slice`: copies a piece of a partition, batch by batch."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -9,6 +10,7 @@ from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
     cluster_metadata_option,
     new_directory_option,
+    option_values,
     paths_argument,
     quiet_option,
     zone_option,
@@ -29,6 +31,21 @@ from kseg.times import parse_zone, time_or_none
 from kseg.views.topic_ids import TopicIds
 
 
+class SliceOptions(NamedTuple):
+    """Which piece is copied, and where it goes."""
+
+    directory: Path
+    from_offset: int | None
+    to_offset: int | None
+    from_time: str | None
+    to_time: str | None
+    zone: str
+    drop_offset: tuple[int, ...]
+    drop_key: tuple[str, ...]
+    quiet: bool
+    cluster_metadata: Path | None
+
+
 @click.command("slice")
 @paths_argument
 @partition_options
@@ -46,20 +63,12 @@ from kseg.views.topic_ids import TopicIds
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=SliceOptions)
 def slice(  # noqa: A001  the command's name
     command: click.Context,
     paths: tuple[Path, ...],
     choice: PartitionChoice,
-    directory: Path,
-    from_offset: int | None,
-    to_offset: int | None,
-    from_time: str | None,
-    to_time: str | None,
-    zone: str,
-    drop_offset: tuple[int, ...],
-    drop_key: tuple[str, ...],
-    quiet: bool,
-    cluster_metadata: Path | None,
+    options: SliceOptions,
 ) -> None:
     """Copy a piece of a partition: whole batches, unchanged, with rebuilt indexes.
 
@@ -74,22 +83,23 @@ def slice(  # noqa: A001  the command's name
     matches one of these, the rest is written, and the exit status is 1.
     """
     partition = only_partition(paths, Refusals(), choice)
-    check_outside(directory, (*paths, cluster_metadata))
-    place = parse_zone(zone)
-    dropped_keys = {parse_bytes(key): key for key in drop_key}
+    check_outside(options.directory, (*paths, options.cluster_metadata))
+    zone = parse_zone(options.zone)
+    dropped_keys = {parse_bytes(key): key for key in options.drop_key}
     settings = SliceSettings(
-        from_offset,
-        to_offset,
-        time_or_none(from_time, place),
-        time_or_none(to_time, place),
-        frozenset(drop_offset),
+        options.from_offset,
+        options.to_offset,
+        time_or_none(options.from_time, zone),
+        time_or_none(options.to_time, zone),
+        frozenset(options.drop_offset),
         frozenset(dropped_keys),
     )
-    with new_directory(directory) as unfinished:
-        sliced = slice_partition(partition, unfinished, settings, TopicIds(cluster_metadata).lost_by(partition))
+    with new_directory(options.directory) as unfinished:
+        topic_id = TopicIds(options.cluster_metadata).lost_by(partition)
+        sliced = slice_partition(partition, unfinished, settings, topic_id)
         if not sliced.segments:
             raise UsageError("has none of the requested records", partition.path)
-    for line in () if quiet else sliced_lines(sliced, directory):
+    for line in () if options.quiet else sliced_lines(sliced, options.directory):
         write_line(line)
     flush_stdout()
     for option in missed_options(sliced, dropped_keys):

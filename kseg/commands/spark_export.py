@@ -4,12 +4,12 @@ import os
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kseg.commands.export_options import export_options
-from kseg.commands.options import verbose_option
+from kseg.commands.export_options import ExportOptions, export_options, export_values
+from kseg.commands.options import option_values, verbose_option
 from kseg.commands.parameters import Setting, int_number
 from kseg.commands.requested_export import export_of, own_arguments, sources_and_destination
 from kseg.commands.tier_inputs import reads_tiers
@@ -26,6 +26,23 @@ if TYPE_CHECKING:
 
 QUICKER = "on one machine `kseg export` does the same, and is quicker: it needs no Spark"
 REPORT = "_kseg/report.json"
+
+
+class SparkOptions(NamedTuple):
+    """Which Spark exports, and what it is given."""
+
+    master: str
+    remote: str | None
+    deploy_mode: str | None
+    settings: tuple[tuple[str, str], ...]
+    packages: tuple[str, ...]
+    archive: str | None
+    ship_env: bool
+    tasks: int | None
+    check: bool
+    warm: bool
+    verbose: bool
+    submitted: bool
 
 
 @click.command("spark-export")
@@ -46,22 +63,12 @@ REPORT = "_kseg/report.json"
 @click.option("--submitted", is_flag=True, hidden=True, help="Run within spark-submit.")
 @reads_tiers("paths")
 @click.pass_context
+@export_values
+@option_values(spark=SparkOptions)
 def spark_export(
     command: click.Context,
-    /,
-    master: str,
-    remote: str | None,
-    deploy_mode: str | None,
-    settings: tuple[tuple[str, str], ...],
-    packages: tuple[str, ...],
-    archive: str | None,
-    ship_env: bool,
-    tasks: int | None,
-    check: bool,
-    warm: bool,
-    verbose: bool,
-    submitted: bool,
-    **options: Any,
+    options: ExportOptions,
+    spark: SparkOptions,
 ) -> None:
     """Export topics to Parquet files with Spark, like `kseg export`, on one machine or on a cluster.
 
@@ -78,28 +85,29 @@ def spark_export(
     Spark said.
     """
     _require_spark()
-    from kseg.spark.submit import Cluster
+    from kseg.spark.submit import Cluster, quoted
 
-    if check:
+    if spark.check:
         _write_check()
         return
-    if warm:
-        _warm(master, settings, verbose=verbose)
+    if spark.warm:
+        _warm(spark)
         return
+    archive = spark.archive
     if archive is not None and "://" not in archive:
         archive = str(Path(archive).absolute())
-    cluster = Cluster(master, deploy_mode, settings, packages, archive, ship_env)
-    is_here = remote is not None or master.startswith("local")
-    if options["dry_run"]:
-        sent = None if is_here else (cluster, own_arguments(command, options))
-        _write_dry_run(export_of(options, tasks or os.cpu_count() or 1), sent)
-    elif remote is not None:
-        command.exit(_run_by_server(options, remote, tasks))
-    elif submitted or is_here:
-        note_unless(quiet=submitted or options["quiet"])(QUICKER)
-        command.exit(_run_here(options, (None if submitted else master, dict(settings)), tasks, verbose=verbose))
+    cluster = Cluster(spark.master, spark.deploy_mode, spark.settings, spark.packages, archive, spark.ship_env)
+    is_here = spark.remote is not None or spark.master.startswith("local")
+    if options.dry_run:
+        sent = None if is_here else quoted(cluster, own_arguments(command, options))
+        _write_dry_run(export_of(options, spark.tasks or os.cpu_count() or 1), sent)
+    elif spark.remote is not None:
+        command.exit(_run_by_server(options, spark.remote, spark.tasks))
+    elif spark.submitted or is_here:
+        note_unless(quiet=spark.submitted or options.quiet)(QUICKER)
+        command.exit(_run_here(options, spark))
     else:
-        command.exit(_submit(cluster, own_arguments(command, options), options, verbose=verbose))
+        command.exit(_submit(cluster, own_arguments(command, options), options, verbose=spark.verbose))
 
 
 def _require_spark() -> None:
@@ -119,7 +127,7 @@ def _write_check() -> None:
         raise UsageError(wrong)
 
 
-def _write_dry_run(wanted: "Export", sent: "tuple[Cluster, list[str]] | None") -> None:
+def _write_dry_run(wanted: "Export", sent: str | None) -> None:
     """The plan, and the command line that would be run, if one is; that also where the sources aren't here."""
     from kseg.export.run import plan_export
     from kseg.output.export import write_plan
@@ -128,46 +136,44 @@ def _write_dry_run(wanted: "Export", sent: "tuple[Cluster, list[str]] | None") -
         write_plan(plan_export(wanted), "text")
     finally:
         if sent is not None:
-            from kseg.spark.submit import quoted
-
-            write_line(quoted(*sent))
+            write_line(sent)
 
 
-def _submit(cluster: "Cluster", arguments: list[str], options: dict[str, Any], *, verbose: bool) -> int:
+def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *, verbose: bool) -> int:
     """Lets spark-submit export. A driver on the cluster prints its report there: it is read from the destination."""
     from kseg.export.destination import open_destination
     from kseg.output.export import write_kept_report
     from kseg.spark.launch import submit
 
     status = submit(cluster, arguments, verbose=verbose)
-    if not cluster.drives_here and not options["quiet"]:
+    if not cluster.drives_here and not options.quiet:
         destination = sources_and_destination(options)[1]
-        write_kept_report(open_destination(destination).read(REPORT), destination, options["output"])
+        write_kept_report(open_destination(destination).read(REPORT), destination, options.output)
     return status
 
 
-def _warm(master: str, settings: tuple[tuple[str, str], ...], *, verbose: bool) -> None:
+def _warm(spark: SparkOptions) -> None:
     from kseg.spark.warm import make_class_archive
 
+    master = spark.master
     if not master.startswith("local"):
         raise UsageError(f"--warm is for exports on this machine, with --master local[N]; this one is {master}")
-    archive = make_class_archive(master, dict(settings), verbose=verbose)
+    archive = make_class_archive(master, dict(spark.settings), verbose=spark.verbose)
     write_line(f"{archive.path}: {archive.path.stat().st_size >> 20} MiB")
 
 
-def _run_here(
-    options: dict[str, Any], place: tuple[str | None, dict[str, str]], tasks: int | None, *, verbose: bool
-) -> int:
+def _run_here(options: ExportOptions, spark: SparkOptions) -> int:
     from kseg.spark.job import by_context
     from kseg.spark.session import open_context
 
-    wanted = export_of(options, tasks or 1)
-    with open_context(*place, verbose=verbose) as context:
-        wanted = replace(wanted, parallelism=tasks or context.defaultParallelism)
+    wanted = export_of(options, spark.tasks or 1)
+    master = None if spark.submitted else spark.master
+    with open_context(master, dict(spark.settings), verbose=spark.verbose) as context:
+        wanted = replace(wanted, parallelism=spark.tasks or context.defaultParallelism)
         return _run(wanted, options, partial(by_context, context))
 
 
-def _run_by_server(options: dict[str, Any], url: str, tasks: int | None) -> int:
+def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> int:
     from kseg.spark.job import by_server
     from kseg.spark.session import open_server, parallelism_of
 
@@ -177,19 +183,19 @@ def _run_by_server(options: dict[str, Any], url: str, tasks: int | None) -> int:
         return _run(wanted, options, partial(by_server, session))
 
 
-def _run(wanted: "Export", options: dict[str, Any], by_spark: "Callable[[int, ByteProgress], Execute]") -> int:
+def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, ByteProgress], Execute]") -> int:
     """Exports and reports while Spark is still there: its end takes a while, and changes nothing."""
     from kseg.export.run import run_export
     from kseg.output.export import say_refused, write_report
     from kseg.output.progress import ProgressBar
 
-    with ProgressBar(False if options["quiet"] else options["progress"]) as bar:
+    with ProgressBar(options.has_bar) as bar:
 
         def progress(finished: int, total: int, failed: int) -> None:
             bar.show(f"{wanted.destination}, {failed} tasks failed" if failed else wanted.destination, finished, total)
 
         report = run_export(wanted, by_spark(wanted.parallelism, progress))
-    if not options["quiet"]:
-        write_report(report, options["output"])
+    if not options.quiet:
+        write_report(report, options.output)
     say_refused(report.refused)
     return report.status

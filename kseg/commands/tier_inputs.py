@@ -9,6 +9,7 @@ import click
 
 from kseg.commands.options import Command
 from kseg.commands.parameters import KeyFile
+from kseg.commands.selection_options import is_followed
 from kseg.errors import OpenError
 from kseg.log.partition.partition_choice import EVERY_PARTITION
 
@@ -118,7 +119,7 @@ def _with_tiers(command: Callable[..., Any], options: dict[str, Any], asked: _As
     from kseg.log.partition.remote_logs import RemoteLogs
     from kseg.output.talk import talk
 
-    if options.get("is_followed"):
+    if is_followed(options):
         raise UsageError("--follow is for directories of a broker: a remote tier gets whole segments")
     name = click.get_current_context().info_name
     if name in IN_OTHER_PROCESSES:

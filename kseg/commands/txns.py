@@ -1,14 +1,17 @@
 """`kseg txns`: transactions of partitions and of their coordinators."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    RowOptions,
     bootstrap_server_option,
     color_option,
     csv_safe_option,
+    option_values,
     output_option,
     paths_argument,
     quiet_option,
@@ -19,7 +22,6 @@ from kseg.commands.partition_options import partition_options
 from kseg.commands.setting_options import setting_options
 from kseg.log.partition.log_dir import find_partitions, require_choice
 from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.output_form import OutputForm
 from kseg.output.refusals import Refusals
 from kseg.output.row_writer import RowWriter
 from kseg.output.stdout import flush_stdout, write_line
@@ -27,6 +29,17 @@ from kseg.output.talk import note_unless
 from kseg.times import parse_zone, time_or_none
 from kseg.views.transaction_columns import COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS
 from kseg.views.transaction_rows import TransactionRows
+
+
+class TxnsOptions(NamedTuple):
+    """Which transactions are shown, what tells that they hang, and who is to abort them."""
+
+    only_open: bool
+    now: str | None
+    zone: str
+    transaction_max_timeout_ms: int
+    bootstrap_server: str
+    quiet: bool
 
 
 @click.command()
@@ -48,19 +61,13 @@ from kseg.views.transaction_rows import TransactionRows
 @color_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=TxnsOptions, rows=RowOptions)
 def txns(
     command: click.Context,
     paths: tuple[Path, ...],
-    only_open: bool,
     choice: PartitionChoice,
-    now: str | None,
-    zone: str,
-    transaction_max_timeout_ms: int,
-    bootstrap_server: str,
-    output: str,
-    csv_safe: bool,
-    quiet: bool,
-    color: bool | None,
+    options: TxnsOptions,
+    rows: RowOptions,
 ) -> None:
     """Show transactions: open, committed or aborted, their offsets, how long they took, and which of them hang.
 
@@ -79,27 +86,31 @@ def txns(
     that aborts it is then printed with the reason. Without that topic only the age is known, with --now. If disks were
     copied one after another, give as --now the time when the first copy started.
     """
-    refuse, place = Refusals(), parse_zone(zone)
+    refuse, zone = Refusals(), parse_zone(options.zone)
     found = list(find_partitions(paths, refuse))
     reading = TransactionRows(
-        found, time_or_none(now, place), transaction_max_timeout_ms, bootstrap_server, only_open=only_open
+        found,
+        time_or_none(options.now, zone),
+        options.transaction_max_timeout_ms,
+        options.bootstrap_server,
+        only_open=options.only_open,
     )
     coordinators, others = reading.split(choice)
     if not coordinators and not others:
         require_choice(paths, choice)
-    writer = RowWriter(OutputForm(output, color, csv_safe=csv_safe, zone=place))
-    if coordinators and (output != "csv" or not others):
+    writer = RowWriter(rows.form(zone))
+    if coordinators and (rows.output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
     if others:
         writer.write(TRANSACTIONS, reading.rows(others))
-    if output != "csv":
+    if rows.output != "csv":
         writer.write(STABLE_OFFSETS, reading.stable_rows)
     for line in reading.abort_lines if writer.form.is_for_people else ():
         write_line(line)
     flush_stdout()
-    note = note_unless(quiet=quiet)
+    note = note_unless(quiet=options.quiet)
     for text in reading.notes(is_partial=bool(others and coordinators)):
         note(text)
     if found and not writer.count:
-        note(f"no {'open ' if only_open else ''}transactions to show")
+        note(f"no {'open ' if options.only_open else ''}transactions to show")
     command.exit(max(refuse.status, int(reading.found_hanging or bool(reading.unreadable))))

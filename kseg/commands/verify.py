@@ -1,24 +1,25 @@
 """`kseg verify`: checks partitions and disks."""
 
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
 from kseg.commands.options import (
+    WorkOptions,
     color_option,
     gentle_options,
+    option_values,
     output_option,
     paths_argument,
-    processes_beside_others,
     processes_option,
     progress_option,
     quiet_option,
     verbose_option,
 )
 from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import selection_of, selection_options
+from kseg.commands.selection_options import GivenSelection, selection_options
 from kseg.findings.all_findings import ALL_FINDINGS
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.verify.verification_plan import plan_verification
@@ -30,6 +31,16 @@ from kseg.output.talk import note_unless
 from kseg.views.cluster_copies import find_cluster_copies, verified_copies
 from kseg.views.copies_report import copies_line, write_copies
 from kseg.views.judged_findings import judged_findings
+
+
+class VerifyOptions(NamedTuple):
+    """What is checked besides, and how findings are printed."""
+
+    explain: str | None
+    cluster: bool
+    verbose: bool
+    output: str
+    color: bool | None
 
 
 @click.command()
@@ -51,22 +62,14 @@ from kseg.views.judged_findings import judged_findings
 @quiet_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=VerifyOptions, work=WorkOptions)
 def verify(
     command: click.Context,
-    /,
     paths: tuple[Path, ...],
-    explain: str | None,
-    cluster: bool,
     choice: PartitionChoice,
-    processes: int | None,
-    keep_cache: bool,
-    gentle: bool,
-    verbose: bool,
-    output: str,
-    color: bool | None,
-    progress: bool | None,
-    quiet: bool,
-    **options: Any,
+    selected: GivenSelection,
+    options: VerifyOptions,
+    work: WorkOptions,
 ) -> None:
     """Check logs, indexes, snapshots and checkpoints as a broker does at start, and more.
 
@@ -91,26 +94,26 @@ def verify(
     It doesn't check what needs the whole partition: sequences and transactions of producers, snapshots, checkpoints,
     directories.
     """
-    if explain is not None:
-        write_explanation(explain, ALL_FINDINGS)
+    if options.explain is not None:
+        write_explanation(options.explain, ALL_FINDINGS)
         return
-    processes = processes_beside_others(processes, gentle=gentle)
-    selection = selection_of(options)
-    refuse, note = Refusals(), note_unless(quiet=quiet)
+    processes = work.begin()
+    selection = selected.selection()
+    refuse, note = Refusals(), note_unless(quiet=work.quiet)
     plan = plan_verification(paths, refuse, choice)
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
-    report = FindingsReport(output, len(plan.orders), verbose=verbose, color=color)
-    with report, ProgressBar(False if quiet else progress) as bar:
+    report = FindingsReport(options.output, len(plan.orders), verbose=options.verbose, color=options.color)
+    with report, ProgressBar(work.has_bar) as bar:
         on_read = bar.counting("verify", plan.size)
-        results = judged_findings(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
+        results = judged_findings(plan, selection, keep_cache=work.keep_cache, processes=processes, on_read=on_read)
         report.take_all(results, note, refuse)
-        if cluster:
+        if options.cluster:
             copies = find_cluster_copies(paths, refuse, choice)
             report.take(verified_copies(copies))
-            write_copies(copies, output, verbose=verbose)
+            write_copies(copies, options.output, verbose=options.verbose)
             note(copies_line(copies))
-    if not quiet:
+    if not work.quiet:
         report.finish(is_complete=not refuse.status)
     flush_stdout()
     if report.has_any:

@@ -1,11 +1,12 @@
 """`kseg where`: which partition has a key, a group's offsets or a transactional id's state."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import output_option, paths_of, quiet_option
+from kseg.commands.options import option_values, output_option, paths_of, quiet_option
 from kseg.commands.parameters import int_number
 from kseg.errors import UsageError
 from kseg.log.partition.log_dir import find_partitions
@@ -16,6 +17,19 @@ from kseg.output.stdout import flush_stdout, write_line
 from kseg.output.talk import talk
 from kseg.selection import parse_bytes
 from kseg.views.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, home_of_key, home_of_state
+
+
+class WhereOptions(NamedTuple):
+    """What is looked for, and how its partition follows from it."""
+
+    group: str | None
+    transactional_id: str | None
+    key: str | None
+    topic: str | None
+    partitions: int | None
+    partitioner: str
+    output: str
+    quiet: bool
 
 
 @click.command()
@@ -38,17 +52,11 @@ from kseg.views.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, home_of
 @quiet_option
 @reads_archives("paths")
 @click.pass_context
+@option_values(options=WhereOptions)
 def where(
     command: click.Context,
     paths: tuple[Path, ...],
-    group: str | None,
-    transactional_id: str | None,
-    key: str | None,
-    topic: str | None,
-    partitions: int | None,
-    partitioner: str,
-    output: str,
-    quiet: bool,
+    options: WhereOptions,
 ) -> None:
     """Find the partition of a key, or the one with the commits of a group or the state of a transactional id.
 
@@ -63,21 +71,24 @@ def where(
     are counted, and the output says so: give --partitions if these aren't all. Without PATHS it is 50 for groups and
     transactions, Kafka's default.
     """
+    group, transactional_id, key = options.group, options.transactional_id, options.key
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")
     refuse = Refusals()
     places = [place for place in find_partitions(paths, refuse) if place.state is None]
     if key is not None:
-        home = home_of_key(parse_bytes(key), topic, places, partitions, Partitioner(partitioner))
+        home = home_of_key(
+            parse_bytes(key), options.topic, places, options.partitions, Partitioner(options.partitioner)
+        )
     elif group is not None:
-        home = home_of_state(OFFSETS_TOPIC, group, places, partitions)
+        home = home_of_state(OFFSETS_TOPIC, group, places, options.partitions)
     else:
-        home = home_of_state(TRANSACTIONS_TOPIC, transactional_id or "", places, partitions)
-    if home.note is not None and not quiet:
+        home = home_of_state(TRANSACTIONS_TOPIC, transactional_id or "", places, options.partitions)
+    if home.note is not None and not options.quiet:
         talk(f"kseg: {home.note}")
     if paths and not home.directories and not refuse.status:
         talk(f"kseg: {home.name or 'the partition'} isn't in the given directories")
-    if output == "json":
+    if options.output == "json":
         write_json(home.as_object())
     else:
         for line in home.lines():

@@ -35,18 +35,29 @@ class GroupTexts(NamedTuple):
     """`<DELETE>`; earlier releases print neither part of a record without value."""
 
 
-OLD_OFFSETS = ("offset::{group}:{topic}:{partition}", "{offset}", "{offset}:{metadata}")
-NEW_OFFSETS = ("offset_commit::group={group},partition={topic}-{partition}", "offset={offset}")
+_OLDEST = GroupTexts(
+    offset_key="offset::{group}:{topic}:{partition}",
+    offset="{offset}",
+    offset_with_metadata="{offset}:{metadata}",
+    group_key="metadata::{group}",
+    is_group_json=False,
+    escapes_json=False,
+    shows_tombstones=False,
+)
+_NEWEST = GroupTexts(
+    offset_key="offset_commit::group={group},partition={topic}-{partition}",
+    offset="offset={offset}",
+    offset_with_metadata="offset={offset},metadata={metadata}",
+    group_key="group_metadata::group={group}",
+    is_group_json=True,
+    escapes_json=True,
+    shows_tombstones=True,
+)
 TEXTS: Since[GroupTexts] = (
-    ((0, 9), GroupTexts(*OLD_OFFSETS, "metadata::{group}", False, False, False)),
-    ((1, 0), GroupTexts(*OLD_OFFSETS, '{{"metadata":"{group}"}}', True, False, False)),
-    ((1, 1), GroupTexts(*OLD_OFFSETS, '{{"metadata":{json}}}', True, True, False)),
-    (
-        (2, 4, 1),
-        GroupTexts(
-            *NEW_OFFSETS, "offset={offset},metadata={metadata}", "group_metadata::group={group}", True, True, True
-        ),
-    ),
+    ((0, 9), _OLDEST),
+    ((1, 0), _OLDEST._replace(group_key='{{"metadata":"{group}"}}', is_group_json=True)),
+    ((1, 1), _OLDEST._replace(group_key='{{"metadata":{json}}}', is_group_json=True, escapes_json=True)),
+    ((2, 4, 1), _NEWEST),
 )
 CAN_PRINT_HEX: Since[bool] = (((0, 9), False), ((0, 10, 1), True))
 """0.9.0.1 and 0.10.0 die at bytes that they should print in hex: their format doesn't accept the number."""

@@ -33,7 +33,8 @@ def newer_in(option: str, key: bytes | None, value: bytes | None) -> str | None:
         return None
     try:
         if option in _FRAMED:
-            return newer_part(*parse_framed(_FRAMED[option], value))
+            record = parse_framed(_FRAMED[option], value)
+            return newer_part(record.message, record.version, record.fields)
         message = _COORDINATORS[option].get(VERSION.read(key or b""))
         if message is None or len(value) < 2:
             return None

@@ -269,7 +269,8 @@ def _remote_log_metadata() -> ReadRecord:
             return Texts(None, None)
         try:
             record = parse_framed(RECORDS, value)
-            return Texts(None, cluster_metadata_text(record).encode(), newer=newer_part(*record))
+            newer = newer_part(record.message, record.version, record.fields)
+            return Texts(None, cluster_metadata_text(record).encode(), newer=newer)
         except MessageError as error:
             return Texts(None, None, value_error=str(error))
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 
 from kseg.dump.log import new_output
-from kseg.dump.options import KCAT, DumpContext, DumpOptions, check_options
+from kseg.dump.options import KCAT, DumpContext, DumpOptions, GivenPaths, check_options
 from kseg.errors import OpenError, UnreadableError
 from kseg.formats.names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import kinds as layout
@@ -79,15 +79,8 @@ def dump_files(
     output = new_output(write_stdout)
     with ProgressBar(False if quiet else progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
-        context = DumpContext(
-            options,
-            output,
-            talk,
-            bar.show,
-            several_files=several,
-            several_partitions=several and _are_several_partitions(paths),
-            given=frozenset(paths),
-        )
+        given = GivenPaths(frozenset(paths), several, several and _are_several_partitions(paths))
+        context = DumpContext(options, output, talk, bar.show, given)
         try:
             _dump_all(paths, context)
         finally:
@@ -241,7 +234,7 @@ def _dump_or_refuse(path: str, context: DumpContext) -> None:
 def _refuse(error: OpenError, context: DumpContext) -> None:
     context.output.flush()
     context.talk(f"kseg: {error}")
-    if error.path in context.given and not isinstance(error, UnreadableError):
+    if error.path in context.given.paths and not isinstance(error, UnreadableError):
         context.failed += 1
     else:
         context.found.is_wrong = True

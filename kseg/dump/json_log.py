@@ -53,7 +53,8 @@ def _program(path: str, context: DumpContext) -> Program:
     only = context.options.only
     if context.options.fields:
         return fields_program("json", context.options.fields, path)
-    places = PLACE_COLUMNS if context.several_partitions else PLACE_COLUMNS[:1] if context.several_files else ()
+    given = context.given
+    places = PLACE_COLUMNS if given.are_several_partitions else PLACE_COLUMNS[:1] if given.are_several_files else ()
     return json_program(path, batches=only != "records", records=only != "batches", places=places)
 
 

@@ -57,7 +57,7 @@ def dump_merged(paths: Sequence[str], context: "DumpContext", refuse: Callable[[
         raise UsageError(f"--merge: {count}: choose some with --topic and --partition")
     mark = os.urandom(_RANDOM_BYTES).hex().encode()
     streams = [_MergedStream(directory, logs, context, mark, refuse) for directory, logs in directories.items()]
-    names = fields_of(context.options, several_files=context.several_files)
+    names = fields_of(context.options, several_files=context.given.are_several_files)
     if context.options.output == "table":
         rows = TableRows(context.table(names), names)
         _print(streams, context.options.selection.limit, lambda text: rows.take(memoryview(text)))

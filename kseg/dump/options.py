@@ -127,12 +127,19 @@ def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
     return selection._replace(is_control=False, is_committed=selection.is_committed or not has_isolation)
 
 
+class GivenPaths(NamedTuple):
+    """The paths that the user gave. Of several files rows name theirs, of several partitions records theirs."""
+
+    paths: frozenset[str]
+    are_several_files: bool
+    are_several_partitions: bool
+
+
 class DumpContext:
     """One call of dump: its options, its output, what it says on the side, and what it found wrong.
 
     `talk` takes a line for stderr; `show_progress` a file's name, the bytes read and the bytes in all.
-    `several_files`: rows must name their file. `several_partitions`: records must name their partition. `given`: the
-    paths that the user gave. `found`: what is wrong, as damage, mismatches and unreadable files below these paths.
+    `given`: the paths. `found`: what is wrong, as damage, mismatches and unreadable files below these paths.
     `failed`: how many of the paths couldn't be opened. `unread_batches`: batches whose records weren't checked. `part`:
     what is selected in the next log, None for all. `is_following`: print only new records. `buffer_size`: bytes of a
     log that are read at once. `table_output`: where tables go, None for standard output. `script`: that of kcat, once
@@ -145,18 +152,13 @@ class DumpContext:
         output: "Output",
         talk: Callable[[str], None],
         show_progress: Callable[[str, int, int], None],
-        *,
-        several_files: bool,
-        several_partitions: bool = False,
-        given: frozenset[str] = frozenset(),
+        given: GivenPaths,
     ) -> None:
         self.options = options
         self.given = given
         self.output = output
         self.talk = talk
         self.show_progress = show_progress
-        self.several_files = several_files
-        self.several_partitions = several_partitions
         self.found = Found(options.release)
         self.failed = 0
         self.unread_batches = 0

@@ -2,7 +2,7 @@
 
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
 from kseg.decode.record_decoders import redacting_decoder
@@ -22,24 +22,22 @@ if TYPE_CHECKING:
 _CHANGED = "the batch that was found here has gone: the file was changed meanwhile, try again"
 
 
-def record_line(
-    path: Path,
-    position: int,
-    size: int,
-    offset: int,
-    *,
-    print_data: bool = False,
-    redaction: "Redaction | None" = None,
-) -> bytes:
+class StoredRecord(NamedTuple):
+    """Where a record is: its log, position and size of its batch, its offset."""
+
+    path: Path
+    position: int
+    size: int
+    offset: int
+
+
+def record_line(stored: StoredRecord, *, print_data: bool = False, redaction: "Redaction | None" = None) -> bytes:
     """The line of a record, in the documentation's layout, with its line end.
 
     Names of headers, keys and payloads may bring in line ends of their own.
 
     Args:
-        path: the log.
-        position: where the record's batch stands.
-        size: the batch's bytes.
-        offset: the record's.
+        stored: where the record is.
         print_data: adds key and payload.
         redaction: what is replaced in the record.
 
@@ -47,32 +45,22 @@ def record_line(
         OpenError: if no such batch stands there any more, or the record isn't in it: the file has changed meanwhile.
     """
     program = documented_program(LogOptions(deep=True, print_data=print_data))
-    return _rendered(path, position, size, offset, program, redaction, keeps_raw=False)
+    return _rendered(stored, program, redaction, keeps_raw=False)
 
 
-def record_json(
-    path: Path, position: int, size: int, offset: int, *, zone: tzinfo = UTC, redaction: "Redaction | None" = None
-) -> bytes:
+def record_json(stored: StoredRecord, *, zone: tzinfo = UTC, redaction: "Redaction | None" = None) -> bytes:
     """The record as the object that `kseg dump -o json` gives, times in a zone. Errors are record_line's."""
     from kseg.layouts.compiler import zoned_program
     from kseg.layouts.json import json_program
     from kseg.layouts.zones import zone_table
 
     program = zoned_program(json_program(None, batches=False), zone_table(zone))
-    return _rendered(path, position, size, offset, program, redaction, keeps_raw=True).removesuffix(b"\n")
+    return _rendered(stored, program, redaction, keeps_raw=True).removesuffix(b"\n")
 
 
-def _rendered(
-    path: Path,
-    position: int,
-    size: int,
-    offset: int,
-    program: Program,
-    redaction: "Redaction | None",
-    *,
-    keeps_raw: bool,
-) -> bytes:
+def _rendered(stored: StoredRecord, program: Program, redaction: "Redaction | None", *, keeps_raw: bool) -> bytes:
     """What the program prints of the record. `keeps_raw`: as RecordDecoder has it."""
+    path, position, size, offset = stored
     with LogFile(path, position + size) as log_file:
         run = next(log_file.runs(position), None)
         if not isinstance(run, Run):

@@ -40,7 +40,7 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
     """Prints a log's records; reports damage on stderr. Raises OpenError if it can't be opened."""
     options = context.options
     rendering, decoder = rows_rendering(path, context)
-    names = fields_of(options, several_files=context.several_files)
+    names = fields_of(options, several_files=context.given.are_several_files)
     if options.output == "table":
         rows = TableRows(context.table(names), names)
         output = new_output(rows.take)
@@ -82,7 +82,7 @@ def _program(path: str, context: "DumpContext") -> Program:
         program = template_program(options.template, path)
     else:
         form = SAFE_CSV if options.csv_safe else options.output
-        program = fields_program(form, fields_of(options, several_files=context.several_files), path)
+        program = fields_program(form, fields_of(options, several_files=context.given.are_several_files), path)
     return zoned_program(program, zone_table(options.zone))
 
 

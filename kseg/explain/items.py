@@ -101,8 +101,15 @@ def _batch_item(batch: Batch, number: int, open_record: OpenRecord | None) -> It
 
     what = "batch" if batch.magic >= 2 else "entry"
     title = f"{what} {number}, format {batch.magic}, last offset {batch.last_offset}"
-    offsets = (batch.header.base_offset, batch.last_offset)
-    return Item(title, batch.position, batch.size, lambda: batch_fields(batch, open_record), find_problem, *offsets)
+    return Item(
+        title,
+        batch.position,
+        batch.size,
+        lambda: batch_fields(batch, open_record),
+        find_problem,
+        batch.header.base_offset,
+        batch.last_offset,
+    )
 
 
 def _damage_item(damage: Damage, raw: bytes) -> Item:

@@ -138,7 +138,10 @@ def _replica(place: PartitionLog) -> PartitionCopy:
         if segment.log is not None
     )
     return PartitionCopy(
-        *(plain_text(place.topic or path.name), place.partition, str(path), segments),
+        plain_text(place.topic or path.name),
+        place.partition,
+        str(path),
+        segments,
         is_used=place.state is None,
         topic_id=topic_id_of(place),
     )
@@ -168,7 +171,10 @@ def _remote_replicas(url: str) -> Iterator[PartitionCopy]:
         )
         topic, partition = (PurePosixPath(directory).name, None) if name is None else (name.topic, name.partition)
         yield PartitionCopy(
-            *(topic, partition, directory, found),
+            topic,
+            partition,
+            directory,
+            found,
             is_used=name is None or name.state is None,
             topic_id=topic_ids.get(directory),
         )

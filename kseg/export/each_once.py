@@ -143,6 +143,6 @@ class FileOrder:
         for first, last in zip(*self._between, strict=True):
             if not taken.meets(first, last):
                 self._ranges.add(first, last)
-        for run in taken.runs():
-            self._ranges.add(*run)
+        for first, last in taken.runs():
+            self._ranges.add(first, last)
         return self._ranges

@@ -2,6 +2,8 @@
 
 import getpass
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -26,7 +28,6 @@ def web_file_system(root: str) -> Any:
     except ImportError as error:
         raise UsageError(missing_library(str(error.name), "hdfs"), root) from error
     from pyarrow.fs import FSSpecHandler, PyFileSystem
-    from requests.exceptions import ConnectionError as NoConnection
 
     class WebHdfs(WebHDFS):  # type: ignore[misc]
         """Raises OSError alone, tells when files were changed, and takes no failure for a file that isn't there."""
@@ -47,13 +48,8 @@ def web_file_system(root: str) -> Any:
             return self._type(path) == "directory"
 
         def _call(self, *arguments: Any, **options: Any) -> "requests.Response":
-            try:
+            with _as_system_errors(self.url):
                 return super()._call(*arguments, **options)  # type: ignore[no-any-return]
-            except NoConnection as error:
-                url = self.url if error.request is None else error.request.url
-                raise OSError(f"{str(url).partition('?')[0]} doesn't answer") from error
-            except (RuntimeError, ValueError) as error:
-                raise OSError(str(error)) from error
 
         @staticmethod
         def _process_info(info: dict[str, Any]) -> dict[str, Any]:
@@ -67,6 +63,20 @@ def web_file_system(root: str) -> Any:
     place = urlsplit(root)
     user = unquote(place.username or "") or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     return PyFileSystem(FSSpecHandler(WebHdfs(place.hostname, place.port or DEFAULT_PORT, user=user)))
+
+
+@contextmanager
+def _as_system_errors(url: str) -> Iterator[None]:
+    """Turns the errors of fsspec and requests into OSError; `url`: the service's."""
+    from requests.exceptions import ConnectionError as NoConnection
+
+    try:
+        yield
+    except NoConnection as error:
+        asked = url if error.request is None else error.request.url
+        raise OSError(f"{str(asked).partition('?')[0]} doesn't answer") from error
+    except (RuntimeError, ValueError) as error:
+        raise OSError(str(error)) from error
 
 
 def no_libhdfs(root: str, why: str) -> UsageError:

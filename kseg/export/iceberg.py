@@ -368,8 +368,8 @@ def _filter(change: TableChange) -> Any:
 
     def rows(part: RowRange) -> Any:
         is_its = are.IsNull("partition") if part.partition is None else are.EqualTo("partition", part.partition)
-        bounds = are.GreaterThanOrEqual("offset", part.first), are.LessThan("offset", part.end)
-        return are.And(are.EqualTo("topic", part.topic), is_its, *bounds)
+        is_from, is_before = are.GreaterThanOrEqual("offset", part.first), are.LessThan("offset", part.end)
+        return are.And(are.EqualTo("topic", part.topic), is_its, is_from, is_before)
 
     parts = [rows(part) for part in change.gone]
     return parts[0] if len(parts) == 1 else are.Or(*parts)

@@ -99,7 +99,14 @@ def _lost_with(copy: PartitionCopy, selection: LogSelection, results: list[Resul
         start, stop = (end, end) if part is None else (part.first or 0, part.end or 0)
         tally = Tally(first_offset=start, next_offset=stop, missed=stop - start, notes=notes)
         yield Result(
-            *(copy.topic, copy.partition, copy.path, OffsetRange(start, stop), (), tally, (), 0.0),
+            topic=copy.topic,
+            partition=copy.partition,
+            replica=copy.path,
+            wanted=OffsetRange(start, stop),
+            sources=(),
+            tally=tally,
+            files=(),
+            seconds=0.0,
             topic_id=copy.topic_id,
         )
         notes = []

@@ -380,10 +380,13 @@ def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, Partitio
     sources = []
     for source in result.sources:
         known = listed.get(source.path)
-        if known is None or _is_unchanged(source, known[0]):
+        if known is None:
             sources.append(source)
-        elif _is_cleaned(result, *known):
-            segment = known[0]
+            continue
+        segment, replica = known
+        if _is_unchanged(source, segment):
+            sources.append(source)
+        elif _is_cleaned(result, segment, replica):
             sources.append(source._replace(size=segment.size, modified_ms=segment.modified_ms, is_cleaned=True))
         else:
             return None

@@ -101,9 +101,18 @@ def _parts(results: Sequence[Result]) -> dict[str, list[FilePart]]:
     ids: dict[str, dict[str | None, int]] = defaultdict(dict)
     for number, result in enumerate(results):
         own = ids[result.topic]
-        topic = result.topic, result.topic_id, own.setdefault(result.topic_id, len(own))
+        incarnation = own.setdefault(result.topic_id, len(own))
         for place, file in enumerate(result.files):
-            part = FilePart(number, place, *topic, result.partition, not result.tally.disordered, file)
+            part = FilePart(
+                result=number,
+                place=place,
+                topic=result.topic,
+                topic_id=result.topic_id,
+                incarnation=incarnation,
+                partition=result.partition,
+                is_sorted=not result.tally.disordered,
+                file=file,
+            )
             parts[file.attempt].append(part)
     return {name: sorted(own, key=lambda part: part.file.first_row) for name, own in parts.items()}
 

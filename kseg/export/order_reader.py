@@ -173,7 +173,7 @@ class OrderReader:
                 continue
             run = item.run
             columns = kernel.load().columns(
-                *(run.buffer, run.rows, item.first, item.last, run.position, item.bodies), contents=self._contents
+                run.buffer, run.rows, item.first, item.last, run.position, item.bodies, contents=self._contents
             )
             counted = self._accounts.add_slice(columns, item)
             if not columns.count:

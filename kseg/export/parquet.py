@@ -229,9 +229,19 @@ class NewFile:
             self._writer.close()
             size = self._sink.tell()
         self._stack.close()
-        bounds = self._first, self._last, self._rows, size
-        times = self._first_time, self._last_time
-        return ExportedFile(self._path, self._folder, self._name, *bounds, None, 0, *times)
+        return ExportedFile(
+            self._path,
+            self._folder,
+            self._name,
+            self._first,
+            self._last,
+            self._rows,
+            size,
+            None,
+            0,
+            self._first_time,
+            self._last_time,
+        )
 
 
 def new_attempt(job: str, number: int) -> str:

@@ -244,7 +244,12 @@ def _disordered_order(replica: PartitionCopy, offsets: OffsetRange, known: Done,
     parts = tuple(_range(segment, 0, segment.size) for segment in replica.segments if segment.size)
     missed = _missed(replica, offsets, known)
     return WorkOrder(
-        *(number, replica.topic, replica.partition, replica.path, offsets, parts),
+        number,
+        replica.topic,
+        replica.partition,
+        replica.path,
+        offsets,
+        parts,
         missed=missed,
         is_disordered=True,
         topic_id=replica.topic_id,
@@ -343,8 +348,9 @@ def _position_above(index: OffsetIndex, offset: int) -> int:
 
 def _range(segment: SegmentSource, start: int, end: int, known: Done = NOTHING_DONE) -> ByteRange:
     read_to = known.ends.get(segment.log)
-    found = (segment.log, segment.base_offset, start, end, segment.size, segment.modified_ms, read_to)
-    return ByteRange(*found, inode=segment.inode)
+    return ByteRange(
+        segment.log, segment.base_offset, start, end, segment.size, segment.modified_ms, read_to, inode=segment.inode
+    )
 
 
 @contextmanager

@@ -193,8 +193,9 @@ def compared(now: Iterable[PartitionReport], before: Iterable[PartitionReport]) 
     known = {(part.topic, part.partition, part.topic_id): part for part in before}
     found = []
     for part in now:
-        own = (part.topic, part.partition)
-        old = known.get((*own, part.topic_id)) or known.get((*own, None)) or PartitionReport(*own)
+        topic, partition = part.topic, part.partition
+        old = known.get((topic, partition, part.topic_id)) or known.get((topic, partition, None))
+        old = old or PartitionReport(topic, partition)
         found.append(_compared(part, old))
     return tuple(found)
 
@@ -220,9 +221,11 @@ def _of_topics(
 ) -> Iterator[PartitionReport]:
     """The accounts of a partition, for each topic that had the name in turn; the last one has what is remote."""
     ids = list(results) or [None]
+    topic, partition = key
     for topic_id in ids:
         is_last = topic_id == ids[-1]
-        report = PartitionReport(*key, topic_id, is_gone=not is_last or (*key, topic_id) in gone)
+        is_gone = not is_last or (topic, partition, topic_id) in gone
+        report = PartitionReport(topic, partition, topic_id, is_gone=is_gone)
         yield _filled(report, results.get(topic_id, []), remote if is_last else None)
 
 

@@ -143,8 +143,12 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     written = previous.read if kept or absent or (previous.results and ledger.keeps_columns) else None
     read = ledger.with_field_ids(with_typed_columns(export.read, written, topics, orders))
     return ExportPlan(
-        *(tuple(orders), kept, tuple(manifests.with_files_there(absent, ledger.place))),
-        *(replace(previous, read=without_writers(read)), copies, read),
+        tuple(orders),
+        kept,
+        tuple(manifests.with_files_there(absent, ledger.place)),
+        replace(previous, read=without_writers(read)),
+        copies,
+        read,
         refused=tuple(each for each in refused if _is_meant(each, choice)),
     )
 
@@ -462,7 +466,8 @@ def _bundles(orders: Iterable[WorkOrder]) -> Iterator[tuple[WorkOrder, ...]]:
 
 
 def _execute_started(started: tuple[tuple[WorkOrder, ...], Job], _: OnRead) -> Iterable[Result]:
-    return execute_here(*started)
+    orders, job = started
+    return execute_here(orders, job)
 
 
 def execute_one(order: WorkOrder, job: Job) -> Result:

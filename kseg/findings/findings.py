@@ -64,19 +64,18 @@ class Findings:
         position: int | None = None,
         offsets: tuple[int | None, int | None] = (None, None),
         unless_compacted: bool = False,
-        is_judged_later: bool = False,
     ) -> None:
-        """Adds a finding; `unless_compacted`: it doesn't count in a log that was compacted.
-
-        `is_judged_later`: only other partitions can tell what it means, so all of these are kept.
-        """
-        if is_judged_later:
-            self._found.append((Finding(finding_id, file, sentence, position, *offsets), unless_compacted))
-            return
+        """Adds a finding; `unless_compacted`: it doesn't count in a log that was compacted."""
         alike = self._counts.get((finding_id, file), 0) + 1
         self._counts[finding_id, file] = alike
         if alike <= SHOWN_ALIKE:
-            self._found.append((Finding(finding_id, file, sentence, position, *offsets), unless_compacted))
+            first_offset, last_offset = offsets
+            finding = Finding(finding_id, file, sentence, position, first_offset, last_offset)
+            self._found.append((finding, unless_compacted))
+
+    def add_to_judge(self, finding: Finding) -> None:
+        """Adds a finding whose meaning only other partitions can tell: all of these are kept."""
+        self._found.append((finding, False))
 
     def all(self, *, is_compacted: bool) -> Iterator[Finding]:
         """All findings, in the order in which they were added."""

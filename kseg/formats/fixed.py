@@ -25,16 +25,6 @@ LOG_ENTRY_HEADER_V1_FIELDS = FixedFields(
     Struct(">qiIbbqi"), ("offset", "message_size", "crc", "magic", "attributes", "timestamp", "key_length")
 )
 """A v1 log entry up to the key. 30 bytes."""
-ENTRY_V1_OFFSET = FixedField(0, 8, "q")
-"""Offset of the message; a wrapper's: of its last inner message."""
-ENTRY_V1_MESSAGE_SIZE = FixedField(8, 4, "i")
-"""Bytes of the message that follows."""
-ENTRY_V1_CRC = FixedField(12, 4, "I")
-"""CRC-32 of all bytes from the magic to the message's end."""
-ENTRY_V1_MAGIC = FixedField(16, 1, "b")
-"""Format of the message: 1."""
-ENTRY_V1_ATTRIBUTES = FixedField(17, 1, "b")
-"""Codec and timestamp type."""
 ENTRY_V1_TIMESTAMP = FixedField(18, 8, "q")
 """Milliseconds since 1970, -1 none; a wrapper's: largest inner one, or the append time."""
 ENTRY_V1_KEY_LENGTH = FixedField(26, 4, "i")
@@ -62,26 +52,12 @@ BATCH_BASE_OFFSET = FixedField(0, 8, "q")
 """Offset of the first record as written; kept by compaction."""
 BATCH_LENGTH = FixedField(8, 4, "i")
 """Bytes from partition_leader_epoch to the batch's end."""
-BATCH_PARTITION_LEADER_EPOCH = FixedField(12, 4, "i")
-"""Epoch of the leader that appended it, set by the broker; -1 none."""
 BATCH_MAGIC = FixedField(16, 1, "b")
 """Format of the batch: 2."""
 BATCH_CRC = FixedField(17, 4, "I")
 """CRC-32C of all bytes from the attributes to the batch's end."""
 BATCH_ATTRIBUTES = FixedField(21, 2, "h")
 """Codec, timestamp type, flags."""
-BATCH_LAST_OFFSET_DELTA = FixedField(23, 4, "i")
-"""Last offset minus base_offset; kept by compaction."""
-BATCH_BASE_TIMESTAMP = FixedField(27, 8, "q")
-"""Base of the records' time deltas in milliseconds; the delete horizon if that bit is set."""
-BATCH_MAX_TIMESTAMP = FixedField(35, 8, "q")
-"""Largest record time (CreateTime) or append time (LogAppendTime), in milliseconds."""
-BATCH_PRODUCER_ID = FixedField(43, 8, "q")
-"""Id of an idempotent or transactional producer; -1 none."""
-BATCH_PRODUCER_EPOCH = FixedField(51, 2, "h")
-"""Epoch of that producer; -1 none."""
-BATCH_BASE_SEQUENCE = FixedField(53, 4, "i")
-"""Sequence of the first record as written; -1 none."""
 BATCH_RECORDS_COUNT = FixedField(57, 4, "i")
 """Records that are there now; 0 in a batch that compaction emptied."""
 CONTROL_RECORD_KEY_FIELDS = FixedFields(Struct(">hh"), ("version", "type"))
@@ -98,28 +74,16 @@ MARKER_COORDINATOR_EPOCH = FixedField(2, 4, "i")
 """Epoch of the transaction coordinator that ended the transaction."""
 OFFSET_INDEX_ENTRY_FIELDS = FixedFields(Struct(">ii"), ("relative_offset", "position"))
 """Entry of an .index. 8 bytes."""
-OFFSET_ENTRY_RELATIVE_OFFSET = FixedField(0, 4, "i")
-"""Offset minus the segment's base offset."""
-OFFSET_ENTRY_POSITION = FixedField(4, 4, "i")
-"""Byte position in the .log of the batch to scan from."""
 TIME_INDEX_ENTRY_FIELDS = FixedFields(Struct(">qi"), ("timestamp", "relative_offset"))
 """Entry of a .timeindex. 12 bytes."""
-TIME_ENTRY_TIMESTAMP = FixedField(0, 8, "q")
-"""Milliseconds; no record up to the offset has a later time."""
-TIME_ENTRY_RELATIVE_OFFSET = FixedField(8, 4, "i")
-"""Offset minus the segment's base offset."""
 TRANSACTION_INDEX_ENTRY_FIELDS = FixedFields(
     Struct(">hqqqq"), ("version", "producer_id", "first_offset", "last_offset", "last_stable_offset")
 )
 """Entry of a .txnindex. 34 bytes."""
 PRODUCER_SNAPSHOT_HEADER_FIELDS = FixedFields(Struct(">hIi"), ("version", "crc", "entries_count"))
 """A .snapshot up to its entries. 10 bytes."""
-SNAPSHOT_VERSION = FixedField(0, 2, "h")
-"""Version of the file: 1."""
 SNAPSHOT_CRC = FixedField(2, 4, "I")
 """CRC-32C of all bytes after it."""
-SNAPSHOT_ENTRIES_COUNT = FixedField(6, 4, "i")
-"""Producers in the file."""
 PRODUCER_ENTRY_FIELDS = FixedFields(
     Struct(">qhiqiqiq"),
     (

@@ -62,7 +62,8 @@ def parse_end_marker(raw: bytes | memoryview) -> EndMarker | None:
     """The transaction's marker in the bytes of a control batch; None if there is none. Source: EndTransactionMarker."""
     usual = kernel.load().end_marker(raw)
     if usual is not None:
-        return EndMarker(_MARKERS[usual[0]], *usual[1:])
+        kind, coordinator_epoch, timestamp = usual
+        return EndMarker(_MARKERS[kind], coordinator_epoch, timestamp)
     record = next(Batch.parse(bytes(raw), 0, is_valid=True).records(on_damage="skip"), None)
     if record is None or not _has_size(record.key, CONTROL_KEY_TYPE.end):
         return None

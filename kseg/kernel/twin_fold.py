@@ -390,8 +390,7 @@ class HeaderFold:
         self.records = int64(self.records + header.records_count)
         self.codecs |= 1 << (header.attributes & CODEC_MASK)
         if self.entry_writer is not None:
-            of_largest = self.max_timestamp, self.offset_of_max_timestamp
-            self.entry_writer.add(header.position, header.last_offset, *of_largest)
+            self.entry_writer.add(header.position, header.last_offset, self.max_timestamp, self.offset_of_max_timestamp)
 
     def take(self, header: Any) -> None:
         """Passes a batch whatever happens in it; see the contract."""

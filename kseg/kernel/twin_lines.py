@@ -377,25 +377,26 @@ class LineTemplate:
                 return _Hole(b"%b", _Source(a, self._json_time))
             case Op.TIME:
                 return _Hole(b"%b", _Source(a, self._time))
-            case Op.CSV_TEXT:
-                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _csv_text))
-            case Op.CSV_SAFE_TEXT:
-                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _csv_safe_text))
-            case Op.CSV_HEADERS:
-                return _Hole(b"%b", _Source(HEADERS, _csv_headers))
             case Op.TEXT:
                 return None if _is_null(a, decided) else _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)]))
-            case Op.JSON_TEXT:
-                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _json_text))
-            case Op.JSON_VALUE:
-                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _json_value))
-            case Op.HEADER_KEYS:
-                return _Hole(b"%b", _Source(HEADERS, _header_keys)) if decided[_FORM] & HAS_HEADERS else None
-            case Op.JSON_HEADERS:
-                return _Hole(b"%b", _Source(HEADERS, _json_headers))
+            case Op.CSV_TEXT | Op.CSV_SAFE_TEXT | Op.JSON_TEXT | Op.JSON_VALUE:
+                return _Hole(b"%b", _Source(_TEXT_PLACES[Text(a)], _CONVERSIONS[code]))
+            case Op.HEADER_KEYS if not decided[_FORM] & HAS_HEADERS:
+                return None
+            case Op.HEADER_KEYS | Op.CSV_HEADERS | Op.JSON_HEADERS:
+                return _Hole(b"%b", _Source(HEADERS, _CONVERSIONS[code]))
         return None
 
 
+_CONVERSIONS: dict[Op, Convert] = {
+    Op.CSV_TEXT: _csv_text,
+    Op.CSV_SAFE_TEXT: _csv_safe_text,
+    Op.CSV_HEADERS: _csv_headers,
+    Op.JSON_TEXT: _json_text,
+    Op.JSON_VALUE: _json_value,
+    Op.JSON_HEADERS: _json_headers,
+    Op.HEADER_KEYS: _header_keys,
+}
 _Decided = dict[_Source, int]
 """What decides a line's shape: the tests of its values, and how they came out."""
 _FORM = _Source(FORM)

@@ -160,12 +160,11 @@ class _Build:
     def _add_record(self, record: SourceRecord) -> None:
         settings = self._settings
         timestamp = settings.timestamp if record.timestamp is None else record.timestamp
-        content = (timestamp, record.key, record.value, record.headers)
         builder = self._open
         if builder is not None and (
             builder.count >= settings.batch_records
             or builder.is_full
-            or not builder.has_room_for(*content)
+            or not builder.has_room_for(timestamp, record.key, record.value, record.headers)
             or (record.offset or 0) - builder.base_offset > MAXIMUM_RELATIVE_OFFSET
         ):
             self._flush()
@@ -178,7 +177,8 @@ class _Build:
                 self._writer.roll(Rolled.UNKNOWN, first)
             self._is_base_open = False
             builder = self._open = self._new_builder(first)
-        builder.append_at(builder.next_offset if record.offset is None else record.offset, *content)
+        offset = builder.next_offset if record.offset is None else record.offset
+        builder.append_at(offset, timestamp, record.key, record.value, record.headers)
 
     def _check_rises(self, offset: int, line: int) -> None:
         if offset < self._writer.next_offset:

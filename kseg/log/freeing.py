@@ -225,8 +225,16 @@ def _pinned(partitions: Sequence[FreeablePartition], age_ms: int) -> list[Pinned
         if held:
             sizes = [segment.size for segment in each.segments]
             first, rest = each.segments[slot], slot + held
-            place = (each.topic, each.directory, each.base_offsets[slot])
-            found.append(PinnedSegment(*place, first.largest_timestamp, sum(sizes[slot:rest]), sum(sizes[rest:])))
+            found.append(
+                PinnedSegment(
+                    each.topic,
+                    each.directory,
+                    each.base_offsets[slot],
+                    first.largest_timestamp,
+                    sum(sizes[slot:rest]),
+                    sum(sizes[rest:]),
+                )
+            )
     return found
 
 

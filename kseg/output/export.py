@@ -264,8 +264,11 @@ def _readers(report: _ReportShape) -> dict[str, str]:
     """What reads the export, by the reader's name; nothing if there is nothing to read."""
     if not report.has_files:
         return {}
-    place = report.table or report.destination, report.folders, report.table_format
-    return {"duckdb": duckdb_query(*place, is_typed=report.is_typed), "polars": polars_expression(*place)}
+    place, folders, table_format = report.table or report.destination, report.folders, report.table_format
+    return {
+        "duckdb": duckdb_query(place, folders, table_format, is_typed=report.is_typed),
+        "polars": polars_expression(place, folders, table_format),
+    }
 
 
 def _sums(report: _ReportShape) -> dict[str, Any]:

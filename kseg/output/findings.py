@@ -34,7 +34,7 @@ def write_findings(findings: Iterable[Finding], *, color: bool | None) -> None:
 
 def finding_line(finding: Finding) -> str:
     """Where, how bad, what."""
-    return "{} {} {}".format(*_parts(finding))
+    return " ".join(_parts(finding))
 
 
 def _styled_line(finding: Finding) -> str:

@@ -177,8 +177,8 @@ class KcatScript:
         if not self._has_head:
             self._write(HEAD.encode())
             self._has_head = True
-        framing = _Framing(self._records)
-        self._write(self._command(*self._place, framing))
+        framing, (topic, partition) = _Framing(self._records), self._place
+        self._write(self._command(topic, partition, framing))
         self._write(encodebytes(b"".join(map(framing.framed, self._records))))
         self._write(b"END\n}\n")
         self._forget()

@@ -33,13 +33,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     """A partition's report."""
     unplaced = sum(extent.batch_count for extent in salvage.unplaced)
     yield f"{salvage.name}: {salvage.batch_count} batches, {salvage.size} bytes in {len(salvage.segments)} segments"
-    if len(salvage.replicas) > 1:
-        for replica in salvage.replicas:
-            yield f"  replica {replica.partition.path}: {replica.batch_count} intact batches"
-    for replica in salvage.replicas:
-        for reason, size in replica.lost_bytes().items():
-            word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
-            yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
+    yield from _replica_lines(salvage)
     yield from _limited(_loss_line(found) for found in salvage.losses)
     yield from _limited(_kept_line(log, problem) for log, problem in salvage.inner_problems)
     if salvage.inner_problems:
@@ -56,6 +50,20 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     )
     for hole in salvage.holes:
         yield from _hole_lines(salvage, hole)
+    yield from _written_lines(written)
+
+
+def _replica_lines(salvage: Salvage) -> Iterator[str]:
+    if len(salvage.replicas) > 1:
+        for replica in salvage.replicas:
+            yield f"  replica {replica.partition.path}: {replica.batch_count} intact batches"
+    for replica in salvage.replicas:
+        for reason, size in replica.lost_bytes().items():
+            word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
+            yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
+
+
+def _written_lines(written: Written) -> Iterator[str]:
     for transaction in written.transactions:
         yield (
             f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no"

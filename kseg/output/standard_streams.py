@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
-_UTF_8 = ("utf-8", "backslashreplace")
+_ERRORS = "backslashreplace"
 
 
 class _StandardOutput(io.FileIO):
@@ -53,9 +53,9 @@ def own_standard_streams() -> None:
     talk = _StandardError(_descriptor(sys.stderr, os.O_WRONLY), "w", closefd=False)
     is_terminal = output.isatty()
     buffer = Terminal(output) if is_terminal else io.BufferedWriter(output)
-    sys.stdout = io.TextIOWrapper(buffer, *_UTF_8, line_buffering=is_terminal)
+    sys.stdout = io.TextIOWrapper(buffer, "utf-8", _ERRORS, line_buffering=is_terminal)
     # Without a buffer, from which an interrupted line would be written once more at the end.
-    sys.stderr = io.TextIOWrapper(talk, *_UTF_8, write_through=True)
+    sys.stderr = io.TextIOWrapper(talk, "utf-8", _ERRORS, write_through=True)
 
 
 def _descriptor(stream: "IO[str] | None", flags: int) -> int:

@@ -164,7 +164,7 @@ class Conversation:
         for item in items:
             if isinstance(item, Lost):
                 self._is_whole = False
-                yield FrameDamage(*item, "requests", self._peers)
+                yield FrameDamage(item.position, item.size, item.detail, "requests", self._peers)
                 continue
             try:
                 message = read_request(item.content)
@@ -180,7 +180,7 @@ class Conversation:
     def _read_responses(self, items: Iterator[SizedMessage | Lost], time: int | None) -> Iterator[Frame | FrameDamage]:
         for item in items:
             if isinstance(item, Lost):
-                yield FrameDamage(*item, "responses", self._peers)
+                yield FrameDamage(item.position, item.size, item.detail, "responses", self._peers)
                 continue
             waiting = self._waiting.first(correlation_id_of(item.content))
             try:
@@ -271,13 +271,14 @@ class Mixture:
     def _read(self, items: Iterator[SizedMessage | Lost]) -> Iterator[Frame | FrameDamage]:
         for item in items:
             if isinstance(item, Lost):
-                yield FrameDamage(*item)
+                yield FrameDamage(item.position, item.size, item.detail)
             else:
                 yield self.read(item.content, item.position, item.size)
 
     def _frame(self, content: bytes, position: int, size: int) -> Frame:
         if self._response_to is not None:
-            message = read_response(content, *self._response_to)
+            api_key, version = self._response_to
+            message = read_response(content, api_key, version)
             return Frame(self._numbers.next(), message, position, size)
         waiting = self._waiting.first(correlation_id_of(content))
         message = self._request_or_response(content, waiting)

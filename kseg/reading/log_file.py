@@ -31,8 +31,7 @@ from kseg.reading.block_reader import BlockReader, UnreadableRange
 from kseg.reading.damage import Damage
 from kseg.reading.resync import HEADER_WINDOW, SMALL_PIECE, TRUSTED_SIZE, Resync, unreadable_detail
 from kseg.system.file_holes import data_end, next_data, stored_size, stored_stretches
-from kseg.system.ranged_files import RangedBytes
-from kseg.system.regular_file import open_ranged
+from kseg.system.regular_file import OpenedFile, open_ranged
 
 if TYPE_CHECKING:
     from kseg.kernel.fold_contract import FoldingKernel
@@ -92,7 +91,7 @@ class LogFile:
             OpenError: if the file can't be opened.
         """
         self._buffer_size = buffer_size
-        self._take(path, *open_ranged(path), limit, keep_cache=keep_cache)
+        self._take(path, open_ranged(path), limit, keep_cache=keep_cache)
 
     @classmethod
     def of_directory(
@@ -110,32 +109,29 @@ class LogFile:
                 raise
             unreadable = cls.__new__(cls)
             unreadable._buffer_size = BUFFER_SIZE
-            unreadable._take(path, -1, size, None, limit, keep_cache=True, failure=error.message)
+            unreadable._take(path, OpenedFile(-1, size), limit, keep_cache=True, failure=error.message)
             return unreadable
 
     def _take(
         self,
         path: str | os.PathLike[str],
-        descriptor: int,
-        size: int,
-        source: RangedBytes | None,
+        opened: OpenedFile,
         limit: int | None,
         *,
         keep_cache: bool,
         failure: str | None = None,
     ) -> None:
         self._name = os.fspath(path)
-        self._descriptor, self.file_size = descriptor, size
+        self._descriptor, self.file_size, self._source = opened
         self._is_closed = False
-        self._source = source
-        is_there = failure is None
-        self._blocks = (
-            BlockReader(descriptor, size, source) if is_there else BlockReader.without_file(size, failure or "")
-        )
+        if failure is None:
+            self._blocks = BlockReader(opened.descriptor, opened.size, opened.source)
+        else:
+            self._blocks = BlockReader.without_file(opened.size, failure)
         self.limit = limit
         self.size = self.file_size if limit is None else min(self.file_size, limit)
         self._held = (0, memoryview(b""))
-        self._cache = None if keep_cache or source is not None else self._page_cache()
+        self._cache = None if keep_cache or opened.source is not None else self._page_cache()
 
     @cached_property
     def path(self) -> Path:
@@ -259,18 +255,11 @@ class LogFile:
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
         if self._is_closed:
             raise OpenError("is closed", self.path)
-        if start == 0:
-            self._resync.begin()
         if self._descriptor < 0 and self.size == 0:
             yield Damage(DamageKind.UNREADABLE, 0, 0, unreadable_detail(self._blocks.unreadable, 0))
         spaces, tables = self._spaces(), self._tables()
-        position, at, buffer = start, 0, memoryview(b"")
-        if start:
-            rows = new_rows(FIRST_SIZE // HEADER_WINDOW + 1)
-            size = max(min(self.cheap_size(start, FIRST_SIZE, HEADER_WINDOW), self.size - start), 0)
-            buffer = self._fill(start, size, iter((bytearray(size),)))
-        else:
-            rows = next(tables)
+        rows, buffer = self._begin(start, tables)
+        position, at = start, 0
         while position + at < self.size:
             if at >= len(buffer):
                 position, at = position + at, 0
@@ -300,6 +289,14 @@ class LogFile:
             item, size = read_on(position + at, here, Stop(stop))
             yield item
             at += size
+
+    def _begin(self, start: int, tables: Iterator[Rows]) -> tuple[Rows, memoryview]:
+        """A table and a buffer to begin with: a small one and the first bytes, if reading begins within the file."""
+        if start == 0:
+            self._resync.begin()
+            return next(tables), memoryview(b"")
+        size = max(min(self.cheap_size(start, FIRST_SIZE, HEADER_WINDOW), self.size - start), 0)
+        return new_rows(FIRST_SIZE // HEADER_WINDOW + 1), self._fill(start, size, iter((bytearray(size),)))
 
     def _readable_rows(self, rows: Rows, count: int, end: int, stop: int, position: int) -> tuple[int, int, int]:
         """A scan's result up to the first batch with an unreadable block: its CRC may hold by accident."""

@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 
 from kseg.archive.shown_paths import shown as shown_path
 from kseg.counted import counted
 from kseg.errors import KsegError
+from kseg.log.partition.log_dir import LogDir
 from kseg.log.verify.verification_plan import VerificationPlan
 from kseg.output.sizes import human_size
 from kseg.report.block import About, DiskReport, ReadDirectory
@@ -86,7 +86,7 @@ def _groups(known: Gathered) -> tuple[Group, ...] | None:
 
 
 def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
-    sources = [ReadDirectory(shown_path(str(each.path)), *_names(plan, each.path)) for each in plan.log_dirs]
+    sources = [_read_directory(log_dir) for log_dir in plan.log_dirs]
     sources = sources or [ReadDirectory(shown_path(str(path)), None, None) for path in known.log_dirs]
     places = counted(len(plan.log_dirs) or len(known.log_dirs), "log directory", "log directories")
     size = known.check_up.size
@@ -103,14 +103,14 @@ def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
     )
 
 
-def _names(plan: VerificationPlan, path: Path) -> tuple[str | None, str | None]:
-    """The cluster's id and the node's, of a log directory."""
-    log_dir = next(each for each in plan.log_dirs if each.path == path)
+def _read_directory(log_dir: LogDir) -> ReadDirectory:
+    """A log directory with the ids of its cluster and its node, if it has them."""
+    path = shown_path(str(log_dir.path))
     try:
         properties = log_dir.read_properties()
     except KsegError:
-        return None, None
-    return properties.get("cluster.id"), properties.get("node.id", properties.get("broker.id"))
+        return ReadDirectory(path, None, None)
+    return ReadDirectory(path, properties.get("cluster.id"), properties.get("node.id", properties.get("broker.id")))
 
 
 def _read_text(known: Gathered) -> str:

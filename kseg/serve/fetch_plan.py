@@ -65,6 +65,13 @@ class Missed(NamedTuple):
     next_offset: int | None
 
 
+class Unsent(NamedTuple):
+    """What isn't sent: where it stands, and why."""
+
+    position: int
+    detail: str
+
+
 class FetchPlan(NamedTuple):
     """What to send of a log: ranges in file order, the offset that they begin with, and the next one after them.
 
@@ -88,13 +95,11 @@ class FetchPlan(NamedTuple):
         return self.ranges[-1].end if self.ranges else 0
 
 
-def plan_fetch(items: Iterable[Item], bounds: FetchBounds) -> FetchPlan:
-    """The plan for a log's runs and damages, which begin at or before the first wanted batch."""
-    return next(plan_fetches(items, bounds))
-
-
 def plan_fetches(items: Iterable[Item], bounds: FetchBounds) -> Iterator[FetchPlan]:
-    """The same, and after it the plans for what follows each, as long as there is something to send."""
+    """The plan for a log's runs and damages, which begin at or before the first wanted batch.
+
+    After it come the plans for what follows each, as long as there is something to send.
+    """
     left = iter(items)
     held: tuple[Item, ...] = ()
     while True:
@@ -125,7 +130,7 @@ class _Planning:
         """Takes what is wanted of a run, or notes damage; whether more may follow."""
         damage = damage_of(item)
         if damage is not None:
-            return self._pass_over(*damage)
+            return self._pass_over(damage)
         if not isinstance(item, Run):
             return True
         first = 0 if self.ranges else _first_reaching(item, self._bounds.first_offset)
@@ -140,11 +145,11 @@ class _Planning:
             self._add(item, first, taken)
         return taken == item.row_count
 
-    def _pass_over(self, position: int, detail: str) -> bool:
+    def _pass_over(self, damage: Unsent) -> bool:
         if self.ranges and self._bounds.stops_at_damage:
             return False
         known = self.next_offset if self.ranges else max(self._next_passed, self._bounds.first_offset)
-        self.missed.append(Missed(position, detail, known, None))
+        self.missed.append(Missed(damage.position, damage.detail, known, None))
         return True
 
     def _note_next(self, run: Run, row: int) -> None:
@@ -192,14 +197,14 @@ class _Planning:
         self.next_offset = header_of(run, taken - 1).last_offset + 1
 
 
-def damage_of(item: Item) -> tuple[int, str] | None:
-    """Position of what isn't sent, and why; None for intact batches, and for the zeros of a preallocated file."""
+def damage_of(item: Item) -> Unsent | None:
+    """What isn't sent, and why; None for intact batches, and for the zeros of a preallocated file."""
     if isinstance(item, StrayBatch):
-        return item.position, item.detail
+        return Unsent(item.position, item.detail)
     if isinstance(item, Damage):
         is_unused = item.kind is DamageKind.ZERO_TAIL
-        return None if is_unused else (item.position, f"{item.kind}: {item.detail}")
-    return None if item.rows[VALID] else (item.position + item.rows[START], f"{DamageKind.BAD_CRC}: of a batch")
+        return None if is_unused else Unsent(item.position, f"{item.kind}: {item.detail}")
+    return None if item.rows[VALID] else Unsent(item.position + item.rows[START], f"{DamageKind.BAD_CRC}: of a batch")
 
 
 def _end_of_row(run: Run, row: int) -> int:

@@ -70,14 +70,14 @@ class IntactEnd:
                 tail = damage_of(item)
         if tail is not None:
             first = self._next_offset if found or start else segment.base_offset
-            self.tail = segment, Missed(*tail, first, None)
+            self.tail = segment, Missed(tail.position, tail.detail, first, None)
         return found
 
 
 def _last_indexed(segment: SegmentFiles, log_file: LogFile) -> int:
     """The position of the last index entry, if it matches the log; otherwise 0."""
     last = read_index_end(segment).last
-    return 0 if last is None or entry_problem(log_file, *last) is not None else last.position
+    return 0 if last is None or entry_problem(log_file, last.offset, last.position) is not None else last.position
 
 
 def state_of(partition: PartitionLog) -> FileState | None:

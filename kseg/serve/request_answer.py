@@ -66,8 +66,9 @@ def answer_request(
             pieces = build_response(API_VERSIONS, 0, header.correlation_id, unsupported_versions(), StoredRecords)
             return Answered(pieces, f"{line}: not known, asked to take another version")
         client = ClientName(header.client_id or "", client_host)
+        host, port = address
         request = ApiRequest(
-            served, header.api_version, read_body(header, frame), *address, is_last_try=is_last_try, client=client
+            served, header.api_version, read_body(header, frame), host, port, is_last_try=is_last_try, client=client
         )
         answer = APIS[header.api_key].answer(request)
         if answer.later is not None:

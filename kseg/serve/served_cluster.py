@@ -21,7 +21,7 @@ from kseg.serve.groups.stored_groups import StoredGroups
 from kseg.serve.known_plans import KnownPlans
 from kseg.serve.known_settings import KnownSettings
 from kseg.serve.known_transactions import KnownTransactions
-from kseg.serve.served_partition import HighWatermark, ServedPartition
+from kseg.serve.served_partition import ServedPartition, ServeSettings
 from kseg.views.home_partition import OFFSETS_TOPIC
 from kseg.views.transactions import TOPIC as TRANSACTIONS_TOPIC
 
@@ -30,19 +30,6 @@ DEFAULT_NODE_ID = 0
 LARGEST_PARTITION = 99_999
 """The largest number that is served. The partitions below it are served too, as empty ones if they aren't here."""
 _MOST_NAMED = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ServeSettings:
-    """How partitions are served: where the high watermark is taken from, what damage is, which topics are left out.
-
-    mends_lz4: lz4 of format 0 is sent with the checksum that its frames should have.
-    """
-
-    high_watermark: HighWatermark = "log-end"
-    is_strict: bool = False
-    has_internal: bool = True
-    mends_lz4: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +133,8 @@ def serve_partitions(
     stored = StoredGroups(one_of_each(offsets.values()), say, clock)
     groups = GroupCoordinator(Commits(stored), counts, say, clock)
     log_dirs = {place.log_dir: place for place in places}
-    return ServedCluster(topics, *_identity(log_dirs, say), groups, log_dirs, say)
+    cluster_id, node_id = _identity(log_dirs, say)
+    return ServedCluster(topics, cluster_id, node_id, groups, log_dirs, say)
 
 
 _ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", DirectoryState.FUTURE: "complete"}
@@ -192,10 +180,8 @@ def _served_topic(
             number,
             chosen.get(number),
             say,
-            high_watermark=settings.high_watermark,
-            is_strict=settings.is_strict,
-            mends_lz4=settings.mends_lz4,
-            plans=plans,
+            settings,
+            plans,
         )
         for number in range(max(chosen) + 1)
     }

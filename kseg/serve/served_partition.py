@@ -35,6 +35,21 @@ SETTLED_SECONDS = 10.0
 """A log that has changed since may just be being written: its end isn't called damaged."""
 
 
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """How partitions are served.
+
+    high_watermark: where it is taken from. is_strict: whether damage is an error to clients, and not passed over.
+    has_internal: whether Kafka's own topics are served too. mends_lz4: whether lz4 of format 0 is sent with the
+    checksum that its frames should have.
+    """
+
+    high_watermark: HighWatermark = "log-end"
+    is_strict: bool = False
+    has_internal: bool = True
+    mends_lz4: bool = False
+
+
 class ServedOffsets(NamedTuple):
     """A partition's offsets at one time: the first one that is readable, and the first ones that aren't any more.
 
@@ -91,11 +106,8 @@ class ServedPartition:
         number: int,
         listed: PartitionLog | None,
         say: Callable[[str], None],
-        *,
-        high_watermark: HighWatermark = "log-end",
-        is_strict: bool = False,
-        mends_lz4: bool = False,
-        plans: KnownPlans | None = None,
+        settings: ServeSettings,
+        plans: KnownPlans,
     ) -> None:
         """Takes the partition's name and directory.
 
@@ -104,15 +116,13 @@ class ServedPartition:
             number: the partition's number.
             listed: its directory.
             say: called with what was passed over, once.
-            high_watermark: where the high watermark is taken from.
-            is_strict: whether damage is an error to clients, and not passed over.
-            mends_lz4: whether lz4 of format 0 is sent with the checksum that its frames should have.
-            plans: those that are known, of all partitions; None for its own.
+            settings: how it is served.
+            plans: those that are known, of all partitions.
         """
         self.topic, self.number, self.listed = topic, number, listed
         self._say = say
-        self._high_watermark = high_watermark
-        self.is_strict, self._mends_lz4 = is_strict, mends_lz4
+        self._high_watermark = settings.high_watermark
+        self.is_strict, self._mends_lz4 = settings.is_strict, settings.mends_lz4
         self._lock = Lock()
         self._end = IntactEnd()
         self._state: FileState | None = None
@@ -120,7 +130,7 @@ class ServedPartition:
         self._looked = 0.0
         self._committed = CommittedView()
         self._places: OrderedDict[int, _Place] = OrderedDict()
-        self._plans = KnownPlans() if plans is None else plans
+        self._plans = plans
         self._told: set[tuple[str, int]] = set()
         self._epochs: tuple[int, EpochStarts] | None = None
         self._producers: tuple[int, tuple[ProducerState, ...]] | None = None
@@ -162,7 +172,8 @@ class ServedPartition:
         self._state = state
         end = self._end.read(self.listed)
         if self._end.tail is not None:
-            self._tell(*self._end.tail, is_active=True)
+            segment, missed = self._end.tail
+            self._tell(segment, missed, is_active=True)
         start = min(self.listed.log_start_offset(), end)
         watermark = self.listed.checkpoints().high_watermark if self._high_watermark == "checkpoint" else None
         return ServedOffsets(start, end if watermark is None else min(max(watermark, start), end), end)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import partial
 from time import monotonic
 from types import TracebackType
+from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.serve.address import Address, address_text
@@ -28,6 +29,16 @@ class ServeError(KsegError):
     """An address can't be listened at."""
 
 
+class ServerTalk(NamedTuple):
+    """What a server tells: `note` takes a line for each request, `say` what goes wrong on the server's side."""
+
+    note: Callable[[str], None]
+    say: Callable[[str], None]
+
+
+_SILENT = ServerTalk(lambda _: None, lambda _: None)
+
+
 class Server:
     """Answers clients while it is entered (an asynchronous context).
 
@@ -43,8 +54,7 @@ class Server:
         *,
         limits: Limits = Limits(),  # noqa: B008  frozen
         security: Security = Security(),  # noqa: B008  frozen
-        note: Callable[[str], None] = lambda _: None,
-        say: Callable[[str], None] = lambda _: None,
+        talk: ServerTalk = _SILENT,
     ) -> None:
         """Takes what is served, and where.
 
@@ -54,16 +64,23 @@ class Server:
             advertised: what clients are told to connect to.
             limits: what clients may take.
             security: who may connect, and how.
-            note: called with a line for each request.
-            say: called with what goes wrong on the server's side.
+            talk: what takes what it tells.
         """
         self.address = listen
         self.figures = Figures()
-        self._say = say
+        self._say = talk.say
         self._workers = ThreadPoolExecutor(WORKERS, "kseg-serve")
         self._growth = Growth(self._workers)
-        own = served, self._workers, self._growth
-        self._shared = Shared(*own, advertised, limits, self.figures, security, note, say)
+        self._shared = Shared(
+            served=served,
+            workers=self._workers,
+            growth=self._growth,
+            advertised=advertised,
+            limits=limits,
+            figures=self.figures,
+            security=security,
+            note=talk.note,
+        )
         self._clients: dict[Client, asyncio.Task[None]] = {}
         self._most = _allowed_connections(limits.connections)
         self._has_refused = False

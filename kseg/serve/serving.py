@@ -11,7 +11,7 @@ from kseg.serve.command_beside import run_beside
 from kseg.serve.figures import show_figures
 from kseg.serve.security import Security
 from kseg.serve.served_cluster import ServedCluster
-from kseg.serve.server import Server
+from kseg.serve.server import Server, ServerTalk
 from kseg.system.interrupts import ENDING
 from kseg.system.scratch import scratch_directory
 
@@ -47,8 +47,8 @@ class Serving:
 
     async def _run(self, served: ServedCluster) -> int:
         ended = asyncio.Event()
-        where, security, note, say = (self.listen, self.advertised), self.security, self.note, self.say
-        async with Server(served, *where, security=security, note=note, say=say) as server:
+        talk = ServerTalk(self.note, self.say)
+        async with Server(served, self.listen, self.advertised, security=self.security, talk=talk) as server:
             host, port = server.address
             bootstrap = address_text(self.advertised or (_HERE.get(host, host), port))
             with _signals() as signals:

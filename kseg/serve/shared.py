@@ -19,7 +19,6 @@ class Shared:
     advertised: what clients are told to connect to; None: the address that they came to.
     figures: what clients get right now.
     note: called with a line for each request, and with why a connection is closed, if that is the client's doing.
-    say: called with what goes wrong on the server's side.
     """
 
     served: ServedCluster
@@ -30,4 +29,3 @@ class Shared:
     figures: Figures
     security: Security
     note: Callable[[str], None]
-    say: Callable[[str], None]

@@ -119,12 +119,9 @@ def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnR
     turns: deque[_Turn[Item]] = deque()
     held = 0
     while True:
-        while idle and len(turns) < _TURNS_OF_ONE * len(workers):
-            bundle = _begin(idle[-1], waiting)
-            if bundle is None:
-                break
-            turns.append(_Turn(bundle))
-            busy[idle.pop()] = turns[-1]
+        for ready, begun in _begin_turns(idle, waiting, _TURNS_OF_ONE * len(workers) - len(turns)):
+            turns.append(begun)
+            busy[ready] = begun
         if not turns:
             return
         turn = turns[0]
@@ -148,6 +145,17 @@ def _in_turn(workers: Workers, bundles: Iterable[tuple[Item, ...]], on_read: OnR
                 idle.append(connection)
             if report.size:
                 on_read(report.size)
+
+
+def _begin_turns(
+    idle: list[Connection], waiting: Iterator[tuple[Item, ...]], most: int
+) -> Iterator[tuple[Connection, _Turn[Item]]]:
+    """Lets idle processes begin turns, a number of them at most; removes those that do from `idle`."""
+    for _ in range(min(most, len(idle))):
+        bundle = _begin(idle[-1], waiting)
+        if bundle is None:
+            return
+        yield idle.pop(), _Turn(bundle)
 
 
 def _begin(connection: Connection, waiting: Iterator[Item]) -> Item | None:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.system.ranged_files import RangedBytes, fill, source_of
@@ -9,6 +10,14 @@ from kseg.system.ranged_files import RangedBytes, fill, source_of
 LARGEST_TEXT = 1 << 26
 """The largest size of a text file, in bytes; a checkpoint of a million partitions has fewer."""
 _PIECE = 1 << 20
+
+
+class OpenedFile(NamedTuple):
+    """A file to read from: its descriptor, its bytes, and the bytes elsewhere that it stands for, if it does."""
+
+    descriptor: int
+    size: int
+    source: RangedBytes | None = None
 
 
 def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -26,8 +35,8 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
     return descriptor, size
 
 
-def open_ranged(path: str | os.PathLike[str]) -> tuple[int, int, RangedBytes | None]:
-    """As `open_regular`, but a file that stands for bytes elsewhere stays empty: the third value has these.
+def open_ranged(path: str | os.PathLike[str]) -> OpenedFile:
+    """As `open_regular`, but a file that stands for bytes elsewhere stays empty: `source` has these.
 
     Raises OpenError also if none of them can be had.
     """
@@ -48,7 +57,7 @@ def open_ranged(path: str | os.PathLike[str]) -> tuple[int, int, RangedBytes | N
             os.close(descriptor)
             error.path = error.path or os.fspath(path)
             raise
-    return descriptor, found.st_size, source
+    return OpenedFile(descriptor, found.st_size, source)
 
 
 def read_small(path: str | os.PathLike[str], most: int) -> bytes:

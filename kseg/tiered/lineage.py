@@ -90,7 +90,7 @@ def choose(segments: Sequence[RemoteSegment], lineage: Epochs, local_start: int 
     ends = _last_offsets(segments)
     usable = [last_usable(each, end, lineage) for each, end in zip(segments, ends, strict=True)]
     standings: list[Standing | None] = [
-        _standing_alone(*each, local_start) for each in zip(segments, usable, strict=True)
+        _standing_alone(segment, last, local_start) for segment, last in zip(segments, usable, strict=True)
     ]
     used: list[int] = []
 

@@ -23,7 +23,6 @@ _INDEXES = {
     "leaderEpoch": FileKind.LEADER_EPOCH_CHECKPOINT,
     "transaction": FileKind.TRANSACTION_INDEX,
 }
-_NO_FIELDS: dict[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +56,9 @@ class SegmentManifest:
     def files_in(self, key: str) -> dict[FileKind, StoredPart]:
         """The indexes in their object; those without bytes aren't files, except where Kafka has empty ones."""
         return {
-            kind: self._index(key, *place) for kind, place in self.indexes.items() if place[1] or kind in _MAY_BE_EMPTY
+            kind: self._index(key, position, size)
+            for kind, (position, size) in self.indexes.items()
+            if size or kind in _MAY_BE_EMPTY
         }
 
     def _index(self, key: str, position: int, size: int) -> StoredPart:
@@ -140,8 +141,8 @@ def _chunks(fields: dict[str, Any]) -> ChunkTable:
     chunk_size, size = (_value(fields, name, int) for name in ("originalChunkSize", "originalFileSize"))
     kind = fields.get("type")
     if kind == "fixed":
-        stored = (_value(fields, name, int) for name in ("transformedChunkSize", "finalTransformedChunkSize"))
-        return equal_chunks(chunk_size, size, *stored)
+        stored_size = _value(fields, "transformedChunkSize", int)
+        return equal_chunks(chunk_size, size, stored_size, _value(fields, "finalTransformedChunkSize", int))
     if kind != "variable":
         raise KsegError(f"its chunk index is of the type {kind!r}; kseg knows fixed and variable")
     packed = _base64(_value(fields, "transformedChunks", str), "transformedChunks")

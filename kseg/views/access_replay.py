@@ -55,7 +55,9 @@ class AccessReplay:
     @property
     def quotas(self) -> tuple[Quota, ...]:
         """Sorted by entity, a default before names."""
-        found = (Quota(entity, *each) for entity, values in self._quotas.items() for each in values.items())
+        found = (
+            Quota(entity, name, value) for entity, values in self._quotas.items() for name, value in values.items()
+        )
         return tuple(
             sorted(found, key=lambda quota: ([(part.type, part.name or "") for part in quota.entity], quota.name))
         )

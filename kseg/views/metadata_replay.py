@@ -65,7 +65,7 @@ class MetadataReplay:
             )
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, reason))
             return
-        newer = newer_part(*framed)
+        newer = newer_part(framed.message, framed.version, framed.fields)
         if newer is not None:
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, newer))
         if framed.message is cluster_metadata.BEGIN_TRANSACTION_RECORD:
@@ -111,7 +111,7 @@ class MetadataReplay:
             timestamp=self.timestamp,
             checkpoint=checkpoint,
             missing_before=missing_before,
-            features=tuple(Feature(*feature) for feature in sorted(self.features.items())),
+            features=tuple(Feature(name, level) for name, level in sorted(self.features.items())),
             brokers=tuple(self.brokers[number] for number in sorted(self.brokers)),
             controllers=tuple(self.controllers[number] for number in sorted(self.controllers)),
             topics=tuple(sorted(topics)),

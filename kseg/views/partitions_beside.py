@@ -55,7 +55,8 @@ class PartitionsBeside:
     def _most_complete(self, own: TopicPartition) -> list[PartitionLog]:
         """The replica whose log ends last; none if the partition isn't here, or a replica can't be listed or opened."""
         try:
-            found = [log_dir.partition(*own) for log_dir in self._places.get(own, ())]
+            topic, number = own
+            found = [log_dir.partition(topic, number) for log_dir in self._places.get(own, ())]
             return one_of_each(place for place in found if place is not None)
         except OpenError:
             return []
@@ -74,7 +75,7 @@ class PartitionsBeside:
         if key not in self._ends:
             self._ends[key] = None
             with suppress(KsegError):
-                self._ends[key] = self._read_end(*key)
+                self._ends[key] = self._read_end((topic, partition), topic_id)
         return self._ends[key]
 
     def _read_end(self, own: TopicPartition, topic_id: str | None) -> LogEnd | None:

@@ -50,10 +50,11 @@ def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], Recor
         except KsegError:  # it has gone meanwhile
             continue
         for owner, fields in records:
-            key = owner, fields["remoteLogSegmentId"]["id"]
-            before = found.get(key)
-            found[key] = RecordedSegment(
-                *key,
+            segment_id = fields["remoteLogSegmentId"]["id"]
+            before = found.get((owner, segment_id))
+            found[owner, segment_id] = RecordedSegment(
+                owner,
+                segment_id,
                 fields.get("startOffset", None if before is None else before.base_offset),
                 fields.get("endOffset", None if before is None else before.end_offset),
                 fields["remoteLogSegmentState"],

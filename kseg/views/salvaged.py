@@ -1,17 +1,23 @@
 """Partitions to salvage, each with the id of its topic, and what was saved of them."""
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.archive.untouched import check_outside
+from kseg.errors import UnreadableError
+from kseg.log.partition.log_dir import LOST_AND_FOUND
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.salvage.salvage_plan import Salvage, find_replicas
-from kseg.log.salvage.salvage_writer import Written, salvage_partition
+from kseg.log.salvage.salvage_plan import Salvage, find_replicas, plan_salvage
+from kseg.log.salvage.salvage_writer import Written, open_transactions, write_salvage
 from kseg.system.new_directory import check_absent, new_directory
 from kseg.views.topic_ids import TopicIds
+
+ATTEMPTS = 5
+"""How often a partition is planned whose disk loses blocks between planning and writing."""
 
 
 class SalvageOrder(NamedTuple):
@@ -59,17 +65,31 @@ def salvage_order(
     keep_cache: bool = True,
     on_read: Callable[[int], None] | None = None,
 ) -> Salvaged:
-    """Salvages one partition; arguments and errors are as for `salvage_partition`."""
-    salvaged = salvage_partition(
-        order.name,
-        order.partitions,
-        directory,
-        keep_cache=keep_cache,
-        drop_unreadable=drop_unreadable,
-        topic_id=order.topic_id,
-        on_read=on_read,
-    )
-    return Salvaged(*salvaged)
+    """Plans as `plan_salvage` does, and writes below a directory; without one nothing is written.
+
+    Where a block that could be read for the plan can't be any more, the partition is planned again: disks go on
+    failing.
+    Raises as `plan_salvage` and `write_salvage` do.
+    """
+
+    def planned(told: Callable[[int], None] | None) -> Salvage:
+        return plan_salvage(
+            order.name, order.partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told
+        )
+
+    if directory is None:
+        plan = planned(on_read)
+        return Salvaged(plan, Written((), open_transactions(plan)))
+    for attempt in range(ATTEMPTS):
+        plan = planned(None if attempt else on_read)
+        try:
+            return Salvaged(plan, write_salvage(plan, directory, keep_cache=keep_cache, topic_id=order.topic_id))
+        except UnreadableError:
+            for written in (directory / order.name, directory / LOST_AND_FOUND / order.name):
+                shutil.rmtree(written, ignore_errors=True)
+            if attempt + 1 == ATTEMPTS:
+                raise
+    raise AssertionError
 
 
 def salvage_into(

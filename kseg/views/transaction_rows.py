@@ -166,8 +166,15 @@ class TransactionRows:
         yield from self._open_rows(found)
         self.unreadable += found.unreadable
         if has_any:
-            counts = (found.last_stable_offset, found.log_end_offset, len(found.open_transactions))
-            self.stable_rows.append(StableRow(partition.topic, partition.partition, *counts))
+            self.stable_rows.append(
+                StableRow(
+                    partition.topic,
+                    partition.partition,
+                    found.last_stable_offset,
+                    found.log_end_offset,
+                    len(found.open_transactions),
+                )
+            )
 
     def _open_rows(self, found: PartitionTransactions) -> Iterator[TransactionRow]:
         verdicts = self._judge.verdicts(found.partition, found.open_transactions)

@@ -46,7 +46,7 @@ class RecordsBuilder:
     Raises RecordError if a format can't hold what is given.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what users give for a batch, all by name
         self,
         base_offset: int = 0,
         *,
@@ -194,13 +194,15 @@ class RecordsBuilder:
         """
         records = iter(records)
         while (left := self._encoded.extend(records)) is not None:
-            self.append_at(self.next_offset, *left)  # the first of all, or one that the fast way doesn't take
+            timestamp, key, value, headers = left  # the first of all, or one that the fast way doesn't take
+            self.append_at(self.next_offset, timestamp, key, value, headers)
 
     def append_end_marker(self, control_type: ControlType, coordinator_epoch: int, timestamp: int) -> None:
         """Adds the control record that ends a transaction. Source: EndTransactionMarker."""
         if not self.is_control:
             raise RecordError("a marker needs a control batch")
-        self.append(timestamp, *end_marker(control_type, coordinator_epoch))
+        key, value = end_marker(control_type, coordinator_epoch)
+        self.append(timestamp, key, value)
 
     def build(self) -> MemoryRecords:
         """The records' bytes for a log; empty if there are none. Raises RecordError if it is too large."""

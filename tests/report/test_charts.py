@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from kseg.report.charts.axes import ticks
 from kseg.report.charts.plots import Bin, Series, columns, steps, week_map
 from kseg.report.charts.strips import Lane, Span, Strip, StripPart, stacked, timeline
-from kseg.report.charts.treemap import Area, Tile, squarified, treemap
+from kseg.report.charts.svg import Area
+from kseg.report.charts.treemap import Tile, squarified, treemap
 
 HOSTILE = "<script>alert('1')</script>&\"\x1b]0;\u202e"
 

@@ -17,8 +17,8 @@ from kseg.log.partition.log_dir import find_partitions
 from kseg.protocol.api_message import read_request_header, read_response
 from kseg.serve.apis.table import APIS
 from kseg.serve.request_answer import RefusedError, answer_request
-from kseg.serve.served_cluster import ServedCluster, ServeSettings, serve_partitions
-from kseg.serve.served_partition import StoredRecords
+from kseg.serve.served_cluster import ServedCluster, serve_partitions
+from kseg.serve.served_partition import ServeSettings, StoredRecords
 from tests import golden
 from tests.fuzz.mutations import havoc
 from tests.protocol.packets import request

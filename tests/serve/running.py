@@ -10,8 +10,9 @@ from typing import Any
 
 from kseg.log.partition.log_dir import find_partitions
 from kseg.serve.address import address_text
-from kseg.serve.served_cluster import ServedCluster, ServeSettings, serve_partitions
-from kseg.serve.server import Server
+from kseg.serve.served_cluster import ServedCluster, serve_partitions
+from kseg.serve.served_partition import ServeSettings
+from kseg.serve.server import Server, ServerTalk
 
 PATIENCE = 120
 """Seconds after which a test gives up on a client that hears nothing."""
@@ -52,8 +53,8 @@ def running_server(running: Running, **options: Any) -> Iterator[None]:
     ended = asyncio.Event()
 
     async def serve() -> None:
-        tells = {"note": running.requests.append, "say": running.said.append}
-        async with Server(running.served, ("127.0.0.1", 0), **tells, **options) as server:
+        talk = ServerTalk(running.requests.append, running.said.append)
+        async with Server(running.served, ("127.0.0.1", 0), talk=talk, **options) as server:
             running.address = server.address
             is_up.set()
             await ended.wait()

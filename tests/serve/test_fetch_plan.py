@@ -7,7 +7,7 @@ import pytest
 
 from kseg.kernel.contract import MOST
 from kseg.reading.log_file import LogFile
-from kseg.serve.fetch_plan import FetchBounds, FetchPlan, StoredRange, plan_fetch, plan_fetches
+from kseg.serve.fetch_plan import FetchBounds, FetchPlan, StoredRange, plan_fetches
 from kseg.serve.readable_batches import readable_batches
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 
@@ -29,7 +29,7 @@ def planned(
 ) -> FetchPlan:
     with LogFile(log) as log_file:
         wanted = FetchBounds(first_offset, end_offset, most_bytes, bounds.pop("takes_any_first", True), **bounds)
-        return plan_fetch(readable_batches(log_file.runs()), wanted)
+        return next(plan_fetches(readable_batches(log_file.runs()), wanted))
 
 
 def flip(log: Path, *positions: int) -> None:

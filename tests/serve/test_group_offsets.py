@@ -14,7 +14,8 @@ from kseg.formats.schemas.schema import version_range
 from kseg.log.partition.log_dir import find_partitions
 from kseg.protocol.api_message import read_response
 from kseg.serve.groups.group_limits import COMMITS_SECONDS
-from kseg.serve.served_cluster import ServeSettings, serve_partitions
+from kseg.serve.served_cluster import serve_partitions
+from kseg.serve.served_partition import ServeSettings
 from kseg.views.groups import read_groups
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment

@@ -14,7 +14,7 @@ import pytest
 from kseg.errors import ClusterError
 from kseg.formats.messages import ZERO_UUID, Fields
 from kseg.protocol.api_message import read_response
-from kseg.serve.served_cluster import ServeSettings
+from kseg.serve.served_partition import ServeSettings
 from kseg.system.ranged_files import forget, let_stand_for
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment

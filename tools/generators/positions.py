@@ -21,6 +21,15 @@ from kseg.kernel import contract, fold_contract, program, statistics_contract
 MADE = "Made by tools/generate.py from the grammars: edit those."
 SIGNED = {1: "b", 2: "h", 4: "i", 8: "q"}
 """Codes of struct for attributes, whose bits the grammar names one by one."""
+READ_ALONE = {
+    "ENTRY_V0": ("offset", "message_size", "crc", "magic", "attributes", "key_length"),
+    "ENTRY_V1": ("timestamp", "key_length"),
+    "BATCH": ("base_offset", "length", "magic", "crc", "attributes", "records_count"),
+    "CONTROL_KEY": ("version", "type"),
+    "MARKER": ("version", "coordinator_epoch"),
+    "SNAPSHOT": ("crc",),
+}
+"""Fields that Python reads one by one, by what their constants begin with; others only with their structure."""
 C_TYPES = {"b": "int8_t", "h": "int16_t", "i": "int32_t", "I": "uint32_t", "q": "int64_t"}
 BITS = {0: legacy.ATTRIBUTES_V0, 1: legacy.ATTRIBUTES_V1, 2: batch.ATTRIBUTES}
 """Magic to the grammar of the attributes."""
@@ -120,7 +129,7 @@ def entries() -> dict[FileKind, Structure]:
 def structure(
     name: str, prefix: str, about: str, grammars: list[Any], is_read_by_the_kernel: bool = False
 ) -> Structure:
-    """A structure of these grammars. Those without a prefix are read as a whole: their fields get no names."""
+    """A structure of these grammars. Without a prefix its fields get no names in the kernel either."""
     fields, position = [], 0
     for grammar in grammars:
         size = grammar.sizeof()
@@ -204,7 +213,9 @@ def module() -> Iterator[str]:
         names = ", ".join(f'"{field.name}"' for field in made_of.fields)
         yield f'{made_of.name}_FIELDS = FixedFields(Struct(">{codes}"), ({names}))'
         yield f'"""{made_of.about} {made_of.size} bytes."""'
-        for field in made_of.fields if made_of.prefix else []:
+        for field in made_of.fields:
+            if field.name not in READ_ALONE.get(made_of.prefix, ()):
+                continue
             yield f'{constant(made_of, field)} = FixedField({field.position}, {field.size}, "{field.code}")'
             yield f'"""{capitalized(field.meaning)}."""'
     yield "ENTRY_FIELDS = {"

@@ -91,7 +91,8 @@ class Browser(App[None]):
         self.say("")
         self._show_place()
         if self._first is not None:
-            self._answer(*self._first)
+            name, text = self._first
+            self._answer(name, text)
         self.set_interval(LOOK_AGAIN_SECONDS, self._look_again)
         self.set_interval(_TELL_SECONDS, self._tell_progress)
 

@@ -1,6 +1,7 @@
 """JSON Schemas as columns, and values of them. What a schema leaves open is JSON text."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
@@ -24,7 +25,7 @@ _Fix = Callable[[Any], object]
 _Schema = Mapping[str, Any]
 OTHERS = "additionalProperties"
 """The column, in JSON, of an object's members that its schema allows and doesn't name."""
-_ANYTHING: _Schema = {}
+_ANYTHING: _Schema = MappingProxyType({})
 _SCALARS = {
     "boolean": Scalar.BOOLEAN,
     "integer": Scalar.LONG,

@@ -88,7 +88,9 @@ def compact_partition(
     plan = plan_compaction(partition, settings)
     isolation = read_committed(partition.segments, partition)
     aborted = [
-        Aborted(*span, producer_id=producer_id) for producer_id, spans in isolation.aborted.items() for span in spans
+        Aborted(first, last, producer_id=producer_id)
+        for producer_id, spans in isolation.aborted.items()
+        for first, last in spans
     ]
     done = Compacted(plan, notes=isolation.notes)
     with ExitStack() as stack:
@@ -298,7 +300,7 @@ class _Output:
             for extension, content in contents.items()
         }
         log = FoundFile(directory, f"{stem}.log", self.size, modified_ms)
-        return SegmentFiles(self.base_offset, log, *map(found.get, (".index", ".timeindex", ".txnindex")))
+        return SegmentFiles(self.base_offset, log, found.get(".index"), found.get(".timeindex"), found.get(".txnindex"))
 
 
 def _write(

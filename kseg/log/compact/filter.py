@@ -115,7 +115,8 @@ class BatchCleaner:
         left = self._table.rest(run.buffer, run.rows, row, piece.bodies, piece.first)
         if left is None:
             return []
-        return [_run_of(batch_of_rest(header_of(run, row), *left))]
+        records, count, base_timestamp, max_timestamp = left
+        return [_run_of(batch_of_rest(header_of(run, row), records, count, base_timestamp, max_timestamp))]
 
     def _one(self, run: Run, row: int) -> Iterator[Run]:
         """What is left of a batch that isn't kept or removed as a whole."""

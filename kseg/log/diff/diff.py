@@ -11,7 +11,7 @@ from kseg.log.diff.comparison import CopyComparison, Follower, HeldRecords
 from kseg.log.diff.differences import ComparedCopy, DiffVerdict, PartitionDiff, Truncation
 from kseg.log.diff.sides import Copies
 from kseg.log.diff.superseded import Superseded
-from kseg.log.diff.truncation import Rule, latest_epoch, read_lineage, truncation
+from kseg.log.diff.truncation import TruncationEnd, latest_epoch, read_lineage, truncation
 from kseg.log.partition.partition_log import PartitionEnd, PartitionLog
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 
@@ -40,8 +40,8 @@ def diff_partition(
         return
     ends = [partition.read_end() for partition in partitions]
     start = max(partition.log_start_offset() for partition in partitions)
-    rules = _truncations(copies, ends)
-    followers = {number: Follower(to_offset) for number, (to_offset, _) in rules.items()}
+    truncated = _truncations(copies, ends)
+    followers = {number: Follower(end.to_offset) for number, end in truncated.items()}
     with ExitStack() as stack:
         cursors = [
             stack.enter_context(closing(BatchCursor(each, start, keep_cache=keep_cache, on_read=on_read)))
@@ -70,7 +70,13 @@ def diff_partition(
         divergence=comparison.divergence,
         epochs_differ_from=comparison.epochs_differ_from,
         truncations=tuple(
-            Truncation(partitions[number].path, *rules[number], follower.lost.by_epoch(), follower.kept.by_epoch())
+            Truncation(
+                partitions[number].path,
+                truncated[number].to_offset,
+                truncated[number].rule,
+                follower.lost.by_epoch(),
+                follower.kept.by_epoch(),
+            )
             for number, follower in followers.items()
         ),
         lost_records=comparison.lost_records,
@@ -96,7 +102,7 @@ def _missing(copies: Copies) -> PartitionDiff:
     )
 
 
-def _truncations(copies: Copies, ends: Sequence[PartitionEnd]) -> dict[int, tuple[int | None, Rule]]:
+def _truncations(copies: Copies, ends: Sequence[PartitionEnd]) -> dict[int, TruncationEnd]:
     """Where the others truncate under the leader, by their numbers; nothing without one."""
     if copies.leader is None:
         return {}

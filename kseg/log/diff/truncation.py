@@ -57,20 +57,28 @@ def _have_no_older_batches(partition: PartitionLog, noted: EpochStarts, found: S
     return True
 
 
-def truncation(follower: Lineage, leader: Lineage) -> tuple[int | None, Rule]:
+class TruncationEnd(NamedTuple):
+    """Where a log ends after truncating, None if that isn't known, and by what it is found."""
+
+    to_offset: int | None
+    rule: Rule
+
+
+def truncation(follower: Lineage, leader: Lineage) -> TruncationEnd:
     """The log end offset that a follower has after truncating under a leader, and by what it is found.
 
     A new leader's own epoch begins at its log end offset. Both sides are asked until they agree.
     Source: AbstractFetcherThread.getOffsetTruncationState, ReplicaFetcherThread, LeaderEpochFileCache.endOffsetFor.
     """
     if follower.log_end < leader.log_start:
-        return leader.log_start, Rule.LOG_START
+        return TruncationEnd(leader.log_start, Rule.LOG_START)
     if follower.log_end == follower.log_start:
-        return min(follower.log_end, leader.log_end), Rule.LEADER_EPOCHS
+        return TruncationEnd(min(follower.log_end, leader.log_end), Rule.LEADER_EPOCHS)
     if not follower.epochs.starts:
         if follower.high_watermark is None:
-            return None, Rule.UNKNOWN
-        return min(follower.high_watermark, follower.log_end, leader.log_end), Rule.HIGH_WATERMARK
+            return TruncationEnd(None, Rule.UNKNOWN)
+        end = min(follower.high_watermark, follower.log_end, leader.log_end)
+        return TruncationEnd(end, Rule.HIGH_WATERMARK)
     newest = max(follower.epochs.latest, leader.epochs.latest) + 1
     elected = EpochStarts((*leader.epochs.starts, (newest, leader.log_end)))
     own, end = follower.epochs, follower.log_end
@@ -82,7 +90,7 @@ def truncation(follower: Lineage, leader: Lineage) -> tuple[int | None, Rule]:
             break
         end = following
         own = _ending_at(own, end)
-    return end, Rule.LEADER_EPOCHS
+    return TruncationEnd(end, Rule.LEADER_EPOCHS)
 
 
 def _ending_at(epochs: EpochStarts, log_end: int) -> EpochStarts:

@@ -164,13 +164,16 @@ def list_partition(
     if rows and rows[-1].last_offset is not None:
         end = rows[-1].last_offset + 1
     firsts = [first for _, first in listed]
-    rolled = [_why_rolled(row, *ends, settings.roll) for row, ends in zip(rows, pairwise(firsts), strict=False)]
+    rolled = [
+        _why_rolled(row, first, following, settings.roll)
+        for row, (first, following) in zip(rows, pairwise(firsts), strict=False)
+    ]
     rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, Rolled.ACTIVE), strict=False)]
     if partition.state is None and partition.topic not in COMPACTED_TOPICS:
         rows = _with_retention(partition, rows, settings.retention, end)
     cleaning = None
     if settings.cleaning is not None:
-        dirty = [dirty_segment(*each) for each in zip(rows, firsts, strict=True)]
+        dirty = [dirty_segment(row, first) for row, first in zip(rows, firsts, strict=True)]
         cleaning = cleaning_of(dirty, cleaning_offsets(partition, rows, end), settings.cleaning)
     return PartitionListing(
         partition=partition,

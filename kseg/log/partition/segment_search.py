@@ -173,23 +173,30 @@ def _follow(log_file: LogFile, step: SegmentStep, items: Iterator[Run | Damage],
             continue
         if step.is_blocked and item.rows[VALID] == UNCHECKED:
             raise _IrregularError
-        for passed, header in _stretches(fold, item):
-            step.take_rows(item, passed)
-            if header is None:
-                continue
-            if header.is_valid is False:
-                step.take_damage(log_file.crc_damage(header.position, header.size))
-                continue
-            if header.is_valid is None and header.last_offset < fold.last_offset:
+        match = _match_in_run(log_file, step, item, fold, wanted)
+        if match is not None:
+            return match
+    return None
+
+
+def _match_in_run(log_file: LogFile, step: SegmentStep, run: Run, fold: HeaderFold, wanted: Wanted) -> Match | None:
+    for passed, header in _stretches(fold, run):
+        step.take_rows(run, passed)
+        if header is None:
+            continue
+        if header.is_valid is False:
+            step.take_damage(log_file.crc_damage(header.position, header.size))
+            continue
+        if header.is_valid is None and header.last_offset < fold.last_offset:
+            raise _IrregularError
+        fold.take(header)
+        if wanted.may_be_in(header):
+            if header.is_valid is None and not is_intact(log_file, header):
                 raise _IrregularError
-            fold.take(header)
-            if wanted.may_be_in(header):
-                if header.is_valid is None and not is_intact(log_file, header):
-                    raise _IrregularError
-                match = _match_in(log_file, step, header, wanted)
-                if match is not None:
-                    return match
-            step.take_passed(header)
+            match = _match_in(log_file, step, header, wanted)
+            if match is not None:
+                return match
+        step.take_passed(header)
     return None
 
 

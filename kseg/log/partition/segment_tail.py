@@ -68,7 +68,7 @@ def tail_of(log_file: LogFile, index: IndexEnd) -> Tail:
     problem: str | None = str(index.error) if index.error is not None and index.size else None
     if index.last is None or index.last.position == 0:
         return _tail_from(log_file, 0, None, problem)
-    known = _header_of_entry(log_file, *index.last)
+    known = _header_of_entry(log_file, index.last.offset, index.last.position)
     if isinstance(known, str):
         return _tail_from(log_file, 0, None, known)
     return _tail_from(log_file, known.position, known._replace(is_valid=None), None)

@@ -2,14 +2,13 @@
 
 import hashlib
 import os
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.errors import KsegError, UnreadableError
+from kseg.errors import KsegError
 from kseg.index.folding import events
 from kseg.index.headers import header_runs
 from kseg.index.producer_snapshot import build_producer_snapshot
@@ -17,16 +16,13 @@ from kseg.index.producer_state import ProducerStates, end_marker_in
 from kseg.index.rebuild import rebuild
 from kseg.kernel.fold_contract import Event
 from kseg.log.partition.log_dir import LOST_AND_FOUND
-from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
+from kseg.log.partition.partition_log import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, read_small_file
 from kseg.log.partition.side_files import build_metadata
 from kseg.log.salvage.extents import Extent, credible_epochs
-from kseg.log.salvage.salvage_plan import Salvage, plan_salvage
+from kseg.log.salvage.salvage_plan import Salvage
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile
 from kseg.system.new_directory import WriteError, copy_file
-
-ATTEMPTS = 5
-"""How often a partition is planned whose disk loses blocks between planning and writing."""
 
 
 class OpenTransaction(NamedTuple):
@@ -55,38 +51,6 @@ class Written(NamedTuple):
 
     files: tuple[WrittenFile, ...] = ()
     transactions: tuple[OpenTransaction, ...] = ()
-
-
-def salvage_partition(
-    name: str,
-    partitions: Sequence[PartitionLog],
-    directory: Path | None,
-    *,
-    keep_cache: bool = True,
-    drop_unreadable: bool = False,
-    topic_id: str | None = None,
-    on_read: Callable[[int], None] | None = None,
-) -> tuple[Salvage, Written]:
-    """Plans as `plan_salvage` does, and writes below a directory; without one nothing is written.
-
-    Where a block that could be read for the plan can't be any more, the partition is planned again: disks go on
-    failing.
-    Raises as `plan_salvage` and `write_salvage` do.
-    """
-    if directory is None:
-        plan = plan_salvage(name, partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read)
-        return plan, Written((), open_transactions(plan))
-    for attempt in range(ATTEMPTS):
-        told = None if attempt else on_read
-        plan = plan_salvage(name, partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told)
-        try:
-            return plan, write_salvage(plan, directory, keep_cache=keep_cache, topic_id=topic_id)
-        except UnreadableError:
-            for written in (directory / name, directory / LOST_AND_FOUND / name):
-                shutil.rmtree(written, ignore_errors=True)
-            if attempt + 1 == ATTEMPTS:
-                raise
-    raise AssertionError
 
 
 def open_transactions(plan: Salvage) -> tuple[OpenTransaction, ...]:

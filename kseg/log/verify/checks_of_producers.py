@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
-from kseg.findings.findings import MARKER_MAY_BE_LOST, Findings
+from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.index.producer_snapshot import ProducerSnapshot, snapshot_problem
 from kseg.index.transaction_index import TransactionIndex
@@ -215,14 +215,8 @@ class ProducerChecks:
         since = f", for {waited} ms at least" if is_long else ""
         doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
         sentence = f"producer {producer_id}: open since offset {first_offset}{since}{doubt}"
-        self._findings.add(
-            "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction",
-            transaction.file,
-            sentence,
-            position=transaction.position,
-            offsets=(first_offset, None),
-            is_judged_later=True,
-        )
+        finding_id = "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction"
+        self._findings.add_to_judge(Finding(finding_id, transaction.file, sentence, transaction.position, first_offset))
 
     def _compare_transactions(self, segment: SegmentFiles, size: int) -> None:
         """Both ways: what the log's markers abort must be indexed, what is indexed must be in the log.
@@ -238,6 +232,11 @@ class ProducerChecks:
                     indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
             except OpenError:
                 return  # another finding reports this
+        self._find_unindexed(path, indexed)
+        self._find_unfounded(path, indexed, self._next_offset if _has_grown(segment.path, size) else MOST)
+
+    def _find_unindexed(self, path: Path, indexed: dict[tuple[int, int], int]) -> None:
+        """Compares what markers abort with what is indexed, and removes from that what both have."""
         for (producer_id, last_offset), (first_offset, is_whole) in self._aborted.items():
             known = indexed.pop((producer_id, last_offset), None)
             if first_offset is None:
@@ -251,7 +250,9 @@ class ProducerChecks:
             elif is_whole and self._first_offset <= known < first_offset:
                 sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
                 self._add_transaction("transaction-unfounded", path, sentence, (known, first_offset - 1))
-        end = self._next_offset if _has_grown(segment.path, size) else MOST
+
+    def _find_unfounded(self, path: Path, indexed: dict[tuple[int, int], int], end: int) -> None:
+        """Finds what is indexed before an offset and in no log."""
         for (producer_id, last_offset), first_offset in indexed.items():
             if last_offset >= end:
                 continue

@@ -1,6 +1,6 @@
 """Checks the files next to the segments: leader epochs, checkpoints, text files, leftovers, directories."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from kseg.errors import KsegError
@@ -38,6 +38,13 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
     if wrong is not None:
         findings.add("leader-epoch-unsorted", path, wrong[1], offsets=(wrong[0], None))
         return
+    _compare_epochs(partition, path, entries, log, findings)
+
+
+def _compare_epochs(
+    partition: PartitionLog, path: Path, entries: Sequence[tuple[int, int]], log: LogChecks, findings: Findings
+) -> None:
+    """The file's entries against the epochs of the batches, and against the log's end."""
     cleared = []
     for found in log.epochs:
         stored = stored_epoch(entries, found.offset)
@@ -49,7 +56,7 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
     if cleared:
         _add_cleared(partition, path, cleared, findings)
     end = log.next_offset
-    if end is not None and entries and entries[-1][1] > end:
+    if end is not None and entries[-1][1] > end:
         sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
         findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
 

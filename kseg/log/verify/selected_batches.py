@@ -66,7 +66,8 @@ class SelectedScope:
         if finding.id not in _WITHOUT_BATCH:
             return finding.position in self._positions.get(finding.file, ())
         if finding.first_offset is None and finding.last_offset is None:
-            return self._is_near(*_offsets_around(finding.file, finding.position))
+            first, last = _offsets_around(finding.file, finding.position)
+            return self._is_near(first, last)
         return self._is_near(finding.first_offset, finding.last_offset)
 
     def _is_near(self, first: int | None, last: int | None) -> bool:

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from kseg import kernel
 from kseg.errors import KsegError, OpenError, UnreadableError
@@ -88,7 +89,8 @@ def verify_partition(
     """
     findings = Findings()
     problems: list[KsegError] = []
-    log, producers = _checks(partition, findings, findings)
+    checks = _checks(partition, findings, findings)
+    log, producers = checks.log, checks.producers
     check_directory(partition, findings)
     check_tier(partition, findings)
     for number, segment in enumerate(partition.segments):
@@ -96,7 +98,7 @@ def verify_partition(
         producers.begin(segment)
         try:
             see = None if on_slice is None else partial(on_slice, segment)
-            _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache, on_slice=see)
+            _check_segment(checks, segment, keep_cache=keep_cache, on_slice=see)
             check_end(partition, segment.base_offset, log.next_offset, findings)
         except OpenError as error:
             log.pass_over()
@@ -129,7 +131,8 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
     notes: dict[str, None] = {}
     scope = SelectedScope(partition, selection, notes.setdefault)
     findings = Findings()
-    log, producers = _checks(partition, findings, Findings())
+    checks = _checks(partition, findings, Findings())
+    log, producers = checks.log, checks.producers
     producers.pass_over()
     size = 0
     for number, segment in enumerate(partition.segments):
@@ -138,19 +141,26 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
             continue
         log.begin(number)
         producers.begin(segment)
-        _check_segment(partition, segment, log, producers, findings, keep_cache=keep_cache)
+        _check_segment(checks, segment, keep_cache=keep_cache)
         size += segment.size
     found = (finding for finding in findings.all(is_compacted=log.is_compacted) if scope.covers(finding))
     return Verified(partition.path, tuple(found), (), size, tuple(notes))
 
 
-def _checks(
-    partition: PartitionLog, findings: Findings, findings_of_producers: Findings
-) -> tuple[LogChecks, ProducerChecks]:
-    """The checks of a partition's batches, which share a fold over them."""
+class _PartitionChecks(NamedTuple):
+    """The checks of a partition's batches, which share a fold over them, and what is found in its segments."""
+
+    partition: PartitionLog
+    log: LogChecks
+    producers: ProducerChecks
+    findings: Findings
+
+
+def _checks(partition: PartitionLog, findings: Findings, findings_of_producers: Findings) -> _PartitionChecks:
     known = KnownProducers(partition.base_offsets[0] if partition.base_offsets else 0, partition.log_start_offset())
     fold = kernel.load().HeaderFold(JUDGED, known.states.producers.table)
-    return LogChecks(partition, fold, findings), ProducerChecks(partition, fold, known, findings_of_producers)
+    producers = ProducerChecks(partition, fold, known, findings_of_producers)
+    return _PartitionChecks(partition, LogChecks(partition, fold, findings), producers, findings)
 
 
 class _SegmentChecks:
@@ -195,15 +205,13 @@ class _SegmentChecks:
 
 
 def _check_segment(
-    partition: PartitionLog,
+    of_partition: _PartitionChecks,
     segment: SegmentFiles,
-    log: LogChecks,
-    producers: ProducerChecks,
-    findings: Findings,
     *,
     keep_cache: bool,
     on_slice: Callable[[Slice], None] | None = None,
 ) -> None:
+    partition, log, producers, findings = of_partition
     is_closed = not partition.is_last(segment)
     with ExitStack() as stack:
         # Indexes first: a live broker writes the log before them.

@@ -48,7 +48,7 @@ def producers_block(known: Gathered) -> Block:
         topic, producer = restless
         sentence = f"{topic.name}: the epoch of producer {producer.id} changed {producer.epochs} times."
         verdicts.append(Sentence(sentence, topic_line(topic, "txns"), Weight.WATCH))
-    tables = (Table("producers", "By topic and producer", _COLUMNS, tuple(_row(*pair) for pair in rows)),)
+    tables = (Table("producers", "By topic and producer", _COLUMNS, tuple(_row(topic, each) for topic, each in rows)),)
     return Block(
         "producers", "Producers", tuple(verdicts), tables=tables if rows else (), notes=tuple(notes) if rows else ()
     )
@@ -62,12 +62,13 @@ def _row(topic: TopicFacts, each: ProducerSums) -> tuple[Cell, ...]:
     times = (time if time >= 0 else None for time in (each.first_time, each.last_time))
     epoch = each.epoch if each.id >= 0 else None
     share = each.size / max(topic.sums["size"], 1)
-    counts = (each.size, each.records, each.batches)
     return (
         topic.name,
         producer_name(each.id),
         share,
-        *counts,
+        each.size,
+        each.records,
+        each.batches,
         *times,
         epoch,
         each.epochs,

@@ -38,15 +38,12 @@ def settings_block(known: Gathered) -> Block:
     own = tuple(
         (topic.name, name, value) for topic in known.by_size for name, value in sorted(topic.partitions[0].own.items())
     )
-    tables = [
-        Table(*each)
-        for each in (
-            ("disagreements", "What disagrees", _COLUMNS, rows),
-            ("emptyTopics", "Topics with empty partitions", _EMPTY_COLUMNS, empty_rows),
-            ("topicSettings", "Settings of the topics' own", _OWN_COLUMNS, own),
-        )
-        if each[3]
-    ]
+    possible = (
+        Table("disagreements", "What disagrees", _COLUMNS, rows),
+        Table("emptyTopics", "Topics with empty partitions", _EMPTY_COLUMNS, empty_rows),
+        Table("topicSettings", "Settings of the topics' own", _OWN_COLUMNS, own),
+    )
+    tables = [table for table in possible if table.rows]
     notes = () if own else ("No settings of topics are known: there is no __cluster_metadata in these directories.",)
     return Block("settings", "Settings", tuple(_verdicts(known, rows)), tables=tuple(tables), notes=notes)
 

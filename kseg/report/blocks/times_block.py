@@ -38,7 +38,7 @@ def times_block(known: Gathered) -> Block:
     suspects = [(each, suspect) for each in known.in_use for suspect in each.suspects]
     tables = [Table("lateness", "By topic", _COLUMNS, tuple(_row(known, topic) for topic in topics))]
     if suspects:
-        rows = tuple(_suspect_row(*each) for each in suspects)
+        rows = tuple(_suspect_row(partition, suspect) for partition, suspect in suspects)
         tables.append(Table("suspectTimes", "Times that can't be right", _SUSPECT_COLUMNS, rows))
     late = known.all.histograms[Measure.LATENESS]
     figures = (histogram_figure("How late records are", late, "milliseconds"),) if late.count else ()
@@ -62,8 +62,15 @@ def _row(known: Gathered, topic: TopicFacts) -> tuple[Cell, ...]:
 def _suspect_row(partition: PartitionFacts, suspect: SuspectTimes) -> tuple[Cell, ...]:
     author = suspect.author
     who = "a broker" if author.is_broker else "unknown" if author.producer_id is None else str(author.producer_id)
-    ends = (suspect.first_offset, suspect.last_offset, suspect.largest)
-    return (partition.name, suspect.id, who, suspect.batches, *ends)
+    return (
+        partition.name,
+        suspect.id,
+        who,
+        suspect.batches,
+        suspect.first_offset,
+        suspect.last_offset,
+        suspect.largest,
+    )
 
 
 def _late_verdicts(topics: list[TopicFacts]) -> list[Sentence]:

@@ -5,7 +5,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from kseg.report.charts.axes import PlotArea, time_axis, value_axis
-from kseg.report.charts.svg import COLORS, WIDTH, dim_label, label, number, picture, rect, shown
+from kseg.report.charts.svg import COLORS, WIDTH, Area, dim_label, label, number, picture, rect, shown
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MOST_COLUMN_LABELS = 7
@@ -60,7 +60,7 @@ def _legend(y: float, names: Sequence[str]) -> list[str]:
         return []
     parts, x = [], 54.0
     for color, name in enumerate(names):
-        parts += [rect(x, y - 8, 9, 9, color), label(x + 13, y, name)]
+        parts += [rect(Area(x, y - 8, 9, 9), color), label(x + 13, y, name)]
         x += 26 + 5.9 * len(name)
     return parts
 
@@ -83,7 +83,8 @@ def columns(title: str, bins: Sequence[Bin], text: Callable[[float], str], axis:
     for place, each in enumerate(bins):
         x, height = frame.left + place * wide, frame.height * each.value / most
         if each.value:
-            parts.append(rect(x + 1, frame.bottom - max(height, 1), wide - 2, max(height, 1), 0, each.title))
+            area = Area(x + 1, frame.bottom - max(height, 1), wide - 2, max(height, 1))
+            parts.append(rect(area, 0, each.title))
         if place % every == 0:
             parts.append(dim_label(x + wide / 2, frame.bottom + 14, each.name, "middle"))
     return picture(frame.bottom + 36, title, [*parts, dim_label(frame.right, frame.bottom + 30, axis, "end")])

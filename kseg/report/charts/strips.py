@@ -5,7 +5,7 @@ from datetime import UTC, tzinfo
 from typing import NamedTuple
 
 from kseg.report.charts.axes import PlotArea, time_axis
-from kseg.report.charts.svg import COLORS, WIDTH, clipped, dim_label, label, line, number, picture, rect
+from kseg.report.charts.svg import COLORS, WIDTH, Area, clipped, dim_label, label, line, number, picture, rect
 
 _ROW = 20
 
@@ -37,7 +37,7 @@ def stacked(title: str, strips: Sequence[Strip], names: Sequence[str]) -> str:
         for part in strip.parts:
             width = (right - left) * part.size / total
             extra = ' fill-opacity="0.25"' if part.is_pale else ""
-            parts.append(rect(x, y + 2, width, 13, part.color, part.title, extra))
+            parts.append(rect(Area(x, y + 2, width, 13), part.color, part.title, extra))
             x += width
         parts.append(dim_label(x + 5, y + 12, strip.words))
     bottom = 4 + len(strips) * _ROW
@@ -49,7 +49,7 @@ def color_names(y: float, names: Sequence[str], left: float = 6.0) -> list[str]:
     parts, x = [], left
     for color, name in enumerate(names):
         if name:
-            parts += [rect(x, y - 8, 9, 9, color), label(x + 13, y, name)]
+            parts += [rect(Area(x, y - 8, 9, 9), color), label(x + 13, y, name)]
             x += 26 + 6.3 * len(name)
     return parts
 
@@ -86,7 +86,8 @@ def timeline(
         for span in lane.spans:
             x = frame.left + wide * max(span.first - start, 0)
             width = max(wide * (span.last - max(span.first, start)), 1.5)
-            parts.append(rect(min(x, frame.right - 1.5), y + 3, width - 0.5, 12, span.color, span.title))
+            area = Area(min(x, frame.right - 1.5), y + 3, width - 0.5, 12)
+            parts.append(rect(area, span.color, span.title))
     x = frame.left + wide * (now - start)
     stroke = f'class="l4" stroke="{COLORS[4]}" stroke-width="1.2" stroke-dasharray="3 2"'
     parts.append(f'<path d="M{number(x)} {number(frame.top)}V{number(frame.bottom)}" fill="none" {stroke}/>')

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from html import escape
+from typing import NamedTuple
 
 from kseg.output.printable import printable
 
@@ -23,9 +24,21 @@ def number(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def rect(x: float, y: float, width: float, height: float, color: int, title: str = "", extra: str = "") -> str:
+class Area(NamedTuple):
+    """A rectangle of a picture."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+def rect(area: Area, color: int, title: str = "", extra: str = "") -> str:
     """A rectangle of a colour; `title` shows when it is pointed at."""
-    place = f'x="{number(x)}" y="{number(y)}" width="{number(max(width, 0))}" height="{number(max(height, 0))}"'
+    place = (
+        f'x="{number(area.x)}" y="{number(area.y)}" width="{number(max(area.width, 0))}"'
+        f' height="{number(max(area.height, 0))}"'
+    )
     paint = f'class="c{color}" fill="{COLORS[color]}"{extra}'
     return f"<rect {place} {paint}><title>{shown(title)}</title></rect>" if title else f"<rect {place} {paint}/>"
 

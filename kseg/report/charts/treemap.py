@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kseg.report.charts.svg import COLORS, WIDTH, clipped, label, number, picture, rect, shown
+from kseg.report.charts.svg import COLORS, WIDTH, Area, clipped, label, number, picture, rect, shown
 
 _HEIGHT, _HEAD, _GAP = 260, 15, 1.5
 _WHITE = 'class="w" fill="#ffffff"'
@@ -18,15 +18,6 @@ class Tile(NamedTuple):
     parts: tuple["Tile", ...] = ()
 
 
-class Area(NamedTuple):
-    """A rectangle."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
 def treemap(title: str, tiles: Sequence[Tile]) -> str:
     """A picture of tiles, the largest first; those of no size are left out."""
     whole = Area(0, 0, WIDTH, _HEIGHT)
@@ -38,7 +29,7 @@ def treemap(title: str, tiles: Sequence[Tile]) -> str:
 
 def _tile(tile: Tile, area: Area, color: int) -> Iterator[str]:
     inner = Area(area.x + _GAP, area.y + _GAP, area.width - 2 * _GAP, area.height - 2 * _GAP)
-    yield rect(*inner, color, tile.title)
+    yield rect(inner, color, tile.title)
     name = clipped(tile.name, inner.width - 8)
     has_head = bool(name) and inner.height > _HEAD
     if has_head:

@@ -6,6 +6,7 @@ import re
 import secrets
 from base64 import b64decode, b64encode
 from binascii import Error as Base64Error
+from typing import NamedTuple
 
 from kseg.serve.login.exchange import LoginError
 from kseg.serve.login.users import HASHES, ITERATIONS, ScramCredential, Users
@@ -25,13 +26,21 @@ _FINAL = re.compile(
 _NONCE_BYTES = 24
 
 
+class _Begun(NamedTuple):
+    """What was said in the first messages: the client's header, its nonce as it may come back, both messages."""
+
+    header: bytes
+    nonces: tuple[bytes, bytes]
+    said: bytes
+
+
 class Scram:
     """One try to log in: two messages of each side."""
 
     def __init__(self, mechanism: str, users: Users) -> None:
         """Takes the mechanism's name, and who may."""
         self._mechanism, self._hash, self._users = mechanism, HASHES[mechanism], users
-        self._begun: tuple[bytes, tuple[bytes, bytes], bytes] | None = None
+        self._begun: _Begun | None = None
         self.user: str | None = None
         self.name = ""
 
@@ -39,7 +48,7 @@ class Scram:
         """The server's message after the client's."""
         if self._begun is None:
             return self._take_first(token)
-        return self._take_final(token, *self._begun)
+        return self._take_final(token, self._begun)
 
     def _take_first(self, token: bytes) -> bytes:
         """Gives nonce, salt and iterations, also to who isn't known."""
@@ -53,18 +62,19 @@ class Scram:
         nonce = own + secrets.token_urlsafe(_NONCE_BYTES).encode()
         answer = b"r=%b,s=%b,i=%d" % (nonce, b64encode(self._credential().salt), ITERATIONS)
         # librdkafka before 2.6.1, as in Debian's kcat, says its own part twice, which brokers took until 3.8.1.
-        self._begun = first["header"], (nonce, own + nonce), first["bare"] + b"," + answer
+        self._begun = _Begun(first["header"], (nonce, own + nonce), first["bare"] + b"," + answer)
         return answer
 
-    def _take_final(self, token: bytes, header: bytes, nonces: tuple[bytes, bytes], said: bytes) -> bytes:
+    def _take_final(self, token: bytes, begun: _Begun) -> bytes:
         """Checks the client's proof, and gives the server's."""
         final = _FINAL.fullmatch(token)
         if final is None:
             raise LoginError("no final message of SCRAM was sent")
-        signed, credential = said + b"," + final["unproven"], self._credential()
+        signed, credential = begun.said + b"," + final["unproven"], self._credential()
         signature = hmac.digest(credential.stored_key, signed, self._hash)
         proof = _decoded(final["proof"])
-        if len(proof) != len(signature) or final["nonce"] not in nonces or _decoded(final["binding"]) != header:
+        is_next = final["nonce"] in begun.nonces and _decoded(final["binding"]) == begun.header
+        if len(proof) != len(signature) or not is_next:
             raise LoginError("the final message of SCRAM isn't one for the first")
         client_key = bytes(own ^ sent for own, sent in zip(signature, proof, strict=True))
         if not hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), credential.stored_key):

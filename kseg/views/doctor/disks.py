@@ -21,7 +21,7 @@ def disks_of(log_dirs: Iterable[Path]) -> tuple[Disk, ...]:
             continue  # it has gone, or the system can't tell
         homes.setdefault(device, []).append(log_dir)
         sizes[device] = status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
-    disks = [Disk(tuple(homes[device]), *sizes[device]) for device in homes if sizes[device][0]]
+    disks = [Disk(tuple(homes[device]), size, available) for device, (size, available) in sizes.items() if size]
     return tuple(sorted(disks, key=lambda disk: disk.available / disk.size))
 
 

@@ -91,7 +91,6 @@ def test_schema_is_the_connectors_with_what_was_asked_for(
     assert all(field.nullable for field in schema)
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("options", [{}, {"headers": False}, {"batch_columns": True}])
 def test_record_batches_have_the_schema_and_are_sound(options: TableOptions) -> None:
     reader = record_batches(MIXED, **options)
@@ -114,7 +113,6 @@ def comparable(record: kseg.Record) -> Row:
     }
 
 
-@pytest.mark.usefixtures("kernel")
 def test_values_are_those_of_every_golden_logs_records() -> None:
     different = []
     for path in golden.files(".log"):
@@ -129,7 +127,6 @@ def test_values_are_those_of_every_golden_logs_records() -> None:
     assert different == []
 
 
-@pytest.mark.usefixtures("kernel")
 def test_null_is_reported_from_empty() -> None:
     found = rows(golden.ROOT / "logs" / "classes-3.9.1" / "nulls-v2-gzip" / f"{0:020}.log")
     assert [(row["key"], row["value"]) for row in found] == [
@@ -137,20 +134,17 @@ def test_null_is_reported_from_empty() -> None:
     ]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_record_without_headers_has_an_empty_list_of_them() -> None:
     assert {len(row["headers"]) for row in rows(MIXED)} == {0}
     assert all(row["headers"] is not None for row in rows(MIXED))
 
 
-@pytest.mark.usefixtures("kernel")
 def test_name_of_a_header_that_is_no_utf_8_is_read_as_java_reads_it(tmp_path: Path) -> None:
     content = batch(BatchHeader(), [Record(headers=[(b"\xffname", b"value"), (b"plain", None)])])
     (row,) = rows(written(tmp_path, content))
     assert row["headers"] == [{"key": "\ufffdname", "value": b"value"}, {"key": "plain", "value": None}]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     ("directory", "topic", "partition"),
     [
@@ -167,14 +161,12 @@ def test_topic_and_partition_are_the_directorys(
     assert (row["topic"], row["partition"]) == (topic, partition)
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("timestamp", [-1, 0, 1581597478310, LARGEST_MILLISECONDS])
 def test_timestamp_is_the_records_to_the_millisecond(timestamp: int, tmp_path: Path) -> None:
     (one,) = record_batches(written(tmp_path, batch(BatchHeader(base_timestamp=timestamp), [Record()])))
     assert one["timestamp"][0].as_py() == EPOCH + timedelta(milliseconds=timestamp)
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("timestamp", [2**63 - 1, -(2**63)])
 def test_timestamp_beyond_arrows_times_never_raises(timestamp: int, tmp_path: Path) -> None:
     content = batch(BatchHeader(base_timestamp=timestamp), [Record(value=b"v")])
@@ -184,7 +176,6 @@ def test_timestamp_beyond_arrows_times_never_raises(timestamp: int, tmp_path: Pa
 # --- batch columns ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("path", [MIXED, TRANSACTIONS], ids=lambda path: path.parent.name)
 def test_batch_columns_are_those_of_each_records_batch(path: Path) -> None:
     with kseg.open_segment(path) as segment:
@@ -213,7 +204,6 @@ def of_batch(one: kseg.Batch, record: kseg.Record) -> Row:
 # --- which records, and how many at once -----------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("keeps_control", [False, True])
 def test_control_records_are_left_out_unless_asked_for(keeps_control: bool) -> None:
     with kseg.open_segment(TRANSACTIONS) as segment:
@@ -226,7 +216,6 @@ def test_control_records_are_left_out_unless_asked_for(keeps_control: bool) -> N
     assert [row["offset"] for row in rows(TRANSACTIONS, control=None if keeps_control else False)] == wanted
 
 
-@pytest.mark.usefixtures("kernel")
 def test_log_of_control_records_alone_has_no_record_batches() -> None:
     path = golden.ROOT / "logs" / "classes-4.3.1" / "control-raft" / f"{0:020}.log"
     assert list(record_batches(path)) == []
@@ -236,7 +225,6 @@ def data_size(one: pa.RecordBatch) -> int:
     return sum(len(text) for name in ("key", "value") for text in one[name].to_pylist() if text is not None)
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("most", [1, 50, 1000, MAX_BYTES])
 def test_record_batch_holds_no_more_than_asked_for_unless_one_record_does(most: int) -> None:
     found = list(record_batches(MIXED, max_bytes=most))
@@ -244,14 +232,12 @@ def test_record_batch_holds_no_more_than_asked_for_unless_one_record_does(most: 
     assert rows(MIXED, max_bytes=most) == rows(MIXED)
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("most", [1, 50])
 def test_record_batch_holds_no_more_than_asked_for_where_control_records_are_left_out(most: int) -> None:
     found = list(record_batches(TRANSACTIONS, max_bytes=most))
     assert all(data_size(one) <= most or one.num_rows == 1 for one in found)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_damaged_stretches_are_left_out(tmp_path: Path) -> None:
     first, second = (batch(BatchHeader(number), [Record(value=b"%d" % number)]) for number in range(2))
     assert [row["value"] for row in rows(written(tmp_path, first + b"\xff" * 50 + second))] == [b"0", b"1"]
@@ -269,7 +255,6 @@ def test_missing_file_can_not_be_opened(tmp_path: Path) -> None:
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", ["066-codec-5", "168-body-truncated", "106-count-minus-one", "055-magic-3"])
 def test_damage_is_raised_or_told_if_that_is_asked_for(case: str) -> None:
     (path,) = (golden.ROOT / "damaged" / case).glob("*.log")

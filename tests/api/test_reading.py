@@ -9,6 +9,7 @@ import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import given
 
 import kseg
 from tests import golden
+from tests.loops import for_each
 from tests.selections import CONTROL_OPTIONS, OPTIONS, PARTITIONS, Chosen, Object, records_of, selections, text_of
 
 BROKER = golden.ROOT / "logs" / "4.3.1"
@@ -53,8 +55,7 @@ def printed(record: Object) -> tuple[object, ...]:
 # --- which records ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("partition", LOCAL)
+@for_each("partition", LOCAL)
 def test_all_records_of_a_partition_are_those_that_dump_prints(partition: str) -> None:
     found = kseg.open(golden.ROOT / partition).records(control=None)
     assert list(map(shown, found)) == [printed(each) for each in records_of(partition) if is_of_segment(each)]
@@ -73,9 +74,10 @@ def test_selected_records_batches_and_rows_are_those_of_the_same_options(chosen:
     assert len(list(opened.batches(**options))) == len({(each["file"], each["position"]) for each in wanted})
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("partition", [TRANSACTIONS, "logs/classes-3.9.1/mixed", "docs/test-1-0"])
-@pytest.mark.parametrize("count", [0, 1, 7, 150, 10**6])
+@for_each(
+    "partition, count",
+    list(product([TRANSACTIONS, "logs/classes-3.9.1/mixed", "docs/test-1-0"], [0, 1, 7, 150, 10**6])),
+)
 def test_limit_and_tail_take_the_first_and_the_last_records(partition: str, count: int) -> None:
     opened = kseg.open(golden.ROOT / partition)
     everything = [record.offset for record in opened.records()]
@@ -85,7 +87,6 @@ def test_limit_and_tail_take_the_first_and_the_last_records(partition: str, coun
     assert len(list(opened.records(tail=5, limit=3))) == min(3, len(everything))
 
 
-@pytest.mark.usefixtures("kernel")
 def test_limit_is_for_all_partitions_together_and_tail_for_each() -> None:
     directory = kseg.open(BROKER)
     assert isinstance(directory, kseg.LogDirectory)
@@ -96,7 +97,6 @@ def test_limit_is_for_all_partitions_together_and_tail_for_each() -> None:
     assert len(counts) == 7  # one topic has no records
 
 
-@pytest.mark.usefixtures("kernel")
 def test_control_records_are_given_only_if_asked_for() -> None:
     partition, records = kseg.open(golden.ROOT / TRANSACTIONS), records_of(TRANSACTIONS)
     for control in (None, True, False):
@@ -112,7 +112,6 @@ def test_control_records_are_given_only_if_asked_for() -> None:
     assert any(batch.is_control for batch in partition.batches())
 
 
-@pytest.mark.usefixtures("kernel")
 def test_committed_records_are_those_that_dump_prints() -> None:
     lines = golden_dump("logs/classes-4.3.1/transactions", "--isolation", "read_committed")
     opened = kseg.open(golden.ROOT / "logs" / "classes-4.3.1" / "transactions")
@@ -209,7 +208,6 @@ def test_a_log_is_not_followed() -> None:
 DAMAGED = sorted({path.parent for path in (golden.ROOT / "damaged").glob("*/*.log")})
 
 
-@pytest.mark.usefixtures("kernel")
 def test_damage_is_raised_skipped_or_given_to_a_function() -> None:
     """On each damaged partition, and alike for records and rows."""
     raised = 0
@@ -231,7 +229,6 @@ def test_damage_is_raised_skipped_or_given_to_a_function() -> None:
     assert raised > 400
 
 
-@pytest.mark.usefixtures("kernel")
 def test_records_before_damage_are_given_first() -> None:
     directory = golden.ROOT / "damaged" / "210-wiped-batch"
     given: list[kseg.Record] = []
@@ -242,7 +239,6 @@ def test_records_before_damage_are_given_first() -> None:
     assert given == everything[: len(given)]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_a_selection_does_not_hide_damage_in_what_it_reads() -> None:
     for case in ("024-crc-zero", "066-codec-5"):
         opened = kseg.open(golden.ROOT / "damaged" / case)

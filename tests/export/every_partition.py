@@ -63,7 +63,7 @@ def linked(directory: Path) -> dict[Key, Path]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Whether a golden partition was damaged on purpose."""
+    """Whether a golden partition, or one of its files, was damaged on purpose."""
     return golden.ROOT / DAMAGED in path.parents
 
 
@@ -73,7 +73,7 @@ def is_damaged(path: Path) -> bool:
 @cache
 def rows_of(path: Path, isolation: str) -> list[Row]:
     """The rows that a partition's table must have: of each offset one, in the order of offsets, no control records."""
-    batches = list(_batches(path))
+    batches = _batches(path)
     wanted = _dumped_offsets(path, isolation) if is_damaged(path) else None
     if wanted is None and isolation == "read_committed":
         wanted = _committed(batches, _open_before(path))
@@ -113,23 +113,27 @@ def _open_before(path: Path) -> dict[int, int]:
     return {int(producer): int(first) for text in texts[:1] for producer, first in _OPEN.findall(text)}
 
 
-def _batches(path: Path) -> Iterator[ReadBatch]:
-    for log in sorted(path.glob("*.log")):
-        if is_damaged(path):
-            yield from _dumped(log)
-            continue
-        with kseg.open_segment(log) as segment:
-            batches = list(segment.batches())
-        content = log.read_bytes()
-        dumped = None
-        for number, one in enumerate(batches):
-            if one.attributes & ~0x7F or (one.magic == 0 and one.codec):
-                # Bits that mean nothing to Kafka are a codec to aiokafka; it refuses v0's own kind of LZ4 frames.
-                dumped = dumped or list(_dumped(log))
-                yield dumped[number]
-            else:
-                epoch = one.partition_leader_epoch
-                yield _by_aiokafka(content[one.position : one.position + one.size], one.base_offset, epoch)
+@cache
+def _batches(path: Path) -> list[ReadBatch]:
+    return [batch for log in sorted(path.glob("*.log")) for batch in _read(log)]
+
+
+def _read(log: Path) -> Iterator[ReadBatch]:
+    if is_damaged(log):
+        yield from _dumped(log)
+        return
+    with kseg.open_segment(log) as segment:
+        batches = list(segment.batches())
+    content = log.read_bytes()
+    dumped = None
+    for number, one in enumerate(batches):
+        if one.attributes & ~0x7F or (one.magic == 0 and one.codec):
+            # Bits that mean nothing to Kafka are a codec to aiokafka; it refuses v0's own kind of LZ4 frames.
+            dumped = dumped or list(_dumped(log))
+            yield dumped[number]
+        else:
+            epoch = one.partition_leader_epoch
+            yield _by_aiokafka(content[one.position : one.position + one.size], one.base_offset, epoch)
 
 
 def _by_aiokafka(content: bytes, base_offset: int, epoch: int) -> ReadBatch:

@@ -2,10 +2,10 @@
 
 import io
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow.parquet as pq
 
@@ -19,9 +19,33 @@ from kseg.export.run import Export, export_into
 from kseg.export.runs import RUNS
 from kseg.system.known_processes import Processes
 
+World = TypeVar("World")
+
 
 class CrashError(BaseException):
     """The process has ended: nothing that it would do next is done."""
+
+
+def paused(
+    begin: Callable[[], tuple[World, "Exporter"]], stride: int, at_least: int
+) -> Iterator[tuple[World, "Exporter"]]:
+    """A new run again and again, that has paused before another one of its steps, and at last one that has ended.
+
+    It pauses before each `stride`th of its steps and before each of the last ones, which are more than `at_least`.
+    """
+    count = 0
+    while True:
+        world, exporter = begin()
+        exporter.go(count)
+        has_ended = exporter.outcome is not None
+        if has_ended and stride > 1:
+            count, stride = count - stride + 1, 1
+            continue
+        yield world, exporter
+        if has_ended:
+            break
+        count += stride
+    assert count > at_least
 
 
 class ExporterStore(Protocol):
@@ -48,6 +72,12 @@ class Store:
     owners: dict[str, "Exporter"] = field(default_factory=dict)
     claims: list["Exporter"] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+
+    def copy(self) -> "Store":
+        """A store with the same past, for exporters that have all ended."""
+        return Store(
+            self.renames, self.claims_safely, dict(self.files), [*self.exporters], dict(self.owners), [*self.claims]
+        )
 
     def rows(self, file: ExportedFile) -> list[tuple[int, bytes]]:
         """Offsets and values of a result's part of a Parquet file."""
@@ -161,7 +191,9 @@ class Exporter(Processes):
         self.next_step = ""
         self._store, self._is_crashed, self._has_fault = store, False, False
         self._number = len(store.exporters) + 1
-        self._may_go, self._has_stopped = threading.Semaphore(0), threading.Semaphore(0)
+        self._may_go, self._has_stopped = threading.Lock(), threading.Lock()
+        self._may_go.acquire()
+        self._has_stopped.acquire()
         store.exporters.append(self)
         threading.Thread(target=self._run, daemon=True).start()
         self._has_stopped.acquire()

@@ -16,6 +16,7 @@ from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.output.export import report_lines
 from tests import golden
 from tests.export import exports
+from tests.export.conftest import Exported
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.transactional import snapshot
 
@@ -57,26 +58,26 @@ def offsets_of_all(destination: Path) -> dict[Key, list[int]]:
     return {key: sorted(offsets) for key, offsets in found.items()}
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("control", [False, True], ids=["without control", "with control"])
-def test_accounts_of_damaged_logs_add_up(control: bool, restored: Path, tmp_path: Path) -> None:
-    report = exports.export([restored / "damaged"], tmp_path / "out", control=control)
-    assert_adds_up(report, tmp_path / "out")
+@pytest.mark.parametrize("kind", ["damaged_logs", "damaged_logs_in_small_orders", "damaged_logs_without_control"])
+def test_accounts_of_damaged_logs_add_up(kind: str, request: pytest.FixtureRequest) -> None:
+    report, out = request.getfixturevalue(kind)
+    assert_adds_up(report, out)
     assert [part for part in report.partitions if part.missed or part.withheld or part.unasked] == []
 
 
-def test_accounts_of_damaged_logs_are_the_same_when_they_are_cut_into_orders(restored: Path, tmp_path: Path) -> None:
-    whole = exports.export([restored / "damaged"], tmp_path / "whole", control=True)
-    cut = exports.export([restored / "damaged"], tmp_path / "cut", control=True, target_size=300)
-    assert_adds_up(cut, tmp_path / "cut")
-    assert [*map(counts, cut.partitions)] == [*map(counts, whole.partitions)]
-    assert rows_of_all(tmp_path / "cut") == rows_of_all(tmp_path / "whole")
+def test_accounts_of_damaged_logs_are_the_same_when_they_are_cut_into_orders(
+    damaged_logs: Exported, damaged_logs_in_small_orders: Exported
+) -> None:
+    cut, whole = damaged_logs_in_small_orders, damaged_logs
+    assert [*map(counts, cut.report.partitions)] == [*map(counts, whole.report.partitions)]
+    assert rows_of_all(cut.out) == rows_of_all(whole.out)
 
 
 @pytest.mark.parametrize("size", [300, 1 << 20])
-def test_ranges_of_damaged_logs_are_what_the_whole_logs_have_there(size: int, restored: Path, tmp_path: Path) -> None:
-    exports.export([restored / "damaged"], tmp_path / "whole", control=True)
-    every = offsets_of_all(tmp_path / "whole")
+def test_ranges_of_damaged_logs_are_what_the_whole_logs_have_there(
+    size: int, damaged_logs: Exported, restored: Path, tmp_path: Path
+) -> None:
+    every = offsets_of_all(damaged_logs.out)
     bounds = {key: (found[len(found) // 3], found[2 * len(found) // 3]) for key, found in every.items()}
     wanted = {key: OffsetRange(*pair) for key, pair in bounds.items()}
     report = exports.export([restored / "damaged"], tmp_path / "out", control=True, offsets_of=wanted, target_size=size)
@@ -87,18 +88,21 @@ def test_ranges_of_damaged_logs_are_what_the_whole_logs_have_there(size: int, re
     assert offsets_of_all(tmp_path / "out") == {key: found for key, found in inside.items() if found}
 
 
-def test_two_runs_over_damaged_logs_that_grow_make_what_one_does(restored: Path, tmp_path: Path) -> None:
-    logs = tmp_path / "logs"
+def test_two_runs_over_damaged_logs_that_grow_make_what_one_does(
+    damaged_logs: Exported, restored: Path, tmp_path: Path
+) -> None:
+    logs = tmp_path / "damaged"
     shutil.copytree(restored / "damaged", logs)
-    for log in golden.damaged_files(".log", tmp_path):
+    cut = golden.damaged_files(".log", tmp_path)
+    assert len(cut) > 200
+    for log in cut:
         cut_in_the_middle(log)
     first = exports.export([logs], tmp_path / "out", control=True)
     assert_adds_up(first, tmp_path / "out")
     shutil.copytree(restored / "damaged", logs, dirs_exist_ok=True)
     second = exports.export([logs], tmp_path / "out", control=True)
     assert_adds_up(second, tmp_path / "out")
-    exports.export([logs], tmp_path / "once", control=True)
-    assert rows_of_all(tmp_path / "out") == rows_of_all(tmp_path / "once")
+    assert rows_of_all(tmp_path / "out") == rows_of_all(damaged_logs.out)
 
 
 def cut_in_the_middle(log: Path) -> None:
@@ -108,15 +112,14 @@ def cut_in_the_middle(log: Path) -> None:
     os.truncate(log, starts[len(starts) // 2])
 
 
-def test_accounts_of_damaged_copies_add_up(restored: Path, tmp_path: Path) -> None:
+def test_accounts_of_damaged_copies_add_up(damaged_logs: Exported, restored: Path, tmp_path: Path) -> None:
     for disk in ("disk1", "disk2"):
         shutil.copytree(restored / "damaged", tmp_path / disk)
     for log in (tmp_path / "disk2").rglob("*.log"):
         os.truncate(log, min(log.stat().st_size, 100))
     report = exports.export([tmp_path / "disk1", tmp_path / "disk2"], tmp_path / "out", control=True)
     assert_adds_up(report, tmp_path / "out")
-    exports.export([tmp_path / "disk1"], tmp_path / "one", control=True)
-    both, one = rows_of_all(tmp_path / "out"), rows_of_all(tmp_path / "one")
+    both, one = rows_of_all(tmp_path / "out"), rows_of_all(damaged_logs.out)
     assert all(set(rows) <= set(both[key]) for key, rows in one.items())
 
 
@@ -396,7 +399,6 @@ def export_committed(tmp_path: Path, **options: object) -> Report:
 
 @pytest.mark.parametrize("size", [300, 1 << 20])
 @pytest.mark.parametrize("plain", [0, 40])
-@pytest.mark.usefixtures("kernel")
 def test_what_an_open_transaction_withholds_is_told(plain: int, size: int, tmp_path: Path) -> None:
     batches = [batch(base) for base in range(0, plain, 5)]
     after = [batch(base) for base in range(plain + 5, plain + 95, 5)]

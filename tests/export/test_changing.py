@@ -1,6 +1,7 @@
 """Logs that change while they are read: no crash, no row twice, and what had gone before it was read is missed."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,7 @@ from kseg.export.settings import FileOptions, Isolation, ReadOptions, Tombstones
 from tests.export.changing_log import ChangingLog, Row
 from tests.export.stepped import Exporter, Store
 from tests.export.test_cleaned import rows
+from tests.loops import for_each
 
 
 def made(tmp_path: Path, seed: int = 7) -> ChangingLog:
@@ -62,8 +64,7 @@ def test_a_log_that_is_cleaned_while_it_is_read(number: int, tmp_path: Path) -> 
     assert log.rows() <= set(rows(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("number", range(3))
-@pytest.mark.parametrize("seed", range(6))
+@for_each("seed, number", list(product(range(6), range(3))))
 def test_what_earlier_runs_wrote_stays_where_a_log_is_cleaned_while_it_is_read(
     seed: int, number: int, tmp_path: Path
 ) -> None:
@@ -134,10 +135,10 @@ def test_a_topic_that_is_recreated_while_it_is_read(tmp_path: Path) -> None:
     assert earlier.unexplained == later.unexplained == 0
 
 
-@pytest.mark.parametrize(
-    "read", [{}, {"isolation": Isolation.READ_COMMITTED}, {"latest_per_key": Tombstones.KEEP}], ids=str
+@for_each(
+    "seed, read",
+    list(product(range(6), [{}, {"isolation": Isolation.READ_COMMITTED}, {"latest_per_key": Tombstones.KEEP}])),
 )
-@pytest.mark.parametrize("seed", range(6))
 def test_logs_that_change_at_random_while_they_are_read(seed: int, read: dict[str, object], tmp_path: Path) -> None:
     log, random = made(tmp_path, seed), Random(seed)
     there = set(log.rows())
@@ -159,8 +160,7 @@ def test_logs_that_change_at_random_while_they_are_read(seed: int, read: dict[st
     assert sum(part.records_out for part in report.partitions) == len(rows(tmp_path / "out"))
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize("steps", range(1, 16))
+@for_each("steps, is_first", list(product(range(1, 16), [True, False])))
 def test_what_another_run_commits_stays_though_the_log_is_cleaned_since(
     steps: int, is_first: bool, tmp_path: Path
 ) -> None:

@@ -18,7 +18,7 @@ from kseg.export.report import reconcile
 from kseg.export.run import Export
 from kseg.export.settings import FileOptions
 from tests.export import exports
-from tests.export.stepped import Exporter, Store
+from tests.export.stepped import Exporter, Store, paused
 
 TOPICS = 3
 RECORDS = 4
@@ -31,6 +31,8 @@ OTHERS: dict[str, tuple[tuple[int, dict[str, bool]], ...]] = {
     "merging": ((2, {"merge_files": True}), (0, {"overwrite": True}), (1, {"merge_files": True})),
 }
 """Those that come while a run of a kind pauses: their topics, and what they are asked for."""
+ENDS = ("goes on", "crashes", "fails")
+SMALLEST = ("local", "adding")
 SLOTS = st.integers(0, 2)
 STEPS = ("create", "claim", "rename", "delete", "replace", "read", "names")
 PLACES = {
@@ -52,9 +54,8 @@ def sources() -> Iterator[list[str]]:
 class Histories:
     """What exporters did to one destination, and what must be true of it."""
 
-    def __init__(self, sources: list[str], *, renames: bool, claims_safely: bool) -> None:
-        self.sources = sources
-        self.store = Store(renames, claims_safely)
+    def __init__(self, sources: list[str], store: Store) -> None:
+        self.sources, self.store = sources, store
 
     def come(
         self, topic: int, *, overwrite: bool = False, merge_files: bool = False, is_known: bool = True
@@ -149,8 +150,7 @@ class Commits(RuleBasedStateMachine):
 
     @initialize()
     def begin(self) -> None:
-        renames, claims_safely = PLACES[self.place]
-        self.histories = Histories(self.sources, renames=renames, claims_safely=claims_safely)
+        self.histories = Histories(self.sources, Store(*PLACES[self.place]))
         self.slots: list[Exporter | None] = [None, None, None]
 
     @rule(slot=SLOTS, topic=st.integers(0, TOPICS - 1), **dict.fromkeys(("overwrite", "merge", "known"), st.booleans()))
@@ -198,54 +198,53 @@ class Commits(RuleBasedStateMachine):
 @pytest.mark.parametrize("place", PLACES)
 def test_no_runs_work_is_lost(sources: list[str], place: str) -> None:
     machine = type("CommitsHere", (Commits,), {"sources": sources, "place": place})
-    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=25))
+    run_state_machine_as_test(machine, settings=settings(max_examples=30, stateful_step_count=25))
 
 
-@pytest.mark.parametrize("ends", ["goes on", "crashes", "fails"])
 @pytest.mark.parametrize("kind", ["adding", "overwriting", "merging"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: str, kind: str, ends: str) -> None:
-    """Before each of its steps in turn: there others come and end, and then it goes on, or never does."""
-    for pausing, histories in paused_runs(sources, place, kind):
-        for topic, options in OTHERS[kind]:
-            if histories.come(topic, **options).finish() == "done":
-                histories.check_whole()
-            histories.check()
-        end_as(pausing, ends)
-        histories.end()
+def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: str, kind: str) -> None:
+    """There others come and end, and then it goes on, or never does: by turns, and in the smallest scenario each."""
+    for shift in range(len(ENDS)) if (place, kind) == SMALLEST else [0]:
+        for number, (histories, pausing) in enumerate(paused_runs(sources, place, kind)):
+            for topic, options in OTHERS[kind]:
+                if histories.come(topic, **options).finish() == "done":
+                    histories.check_whole()
+                histories.check()
+            end_as(pausing, ENDS[(number + shift) % len(ENDS)])
+            histories.end()
 
 
-@pytest.mark.parametrize("another", ["is about to commit", "dies of its commit"])
 @pytest.mark.parametrize("kind", ["adding", "merging"])
 @pytest.mark.parametrize("place", PLACES)
-def test_a_run_may_pause_anywhere_while_another_pauses_too(
-    sources: list[str], place: str, kind: str, another: str
-) -> None:
-    """The other has written its files, or has claimed a number too and moved no file of its own."""
-    for pausing, histories in paused_runs(sources, place, kind):
-        other = histories.come(2, overwrite=kind != "merging", merge_files=kind == "merging")
-        other.go_to("claim", 2 if PLACES[place][1] else 4)
-        if another == "dies of its commit":
-            other.go(1)
-            other.crash()
-        pausing.finish()
-        histories.end()
+def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], place: str, kind: str) -> None:
+    """The other has written its files, or has claimed a number too and moved no file of its own: by turns, or both."""
+    for shift in range(2) if (place, kind) == SMALLEST else [0]:
+        for number, (histories, pausing) in enumerate(paused_runs(sources, place, kind)):
+            other = histories.come(2, overwrite=kind != "merging", merge_files=kind == "merging")
+            other.go_to("claim", 2 if PLACES[place][1] else 4)
+            if (number + shift) % 2:  # dies of its commit
+                other.go(1)
+                other.crash()
+            pausing.finish()
+            histories.end()
 
 
-def paused_runs(sources: list[str], place: str, kind: str) -> Iterator[tuple[Exporter, Histories]]:
-    """A run that pauses before each of its steps in turn, after another one that has ended."""
-    renames, claims_safely = PLACES[place]
-    steps, outcome = 0, None
-    while outcome is None:
-        histories = Histories(sources, renames=renames, claims_safely=claims_safely)
-        histories.come(0).finish()
-        pausing = histories.come(1, overwrite=kind == "overwriting", merge_files=kind == "merging")
-        pausing.go(steps)
-        outcome = pausing.outcome
+def paused_runs(sources: list[str], place: str, kind: str) -> Iterator[tuple[Histories, Exporter]]:
+    """A run that comes after another one that has ended, and pauses before its steps in turn.
+
+    On a disk, where most is done, before each; elsewhere before an even sample of them.
+    """
+    before = Histories(sources, Store(*PLACES[place]))
+    before.come(0).finish()
+
+    def begin() -> tuple[Histories, Exporter]:
+        histories = Histories(sources, before.store.copy())
+        return histories, histories.come(1, overwrite=kind == "overwriting", merge_files=kind == "merging")
+
+    for histories, pausing in paused(begin, stride=1 if place == "local" else 3, at_least=30):
         histories.check_what_readers_see()
-        yield pausing, histories
-        steps += 1
-    assert steps > 30
+        yield histories, pausing
 
 
 def end_as(exporter: Exporter, ends: str) -> None:

@@ -4,12 +4,13 @@ from collections import defaultdict
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 from pyarrow import csv
 
 from kseg.export.settings import MIB
 from tests import golden
 from tests.export import exports
+from tests.export.conftest import Exported
+from tests.loops import for_each
 
 # Segments in a remote tier are named after their ids too: no broker reads them as a partition's.
 FOLDERS = sorted(path for path in (golden.ROOT / "logs").iterdir() if not path.name.endswith("-tiered-remote"))
@@ -30,13 +31,12 @@ def assert_rows_are_the_logs_records(folder: Path, target_size: int, tmp_path: P
     assert report.is_whole
 
 
-@pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@for_each("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_rows_are_the_logs_records(folder: Path, tmp_path: Path) -> None:
     assert_rows_are_the_logs_records(folder, 256 * MIB, tmp_path)
 
 
-@pytest.mark.parametrize("folder", [path for path in FOLDERS if "-" not in path.name], ids=lambda folder: folder.name)
+@for_each("folder", [path for path in FOLDERS if "-" not in path.name], ids=lambda folder: folder.name)
 def test_rows_are_the_logs_records_when_segments_are_cut(folder: Path, tmp_path: Path) -> None:
     assert_rows_are_the_logs_records(folder, 3000, tmp_path)
 
@@ -46,26 +46,17 @@ def test_internal_topics_are_not_hidden_from_readers(tmp_path: Path) -> None:
     assert pq.read_table(tmp_path / "out").num_rows == sum(part.records_out for part in report.partitions)
 
 
-@pytest.mark.usefixtures("kernel")
-def test_every_offset_of_damaged_logs_is_accounted_for(tmp_path: Path) -> None:
-    report = exports.export([golden.ROOT / "damaged"], tmp_path / "out", control=True)
-    assert [part for part in report.partitions if part.unexplained] == []
-    assert sum(part.records_out + part.passed_over for part in report.partitions) == sum(
+def test_every_offset_of_damaged_logs_is_accounted_for(damaged_logs: Exported) -> None:
+    partitions = damaged_logs.report.partitions
+    assert [part for part in partitions if part.unexplained] == []
+    assert sum(part.records_out + part.passed_over for part in partitions) == sum(
         record.is_valid for path in golden.damaged_files(".log") for record in exports.records_of(path.parent)
     )
 
 
-def test_damage_at_the_cut_between_two_files_loses_nothing_more(tmp_path: Path) -> None:
-    whole = exports.export([golden.ROOT / "damaged"], tmp_path / "whole", control=True)
-    cut = exports.export([golden.ROOT / "damaged"], tmp_path / "cut", control=True, target_size=300)
-    assert [(part.topic, part.records_out, part.lost, part.unexplained) for part in cut.partitions] == [
-        (part.topic, part.records_out, part.lost, part.unexplained) for part in whole.partitions
-    ]
-
-
-def test_a_side_table_has_a_row_for_each_damage(tmp_path: Path) -> None:
-    report = exports.export([golden.ROOT / "damaged"], tmp_path / "out")
-    rows = csv.read_csv(tmp_path / "out" / "_kseg" / "damages.csv").to_pylist()
+def test_a_side_table_has_a_row_for_each_damage(damaged_logs_without_control: Exported) -> None:
+    report, out = damaged_logs_without_control
+    rows = csv.read_csv(out / "_kseg" / "damages.csv").to_pylist()
     assert [(row["topic"], row["position"], row["size"], row["kind"], row["endOffset"]) for row in rows] == [
         (part.topic, loss.position, loss.size, loss.kind, loss.end)
         for part in report.partitions
@@ -73,4 +64,4 @@ def test_a_side_table_has_a_row_for_each_damage(tmp_path: Path) -> None:
     ]
     (wiped,) = (row for row in rows if row["topic"] == "210-wiped-batch")
     assert (wiped["position"], wiped["firstOffset"], wiped["endOffset"]) == (237, 21938, 21939)
-    assert "kind" not in pq.read_table(tmp_path / "out").column_names
+    assert "kind" not in pq.read_table(out).column_names

@@ -3,6 +3,8 @@
 import json
 import os
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests import golden, run
 from tests.export import exports
+from tests.loops import for_each
 
 MANIFEST = "_kseg/manifest-00000002.json"
 BEFORE = "_kseg/manifest-00000001.json"
@@ -97,9 +100,9 @@ NO_MANIFESTS = {
 }
 
 
-@pytest.mark.parametrize("content", NO_MANIFESTS.values(), ids=NO_MANIFESTS)
-def test_what_is_no_manifest_is_one_line(place: Place, content: bytes) -> None:
-    place.write(content)
+@for_each("name", NO_MANIFESTS)
+def test_what_is_no_manifest_is_one_line(place: Place, name: str) -> None:
+    place.write(NO_MANIFESTS[name])
     place.assert_refused("manifest-00000002.json")
 
 
@@ -140,11 +143,11 @@ OUTSIDE = (
 )
 
 
-@pytest.mark.parametrize("member", ["path", "attempt"])
-@pytest.mark.parametrize("path", OUTSIDE, ids=ascii)
+@for_each("path, member", list(product(OUTSIDE, ["path", "attempt"])), ids=ascii)
 def test_paths_that_an_export_never_has_are_refused(place: Place, path: str, member: str) -> None:
-    place.manifest["results"][0]["files"][0][member] = path
-    place.write(place.manifest)
+    manifest = deepcopy(place.manifest)
+    manifest["results"][0]["files"][0][member] = path
+    place.write(manifest)
     place.assert_refused(f"results[0].files[0].{member}")
 
 
@@ -261,9 +264,18 @@ def dangling(path: Path) -> None:
     path.symlink_to("nowhere")
 
 
-@pytest.mark.parametrize("make", [pipe, folder, dangling])
-@pytest.mark.parametrize("name", [MANIFEST, "_kseg/manifest-00000003.json", "_SUCCESS", "_kseg/report.json", *OTHERS])
-def test_what_is_no_file_hangs_nobody(place: Place, name: str, make: Callable[[Path], None]) -> None:
+@for_each(
+    "name, make",
+    list(
+        product(
+            [MANIFEST, "_kseg/manifest-00000003.json", "_SUCCESS", "_kseg/report.json", *OTHERS],
+            [pipe, folder, dangling],
+        )
+    ),
+    ids=lambda case: f"{case[0]} as {case[1].__name__}",
+)
+def test_what_is_no_file_hangs_nobody(name: str, make: Callable[[Path], None], tmp_path: Path) -> None:
+    place = Place(tmp_path)
     (place.out / name).parent.mkdir(exist_ok=True)
     make(place.out / name)
     exports.write_log(place.source, 20, 10)

@@ -13,7 +13,7 @@ from kseg.export.destination import LocalDestination
 from kseg.export.manifest import manifest_name, read_manifest
 from tests.export import exports
 
-PARTITIONS = 12
+PARTITIONS = 6
 HOURS = 12
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -22,6 +21,7 @@ from kseg.export.settings import FileOptions, ReadOptions
 from kseg.output.export import report_lines
 from tests.export import exports
 from tests.export.test_accounts import assert_adds_up
+from tests.loops import for_each
 
 AS_USUAL = ReadOptions()
 KILLED = """
@@ -98,13 +98,19 @@ def broken_off(disk: Path, out: Path, after: int = 8) -> Executed:
     return executed
 
 
-def test_what_was_finished_is_not_read_again(disk: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def whole(disk: Path, tmp_path: Path) -> Executed:
+    """What a run executes that nothing breaks off."""
+    executed = Executed()
+    export(disk, tmp_path / "whole", executed)
+    return executed
+
+
+def test_what_was_finished_is_not_read_again(disk: Path, whole: Executed, tmp_path: Path) -> None:
     first, second, out = broken_off(disk, tmp_path / "out"), Executed(), tmp_path / "out"
     report = export(disk, out, second)
     assert_adds_up(report, out)
     assert_whole(out)
-    whole = Executed()
-    export(disk, tmp_path / "whole", whole)
     assert first.records + second.records == RECORDS
     assert 0 < second.size < whole.size - first.size + 4 * INDEX_INTERVAL
     assert report.taken_up == sum(len(result.files) for result in first.results)
@@ -124,16 +130,15 @@ def test_a_run_that_takes_up_may_be_broken_off_too(disk: Path, tmp_path: Path) -
     assert first.records + second.records + third.records == RECORDS
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_what_a_killed_run_had_finished_is_taken_up(seed: int, disk: Path, tmp_path: Path) -> None:
-    out, after = tmp_path / "out", Random(seed).randrange(1, 30)
+@for_each("after", [1, 5, 11, 18, 24, 29], ids="after {} orders".format)
+def test_what_a_killed_run_had_finished_is_taken_up(after: int, disk: Path, whole: Executed, tmp_path: Path) -> None:
+    out = tmp_path / "out"
     killed = subprocess.run([sys.executable, "-c", KILLED, str(disk), str(out), str(after)], check=False)
     assert killed.returncode == -signal.SIGKILL
-    again, whole = Executed(), Executed()
+    again = Executed()
     report = export(disk, out, again)
     assert_adds_up(report, out)
     assert_whole(out)
-    export(disk, tmp_path / "whole", whole)
     finished = sum(result.tally.read for result in whole.results[:after])
     assert again.records == RECORDS - finished
     assert report.taken_up == sum(len(result.files) for result in whole.results[:after])

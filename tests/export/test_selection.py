@@ -74,7 +74,6 @@ def transactions(directory: Path, *, with_indexes: bool) -> None:
         exports.write_indexes(log)
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("with_indexes", [True, False])
 def test_read_committed_leaves_out_aborted_and_undecided_records(with_indexes: bool, tmp_path: Path) -> None:
     transactions(tmp_path / "orders-0", with_indexes=with_indexes)
@@ -84,7 +83,6 @@ def test_read_committed_leaves_out_aborted_and_undecided_records(with_indexes: b
     assert (part.control, part.aborted, part.open_from, part.unexplained) == (2, 2, 7, 0)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_read_uncommitted_leaves_out_control_records_only(tmp_path: Path) -> None:
     transactions(tmp_path / "orders-0", with_indexes=True)
     exports.export([tmp_path / "orders-0"], tmp_path / "out")
@@ -163,7 +161,6 @@ def test_exported_are_the_records_that_a_filter_over_the_dump_takes(
     assert b'"unexplained":0' in ran.stdout or b'"partitions":0' in ran.stdout
 
 
-@pytest.mark.usefixtures("kernel")
 def test_selected_records_of_a_damaged_log_come_out_and_the_rest_is_counted(tmp_path: Path) -> None:
     arguments = [str(golden.ROOT / "damaged/210-wiped-batch"), str(tmp_path / "out"), "--sample", "30%", "-o", "json"]
     partition, _, summary = map(json.loads, run.kseg(["export", *arguments], tmp_path).stdout.splitlines())
@@ -204,7 +201,6 @@ def test_times_are_compared_record_by_record(tmp_path: Path) -> None:
         assert exports.offsets(tmp_path / f"out{number}", "orders") == wanted
 
 
-@pytest.mark.usefixtures("kernel")
 def test_control_records_are_exported_alone_or_not_at_all(tmp_path: Path) -> None:
     transactions(tmp_path / "orders-0", with_indexes=True)
     wanted = {"--control": [2, 5], "--no-control": [0, 1, 3, 4, 6, 7, 8]}

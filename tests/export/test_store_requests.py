@@ -17,8 +17,8 @@ from kseg.export.settings import LogSelection, OffsetRange
 from tests.export import exports
 from tests.export.object_store import CountingStore, Request, meant, serving
 
-PARTITIONS, FILES = 60, 4
-PAGE = 20
+PARTITIONS, FILES = 24, 4
+PAGE = 8
 """Objects that an answer lists in these tests, in the place of a thousand."""
 
 
@@ -161,11 +161,11 @@ def test_pieces_of_a_large_range_are_read_at_the_same_time(
 def test_small_orders_are_executed_at_the_same_time(
     store: CountingStore, tmp_path: Path, system: fs.FileSystem
 ) -> None:
-    for number in range(20):
+    for number in range(12):
         exports.write_log(tmp_path / "logs" / f"orders-{number}", 0, 10)
     fs.copy_files(str(tmp_path / "logs"), "kafka/logs", destination_filesystem=system)
     store.expect_at_once(4, lambda request: request.path.endswith(".log") and bool(request.bytes))
     report = run_export(Export(("s3://kafka/logs",), "s3://kafka/out", merge_files=True), execute_here)
-    assert [part.records_out for part in report.partitions] == [10] * 20
+    assert [part.records_out for part in report.partitions] == [10] * 12
     names = [file.url for file in remote.list_files("s3://kafka/out") if file.url.endswith(".parquet")]
     assert len(names) == 1

@@ -3,13 +3,9 @@
 import shutil
 from pathlib import Path
 
-import pytest
-
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.query.disks import opened, queried, rows
 from tests.run import kseg
-
-pytestmark = pytest.mark.usefixtures("kernel")
 
 
 def batches(first: int, end: int, epoch: int = 0) -> list[NewBatch]:

@@ -30,12 +30,13 @@ def asked(database: duckdb.DuckDBPyConnection, query: str) -> list[tuple[Any, ..
     return found
 
 
-@pytest.fixture(params=[*DISKS, "made"])
+@pytest.fixture(scope="module", params=[*DISKS, "made"])
 def counted(
-    request: pytest.FixtureRequest, restored: Path, tmp_path: Path
+    request: pytest.FixtureRequest, restored: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[list[dict[str, Any]], duckdb.DuckDBPyConnection]:
-    disk = made_disk(tmp_path) if request.param == "made" else restored / "logs" / request.param
-    return objects(tmp_path, str(disk), "--now", NOW), exported(disk, tmp_path / "exported")
+    folder = tmp_path_factory.mktemp("counted")
+    disk = made_disk(folder) if request.param == "made" else restored / "logs" / request.param
+    return objects(folder, str(disk), "--now", NOW), exported(disk, folder / "exported")
 
 
 def test_report_counts_as_an_export_does(

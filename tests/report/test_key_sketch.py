@@ -21,7 +21,6 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.usefixtures("kernel")
 def test_keys_are_estimated_by_the_library(disk: Path) -> None:
     found = objects(disk, "disk", "--now", NOW, "-j", "1")
     words = row(found, "keyCounts", topic="wide")["keys"]

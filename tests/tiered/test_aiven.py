@@ -1,11 +1,13 @@
 """Segments that Aiven's plugin stored are read where they lie, whatever it did to them."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tests import golden
+from tests.loops import for_each
 from tests.run import Run, kseg
 from tests.tiered import aiven_objects
 from tests.tiered.aiven_objects import Plugin
@@ -55,14 +57,17 @@ def topic_id(topic: str) -> str:
     return folder.removeprefix(f"{topic}-")
 
 
-@pytest.mark.parametrize("plugin", PLUGINS.values(), ids=list(PLUGINS))
-@pytest.mark.parametrize("source", ["docs/test-1-0", "logs/4.3.1/compacted-txn-0", "logs/2.0.1/compacted-0"])
+@for_each(
+    "plugin, source",
+    list(product(PLUGINS, ["docs/test-1-0", "logs/4.3.1/compacted-txn-0", "logs/2.0.1/compacted-0"])),
+    ids=" of ".join,
+)
 def test_objects_are_read_as_the_partition_that_was_stored(
-    plugin: Plugin, source: str, restored: Path, tmp_path: Path
+    plugin: str, source: str, restored: Path, tmp_path: Path
 ) -> None:
     bucket = tmp_path / "bucket"
     topic = Path(source).name.removesuffix("-0")
-    aiven_objects.store(bucket, plugin, topic, aiven_objects.segments_of(restored / source))
+    aiven_objects.store(bucket, PLUGINS[plugin], topic, aiven_objects.segments_of(restored / source))
     keys = [f"--private-key=key{n}={aiven_objects.private_key_file(tmp_path, n)}" for n in (1, 2)]
     dumped = kseg(["dump", "bucket", "-o", "json", *keys], tmp_path)
     assert dumped.stderr == b""

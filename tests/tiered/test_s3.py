@@ -3,8 +3,10 @@
 import json
 import os
 from collections.abc import Iterator
+from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +18,14 @@ from tests.tiered.aiven_objects import Plugin
 
 SAMPLES = golden.ROOT / "tiered" / "bucket"
 KEY = ["--private-key", f"key1={golden.ROOT / 'tiered' / 'private.pem'}"]
-
-
 NUMBERS = count()
+
+
+@cache
+def _client(url: str) -> Any:
+    import botocore.session
+
+    return botocore.session.get_session().create_client("s3", endpoint_url=url)
 
 
 class Bucket:
@@ -30,9 +37,7 @@ class Bucket:
 
     def upload(self, directory: Path) -> None:
         """Puts all files of a directory there."""
-        import botocore.session
-
-        client = botocore.session.get_session().create_client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+        client = _client(os.environ["AWS_ENDPOINT_URL"])
         client.create_bucket(Bucket=self.name)
         for path in sorted(directory.rglob("*")):
             if path.is_file():
@@ -45,10 +50,17 @@ class Bucket:
         return [each.bytes for each in self._store.requests if each.method == "GET" and each.path.endswith(suffix)]
 
 
-@pytest.fixture
-def bucket() -> Iterator[Bucket]:
+@pytest.fixture(scope="module")
+def server() -> Iterator[tuple[CountingStore, str]]:
     store = CountingStore()
-    with serving(store) as url, meant(url):
+    with serving(store) as url:
+        yield store, url
+
+
+@pytest.fixture
+def bucket(server: tuple[CountingStore, str]) -> Iterator[Bucket]:
+    store, url = server
+    with meant(url):
         yield Bucket(store, f"tiers-{next(NUMBERS)}")
 
 

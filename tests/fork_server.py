@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -198,6 +199,7 @@ def _become(request: _Request) -> None:
     os.chdir(request.directory)
     os.environ.clear()
     os.environ.update(request.environment)
+    time.tzset()
     sys.argv = ["kseg" if request.program == KSEG else "-c", *request.arguments]
     # As Python opens its own, which stay open when kseg replaces them.
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115

@@ -2,6 +2,7 @@
 
 The server is a single-threaded process of the session, and ends with it. Programs run as by `python -c`: a process gets
 its own arguments, directory, environment, standard streams, limits and session, and signals have their defaults.
+Variables that Python itself reads at its start have no effect.
 """
 
 import array
@@ -53,9 +54,9 @@ class Forked:
         self.pid = self._number()
         self.returncode: int | None = None
 
-    def poll(self) -> int | None:
-        """The exit status, if the process has ended."""
-        if self.returncode is None and select.select([self._connection], [], [], 0)[0]:
+    def poll(self, seconds: float = 0) -> int | None:
+        """The exit status, if the process has ended or does so within some time."""
+        if self.returncode is None and select.select([self._connection], [], [], seconds)[0]:
             self.wait()
         return self.returncode
 
@@ -143,7 +144,6 @@ def _serve(requests: socket.socket) -> socket.socket | None:
     """Forks until the session has ended. Returns in each new process, with the connection that tells what to run."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
-    os.set_blocking(woken, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     running: dict[int, socket.socket] = {}
@@ -158,7 +158,11 @@ def _serve(requests: socket.socket) -> socket.socket | None:
                 return None
             process = os.fork()
             if not process:
-                return _stripped(descriptors)
+                for each in (requests, *running.values()):
+                    each.close()
+                os.close(woken)
+                os.close(wake)
+                return _stripped(*descriptors)
             for descriptor in descriptors[1:]:
                 os.close(descriptor)
             running[process] = socket.socket(fileno=descriptors[0])
@@ -173,17 +177,15 @@ def _report_ended(running: dict[int, socket.socket]) -> None:
                 connection.send(_NUMBER.pack(status))
 
 
-def _stripped(descriptors: Sequence[int]) -> socket.socket:
-    """The connection of a new process that has its streams, and nothing else of the server's."""
+def _stripped(connection: int, *streams: int) -> socket.socket:
+    """The connection of a new process that has a session and streams of its own."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    connection, *streams = (os.dup(descriptor) for descriptor in descriptors)
-    high = os.dup2(connection, 1000, inheritable=False)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-    os.closerange(_STREAMS, high)
-    return socket.socket(fileno=high)
+        os.close(stream)
+    return socket.socket(fileno=connection)
 
 
 def _request(connection: socket.socket) -> _Request:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.fork_server import forked
-from tests.processes import ENDING, started
+from tests.fork_server import ENDING, forked
+from tests.processes import started
 from tests.run import bounded, kseg, process
 from tests.sandbox import make_programs
 

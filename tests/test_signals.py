@@ -1,5 +1,6 @@
 """A run that is ended, by Ctrl-C, SIGTERM or SIGHUP, leaves nothing; what a killed one left goes with the next."""
 
+import itertools
 import os
 import pty
 import shutil
@@ -18,7 +19,8 @@ import pytest
 from tests import golden
 from tests.export import exports
 from tests.fork_server import Forked, forked
-from tests.process_groups import SIGNALS, interruptible, members
+from tests.loops import for_each
+from tests.process_groups import SIGNALS, interruptible, members, wait_for_end
 from tests.run import Run, process
 
 PROGRAM = """
@@ -296,7 +298,7 @@ def started(place: Place, name: str) -> Iterator[tuple[Forked, IO[bytes]]]:
         with forked(
             arguments, place.work, streams, environment=place.environment, with_arrow=name == "export"
         ) as process:
-            while process.poll() is None and len(members(process.pid)) < 3:
+            while process.poll(0.002) is None and len(members(process.pid)) < 3:
                 pass
             yield process, stderr
 
@@ -309,16 +311,14 @@ def ended(process: Forked, stderr: IO[bytes]) -> tuple[int, bytes]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-@pytest.mark.parametrize("to_all", [False, True], ids=["one", "all"])
 @pytest.mark.parametrize("name", SHARING)
+@for_each("number, to_all", list(itertools.product(SIGNALS, (False, True))))
 def test_processes_that_share_the_work_end_with_it(shared: Place, name: str, number: int, to_all: bool) -> None:
     with started(shared, name) as (process, stderr):
         (os.killpg if to_all else os.kill)(process.pid, number)
         status, said = ended(process, stderr)
     assert (status, said.strip()) == (128 + number, b"")
-    while members(process.pid):
-        pass
+    wait_for_end(process.pid)
     assert shared.left() == set()
 
 
@@ -357,8 +357,7 @@ def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name
 def test_processes_that_share_the_work_end_where_it_was_killed(shared: Place, name: str) -> None:
     with started(shared, name) as (process, _):
         process.send_signal(signal.SIGKILL)
-    while members(process.pid):
-        pass
+    wait_for_end(process.pid)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
@@ -406,6 +405,5 @@ def test_a_pager_ends_with_it(place: Place, number: int) -> None:
         process.send_signal(number)
         assert process.wait() == 128 + number
     os.close(leader)
-    while members(process.pid):
-        pass
+    wait_for_end(process.pid)
     assert place.left() == set()

@@ -42,8 +42,12 @@ def process(
     environment: Mapping[str, str] | None = None,
     limits: Mapping[int, int] | None = None,
     with_arrow: bool = False,
+    timeout: float = 300,
 ) -> Run:
-    """Run `kseg ARGUMENTS`, or another Python program, in a process of its own, whose stdin is empty."""
+    """Run `kseg ARGUMENTS`, or another Python program, in a process of its own, whose stdin is empty.
+
+    It is killed, and the test fails, if it still runs after `timeout` seconds.
+    """
     with TemporaryFile() as stdout, TemporaryFile() as stderr, Path(os.devnull).open("rb") as nothing:
         streams = (nothing.fileno(), stdout.fileno(), stderr.fileno())
         with forked(
@@ -55,7 +59,8 @@ def process(
             limits=limits,
             with_arrow=with_arrow,
         ) as started:
-            status = started.wait()
+            status = started.poll(timeout)
+            assert status is not None, f"{command(arguments)} still runs after {timeout} s"
         stdout.seek(0)
         stderr.seek(0)
         return Run(status, stdout.read(), stderr.read())

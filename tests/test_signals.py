@@ -332,7 +332,12 @@ def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name
     def traced(at: int, number: int) -> Run:
         arguments = [str(at), str(number), *line.split()]
         return process(
-            arguments, place.work, program=BETWEEN_LINES, environment=place.environment, with_arrow=name == "export"
+            arguments,
+            place.work,
+            program=BETWEEN_LINES,
+            environment=place.environment,
+            with_arrow=name == "export",
+            timeout=120,
         )
 
     whole = traced(0, 0)

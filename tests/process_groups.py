@@ -1,6 +1,9 @@
 """Processes that are ended by signals, and those that they started."""
 
+import os
+import select
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -24,3 +27,12 @@ def members(group: int) -> list[int]:
         if int(own_group) == group and state != "Z":
             found.append(int(path.parent.name))
     return found
+
+
+def wait_for_end(group: int) -> None:
+    """Waits until no process of a group lives."""
+    while living := members(group):
+        with suppress(ProcessLookupError):  # it has just ended
+            descriptor = os.pidfd_open(living[0])
+            select.select([descriptor], [], [])
+            os.close(descriptor)

@@ -8,7 +8,7 @@ from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import IO
 
-ENDING = (signal.SIGINT, signal.SIGHUP, signal.SIGTERM)
+from tests.fork_server import ENDING
 
 
 def default_signals() -> None:

@@ -1,15 +1,16 @@
-"""Runs kseg's command line in this process: bytes as a caller of the program would get them."""
+"""Runs kseg's command line, in this process or one of its own: bytes as a caller of the program would get them."""
 
 import io
 import os
 import resource
 import shlex
-import subprocess
-import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import NamedTuple
+
+from tests.fork_server import KSEG, forked
 
 # KSEG_KERNEL=twin in the environment: no compiled kernel is wanted here.
 KERNELS = ("twin",) if os.environ.get("KSEG_KERNEL") == "twin" else ("fast", "twin")
@@ -33,22 +34,42 @@ def kseg(arguments: Sequence[str], directory: Path) -> Run:
     return Run(status, _written(stdout), _written(stderr))
 
 
+def process(
+    arguments: Sequence[str],
+    directory: Path,
+    *,
+    program: str = KSEG,
+    environment: Mapping[str, str] | None = None,
+    limits: Mapping[int, int] | None = None,
+    with_arrow: bool = False,
+    timeout: float = 300,
+) -> Run:
+    """Run `kseg ARGUMENTS`, or another Python program, in a process of its own, whose stdin is empty.
+
+    It is killed, and the test fails, if it still runs after `timeout` seconds.
+    """
+    with TemporaryFile() as stdout, TemporaryFile() as stderr, Path(os.devnull).open("rb") as nothing:
+        streams = (nothing.fileno(), stdout.fileno(), stderr.fileno())
+        with forked(
+            arguments,
+            directory,
+            streams,
+            program=program,
+            environment=environment,
+            limits=limits,
+            with_arrow=with_arrow,
+        ) as started:
+            status = started.poll(timeout)
+            assert status is not None, f"{command(arguments)} still runs after {timeout} s"
+        stdout.seek(0)
+        stderr.seek(0)
+        return Run(status, stdout.read(), stderr.read())
+
+
 def bounded(arguments: Sequence[str], directory: Path, *, seconds: int = 20, memory: int | None = 512 << 20) -> Run:
     """Run `kseg ARGUMENTS` in a process that is ended after so much processor time, and has so many bytes of memory."""
-
-    def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-        if memory is not None:
-            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-
-    ran = subprocess.run(
-        [sys.executable, "-c", "import sys; from kseg.cli import main; sys.exit(main())", *arguments],
-        cwd=directory,
-        capture_output=True,
-        check=False,
-        preexec_fn=limit,
-    )
-    return Run(ran.returncode, ran.stdout, ran.stderr)
+    limits = {resource.RLIMIT_CPU: seconds} | ({} if memory is None else {resource.RLIMIT_AS: memory})
+    return process(arguments, directory, limits=limits)
 
 
 def command(arguments: Sequence[str]) -> str:

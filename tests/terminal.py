@@ -3,12 +3,11 @@
 import os
 import pty
 import re
-import sys
 import termios
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.processes import started
+from tests.fork_server import forked
 
 STYLE = re.compile(r"\x1b\[[0-9;]*m")
 COLOR = re.compile(r"\x1b\[(?:[0-9;]*;)?(?:3[0-7]|4[0-7]|9[0-7]|10[0-7]|38;[0-9;]+|48;[0-9;]+)m")
@@ -18,12 +17,9 @@ def in_terminal(directory: Path, *arguments: str, columns: int = 100, **environm
     """What a terminal of some width gets; without a pager unless the environment names one."""
     leader, follower = pty.openpty()
     termios.tcsetwinsize(follower, (40, columns))
-    command = [str(Path(sys.executable).parent / "kseg"), *arguments]
     inherited = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "PAGER")}
     environment = {**inherited, "TERM": "xterm-256color", "KSEG_PAGER": "cat", **environment}
-    with started(
-        command, directory, stdin=follower, stdout=follower, stderr=follower, environment=environment
-    ) as process:
+    with forked(arguments, directory, (follower, follower, follower), environment=environment) as process:
         os.close(follower)
         pieces = list(_pieces(leader))
         process.wait()

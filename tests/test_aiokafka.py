@@ -84,7 +84,6 @@ def can_be_read(one: kseg.Batch) -> bool:
 LOGS = [path for path in [*golden.files(".log"), *golden.files(".checkpoint")] if path.stat().st_size]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_aiokafka_reads_the_same_from_every_healthy_log() -> None:
     different = []
     for path in LOGS:

@@ -1,6 +1,7 @@
 """Archives and standard input in the place of directories and files: the same output, and no harm from hostile ones."""
 
 import io
+import itertools
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ import pytest
 import zstandard
 
 from tests import golden, run
+from tests.loops import for_each
 from tests.processes import started
 
 pytestmark = pytest.mark.usefixtures("unpacked_into")
@@ -100,8 +102,7 @@ def member(name: str, **attributes: object) -> tarfile.TarInfo:
     return info
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("form", ["tar.gz", "zip"])
+@for_each("command, form", list(itertools.product(COMMANDS, ["tar.gz", "zip"])), ids=": ".join)
 def test_commands_say_the_same_of_an_archive_as_of_its_directory(
     command: str, form: str, plain: Path, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """The command line's manners: exit status, messages, help, pipes."""
 
+import itertools
 import os
 import re
 import shutil
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import click
 import pytest
-from _pytest.mark import ParameterSet
 
 import kseg.cli as cli_module
 from kseg.cli import COMMANDS, cli
 from kseg.commands.parameters import Number
 from tests import golden, run
+from tests.fork_server import KSEG
+from tests.loops import for_each
 from tests.processes import default_signals, started
 
 SAMPLE = "docs/test-1-0/00000000000000203000.log"
@@ -36,13 +38,11 @@ def in_shell(command: str, **environment: str) -> "subprocess.CompletedProcess[s
     )
 
 
-@pytest.mark.usefixtures("kernel")
 def test_healthy_file_ends_with_0_and_says_nothing_on_stderr() -> None:
     ran = kseg("dump", SAMPLE)
     assert (ran.status, ran.stderr) == (0, b"")
 
 
-@pytest.mark.usefixtures("kernel")
 def test_damage_ends_with_1_and_is_reported_on_stderr() -> None:
     ran = kseg("dump", TORN)
     assert ran.status == 1
@@ -56,7 +56,6 @@ def test_missing_file_ends_with_2_in_one_line() -> None:
     assert ran.stderr.count(b"\n") == 1
 
 
-@pytest.mark.usefixtures("kernel")
 def test_other_files_are_read_where_one_is_missing() -> None:
     alone = kseg("dump", SAMPLE)
     ran = kseg("dump", "nowhere/00000000000000000000.log", SAMPLE)
@@ -68,7 +67,6 @@ def test_missing_file_outweighs_damage() -> None:
     assert kseg("dump", TORN, "nowhere.log").status == 2
 
 
-@pytest.mark.usefixtures("kernel")
 def test_files_option_takes_a_list_as_kafkas_does() -> None:
     assert kseg("dump", "--files", f"{SAMPLE},{TORN}") == kseg("dump", SAMPLE, TORN)
 
@@ -110,7 +108,7 @@ def test_wrong_usage_is_one_line_that_tells_where_help_is(arguments: list[str], 
     assert kseg(*arguments) == (2, b"", f"kseg: {line}\n".encode())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_every_command_says_wrong_usage_in_one_line(name: str) -> None:
     ran = kseg(name, "--quux")
     assert (ran.status, ran.stdout) == (2, b"")
@@ -152,14 +150,30 @@ WRITERS = [
 ]
 
 
-@pytest.mark.parametrize("command", WRITERS)
-@pytest.mark.parametrize(("redirection", "reason"), [(">/dev/full", "No space left on device"), (">&-", "is closed")])
-def test_stdout_that_takes_nothing_is_said_in_one_line(command: str, redirection: str, reason: str) -> None:
-    ran = in_shell(f"kseg {command} {redirection}")
-    assert (ran.returncode, ran.stderr) == (2, f"kseg: standard output: {reason}; not everything was written\n")
+NOT_WRITTEN = "kseg: standard output: {}; not everything was written\n"
+FULL, CLOSED = "No space left on device", "is closed"
 
 
-@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def with_stream(name: str, reason: str, command: str) -> run.Run:
+    """Runs kseg with a stream that takes nothing: a full device, or one that was closed before the start."""
+    number = {"stdout": 1, "stderr": 2}[name]
+    program = f"import os, sys; os.dup2(os.open('/dev/full', os.O_WRONLY), {number}); {KSEG}"
+    if reason == CLOSED:
+        program = f"import os, sys; os.close({number}); sys.{name} = None; {KSEG}"
+    return run.process(command.split(), golden.ROOT, program=program)
+
+
+@for_each("command, reason", list(itertools.product(WRITERS, (FULL, CLOSED))), ids=": ".join)
+def test_stdout_that_takes_nothing_is_said_in_one_line(command: str, reason: str) -> None:
+    assert with_stream("stdout", reason, command) == (2, b"", NOT_WRITTEN.format(reason).encode())
+
+
+@pytest.mark.parametrize(("redirection", "reason"), [(">/dev/full", FULL), (">&-", CLOSED)])
+def test_redirected_stdout_that_takes_nothing_is_said_in_one_line(redirection: str, reason: str) -> None:
+    ran = in_shell(f"kseg dump {SAMPLE} {redirection}")
+    assert (ran.returncode, ran.stderr) == (2, NOT_WRITTEN.format(reason))
+
+
 @pytest.mark.parametrize(
     ("command", "status"),
     [
@@ -171,9 +185,16 @@ def test_stdout_that_takes_nothing_is_said_in_one_line(command: str, redirection
         ("", 2),
     ],
 )
-def test_stderr_that_takes_nothing_changes_nothing(command: str, status: int, redirection: str) -> None:
-    heard, unheard = in_shell(f"kseg {command}"), in_shell(f"kseg {command} {redirection}")
-    assert (unheard.returncode, unheard.stdout) == (status, heard.stdout)
+def test_stderr_that_takes_nothing_changes_nothing(command: str, status: int) -> None:
+    heard = run.process(command.split(), golden.ROOT)
+    for reason in (FULL, CLOSED):
+        assert with_stream("stderr", reason, command) == (status, heard.stdout, b""), reason
+
+
+@pytest.mark.parametrize("redirection", ["2>/dev/full", "2>&-"])
+def test_redirected_stderr_that_takes_nothing_changes_nothing(redirection: str) -> None:
+    ran = in_shell(f"kseg dump {TORN} {redirection}")
+    assert (ran.returncode, ran.stdout.encode()) == (1, kseg("dump", TORN).stdout)
 
 
 def test_closed_standard_input_is_said_in_one_line(tmp_path: Path) -> None:
@@ -249,7 +270,7 @@ def test_help_lists_each_command() -> None:
     assert re.findall(r"^  (\S+)", listed, re.MULTILINE) == list(COMMANDS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_help_of_a_command_has_examples_first(name: str) -> None:
     ran = kseg(name, "--help")
     assert ran.status == 0
@@ -337,18 +358,18 @@ REQUIRED = {
 """What commands don't do without."""
 
 
-def variables() -> list[ParameterSet]:
+def variables() -> list[tuple[str, str]]:
     """Those of options that take numbers or one of several words, which what is no such word tells."""
     refusing = (Number, click.types.IntParamType, click.IntRange, click.Choice)
     return [
-        pytest.param(name, variable, id=variable)
+        (name, variable)
         for name in COMMANDS
         for variable, option in options_of(name)
         if isinstance(option.type, refusing) and not option.multiple
     ]
 
 
-@pytest.mark.parametrize(("name", "variable"), variables())
+@for_each("name, variable", variables())
 def test_each_option_has_a_variable(name: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, "no such value")
     is_its_own = variable.endswith("_NODE_ID")  # what the command line says comes before the variable

@@ -11,6 +11,7 @@ import pytest
 import zstandard
 
 from tests import golden
+from tests.loops import for_each
 from tests.run import kseg
 
 pytestmark = pytest.mark.usefixtures("unpacked_into")
@@ -45,7 +46,7 @@ def packed(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_commands_say_the_same_of_a_compressed_file(command: str, packed: Path) -> None:
     root = packed.parent.parent.parent
     plain = kseg(command.format(f"{PARTITION}/{SEGMENT}").split(), root / "plain")

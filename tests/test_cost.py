@@ -3,6 +3,7 @@
 The bounds are generous: what they keep out takes several times as much.
 """
 
+import functools
 import json
 import random
 import zlib
@@ -24,8 +25,15 @@ def write(directory: Path, *pieces: bytes) -> Path:
     return path
 
 
-def single(offset: int, value: bytes = b"v", **fields: int) -> bytes:
-    return batch(BatchHeader(offset, **fields), [Record(value=value)])
+@functools.cache
+def made(value: bytes) -> bytes:
+    return batch(BatchHeader(0), [Record(value=value)])
+
+
+def single(offset: int, value: bytes = b"v", leader_epoch: int = 0) -> bytes:
+    """A batch of a record; its checksum covers neither offset nor epoch."""
+    whole = made(value)
+    return offset.to_bytes(8, "big") + whole[8:12] + leader_epoch.to_bytes(4, "big") + whole[16:]
 
 
 # --- salvage ---------------------------------------------------------------------------------------------------------

@@ -40,7 +40,6 @@ def log(tmp_path: Path) -> Path:
     return write_segment(tmp_path / "=cmd-0", [NewBatch([NewRecord(text, text) for text in texts])])
 
 
-@pytest.mark.usefixtures("kernel")
 def test_an_apostrophe_comes_before_formulas_alone(log: Path, tmp_path: Path) -> None:
     fields = ("--fields", "topic,file,offset,producerId,key,value,headers")
     shown = rows(tmp_path, "dump", "=cmd-0", "-o", "csv", "--csv-safe", *fields)
@@ -53,7 +52,6 @@ def test_an_apostrophe_comes_before_formulas_alone(log: Path, tmp_path: Path) ->
     assert {row["file"] for row in plain} == {f"=cmd-0/{log.name}"}
 
 
-@pytest.mark.usefixtures("kernel")
 def test_a_topic_is_no_formula_either(tmp_path: Path) -> None:
     write_segment(tmp_path / "-2-3-0", [NewBatch([NewRecord(None, b"")])])
     (row,) = rows(tmp_path, "dump", "./-2-3-0", "-o", "csv", "--csv-safe", "--fields", "topic,partition")
@@ -63,7 +61,6 @@ def test_a_topic_is_no_formula_either(tmp_path: Path) -> None:
     assert rows(tmp_path, *explained)[0]["table"] == "'-2-3"
 
 
-@pytest.mark.usefixtures("kernel")
 def test_decoded_texts_are_no_formulas_either(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", [NewBatch([NewRecord(None, b"=1"), NewRecord(None, b"\xff")])])
     arguments = ("-o", "csv", "--csv-safe", "--value-decoder", "string", "--fields", "key,valueDecoded,valueError")

@@ -7,9 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
-import pytest
-
 from tests import golden
+from tests.loops import for_each
 
 ROOT = golden.ROOT.parent
 LOGS = "logs/4.3.1"
@@ -33,7 +32,7 @@ USEFUL = {"patterns", "report", "fast-gzip"}
 """Those without which a command still does its work, or is asked by others."""
 
 
-@pytest.mark.parametrize("extra", NEEDED)
+@for_each("extra", NEEDED)
 def test_command_whose_library_is_missing_gives_the_pip_line(extra: str, tmp_path: Path) -> None:
     module, line = NEEDED[extra]
     code = f"import sys; sys.modules[{module!r}] = None; from kseg.cli import main; sys.exit(main())"

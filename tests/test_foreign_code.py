@@ -12,6 +12,7 @@ from tests import golden, traps
 from tests.decode.schemas_topic import schema_key, schema_value, write_topic
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 
 KSEG = str(Path(sys.executable).with_name("kseg"))
 COMMANDS = {
@@ -83,7 +84,7 @@ def run(command: list[str], directory: Path, **environment: str) -> traps.Ended:
     return traps.run(command, directory, directory / "test-1-0", **environment)
 
 
-@pytest.mark.parametrize("line", COMMANDS)
+@for_each("line", COMMANDS, shards=2)
 def test_no_command_imports_what_lies_in_the_current_directory(line: str, directory: Path) -> None:
     status, sprung, stderr = run([KSEG, *line.split()], directory)
     assert (status, sprung) == (COMMANDS[line], set()), stderr

@@ -3,8 +3,6 @@
 import mmap
 import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -15,7 +13,7 @@ from kseg.output.progress import ProgressBar
 from kseg.reading.log_file import LogFile
 from kseg.system.gentle import resident_pages
 from tests.log import edits
-from tests.run import kseg
+from tests.run import kseg, process
 
 SIZE = 12 << 20
 
@@ -117,10 +115,10 @@ def test_commands_keep_what_they_read_where_that_is_wanted(line: str, log: Path)
 @pytest.mark.parametrize("line", READING)
 def test_gentle_commands_give_way(line: str, log: Path) -> None:
     arguments = [*arguments_of(line, log), "--gentle"]
-    code = f"import os; from kseg.cli import main; status = main({arguments}); print(status, os.nice(0))"
-    ran = subprocess.run([sys.executable, "-c", code], cwd=log.parent.parent, capture_output=True, text=True)
+    program = "import os; from kseg.cli import main; status = main(); print(status, os.nice(0))"
+    ran = process(arguments, log.parent.parent, program=program)
     status, priority = ran.stdout.splitlines()[-1].split()
-    assert (int(status) < 2, priority) == (True, "19")
+    assert (int(status) < 2, priority) == (True, b"19")
 
 
 @pytest.mark.parametrize("line", READING)
@@ -143,6 +141,5 @@ def test_file_without_bytes_has_no_pages(tmp_path: Path) -> None:
 
 
 def test_giving_way_lowers_the_priorities() -> None:
-    code = "import os; from kseg.system.gentle import give_way; give_way(); print(os.nice(0))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout == "19\n"
+    program = "import os; from kseg.system.gentle import give_way; give_way(); print(os.nice(0))"
+    assert process([], Path.cwd(), program=program).stdout == b"19\n"

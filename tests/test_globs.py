@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests import golden
+from tests.loops import for_each
 from tests.run import kseg
 
 SOURCE = golden.ROOT / "logs" / "3.6.2" / "plain-1"
@@ -21,7 +22,7 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@for_each("command", COMMANDS)
 def test_a_glob_means_the_paths_that_it_matches(command: str, logs: Path) -> None:
     expanded = kseg([*command.split(), "logs/orders-0", "logs/orders-1", "logs/payments-0"], logs)
     ran = kseg([*command.split(), "logs/orders-*", "l*/pay[m]ents-?"], logs)

@@ -2,9 +2,7 @@
 
 import json
 import random
-import resource
 import struct
-import subprocess
 import sys
 import tracemalloc
 from pathlib import Path
@@ -27,7 +25,7 @@ from kseg.reading.bodies import FAILURES_FREE, Slice, with_bodies
 from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch, varint
-from tests.run import kseg
+from tests.run import bounded, kseg
 
 NAME = f"{0:020}.log"
 SMALL = batch(BatchHeader(3), [Record(value=b"small")])
@@ -149,15 +147,8 @@ def test_batch_for_which_there_is_no_memory_is_one_line_and_status_2(tmp_path: P
     for _ in range(256):
         crc = crc32c(bytes(1 << 20), crc)
     write(tmp_path, start[:17] + crc.to_bytes(4, "big") + start[21:], size)
-    limit = 250 << 20
-    ran = subprocess.run(
-        [sys.executable, "-c", "import sys; from kseg.cli import main; sys.exit(main())", "dump", NAME],
-        cwd=tmp_path,
-        capture_output=True,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-    )
-    assert ran.returncode == 2
+    ran = bounded(["dump", NAME], tmp_path, memory=250 << 20)
+    assert ran.status == 2
     assert ran.stderr == f"kseg: {NAME}: at position 0: there's no memory for {size} bytes\n".encode()
 
 

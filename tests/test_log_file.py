@@ -15,6 +15,7 @@ from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run
 from tests import golden
 from tests.kernel.made import BatchHeader, Message, Record, batch
+from tests.loops import for_each
 
 SAMPLE = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
 NAME = f"{0:020}.log"
@@ -179,7 +180,7 @@ def as_kafka(path: Path) -> list[tuple[int, int]]:
 
 
 @pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize("path", [SAMPLE, *golden.files(".log", golden.ROOT)[:20]], ids=lambda path: path.parent.name)
+@for_each("path", [SAMPLE, *golden.files(".log", golden.ROOT)[:20]])
 def test_healthy_files_are_the_same_to_kafka(path: Path) -> None:
     assert as_kafka(path) == read(path)
 

@@ -1,5 +1,7 @@
 """The programs that tests start end, whatever became of the test, and however the tests were started themselves."""
 
+import os
+import resource
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -7,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import ENDING, started
+from tests.fork_server import ENDING, forked
+from tests.processes import started
+from tests.run import bounded, kseg, process
 from tests.sandbox import make_programs
 
 
@@ -42,3 +46,77 @@ def test_examples_find_no_program_but_their_own(tmp_path: Path) -> None:
         ["/bin/sh", "-c", "tcpdump -i any; command -v ls"], cwd=tmp_path, env={"PATH": path}, capture_output=True
     )
     assert (ran.stdout, ran.stderr) == (b"captured before\n", b"")
+
+
+# --- forked processes ------------------------------------------------------------------------------------------------
+
+SHOW = """
+import os, signal, sys
+print(sys.argv, os.getcwd(), dict(os.environ), __name__, os.getsid(0) == os.getpid(), sys.stdin.read())
+print([number for number in range(2000) if os.path.exists(f"/proc/self/fd/{number}")])
+print(signal.getsignal(signal.SIGTERM) == signal.SIG_DFL, "ä\\udcff", file=sys.stderr)
+"""
+
+
+def test_forked_program_has_its_own_arguments_directory_environment_and_streams(tmp_path: Path) -> None:
+    ran = process(["a", "b"], tmp_path, program=SHOW, environment={"X": "y"})
+    shown = f"['-c', 'a', 'b'] {tmp_path} {{'X': 'y'}} __main__ True \n[0, 1, 2]\n"
+    assert ran == (0, shown.encode(), "True ä\\udcff\n".encode())
+
+
+def test_forked_program_starts_where_the_last_one_did(tmp_path: Path) -> None:
+    process([], tmp_path, program="import os, sys; os.environ['LEFT'] = '1'; sys.left = 1; os.chdir('/')")
+    ran = process(
+        [], tmp_path, program="import os, sys; print('LEFT' in os.environ, hasattr(sys, 'left'), os.getcwd())"
+    )
+    assert ran.stdout == f"False False {tmp_path}\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("program", "status", "said"),
+    [
+        ("pass", 0, b""),
+        ("import sys; sys.exit(3)", 3, b""),
+        ("import sys; sys.exit('no')", 1, b"no\n"),
+        ("import os; os._exit(4)", 4, b""),
+        ("import atexit, sys; atexit.register(print, 'end', file=sys.stderr)", 0, b"end\n"),
+        ("import os; os.kill(os.getpid(), 15)", -signal.SIGTERM, b""),
+        ("import os; os.kill(os.getpid(), 9)", -signal.SIGKILL, b""),
+    ],
+    ids=["end", "status", "message", "_exit", "atexit", "SIGTERM", "SIGKILL"],
+)
+def test_forked_program_ends_as_an_interpreter_does(program: str, status: int, said: bytes, tmp_path: Path) -> None:
+    assert process([], tmp_path, program=program) == (status, b"", said)
+
+
+def test_forked_program_that_raises_shows_a_traceback(tmp_path: Path) -> None:
+    ran = process([], tmp_path, program="1 / 0")
+    assert ran.status == 1
+    assert ran.stderr.startswith(b"Traceback")
+    assert ran.stderr.endswith(b"ZeroDivisionError: division by zero\n")
+
+
+def test_forked_program_runs_kseg(tmp_path: Path) -> None:
+    assert bounded(["--version"], tmp_path).stdout.startswith(b"kseg ")
+    assert bounded(["dump", "nowhere.log"], tmp_path) == kseg(["dump", "nowhere.log"], tmp_path)
+
+
+def test_limits_hold_for_a_forked_program(tmp_path: Path) -> None:
+    memory = process([], tmp_path, program="bytes(256 << 20)", limits={resource.RLIMIT_AS: 256 << 20})
+    assert memory.stderr.endswith(b"MemoryError\n")
+    assert process([], tmp_path, program="bytes(128 << 20)", limits={resource.RLIMIT_AS: 256 << 20}).status == 0
+    endless = process([], tmp_path, program="while True: pass", limits={resource.RLIMIT_CPU: 1})
+    assert endless.status == -signal.SIGKILL
+
+
+def test_forked_programs_run_at_the_same_time_and_end_with_their_context(tmp_path: Path) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    streams = (nothing, nothing, nothing)
+    program = "while True: pass"
+    with forked([], tmp_path, streams, program=program) as one, forked([], tmp_path, streams, program=program) as other:
+        assert one.poll() is None
+        one.send_signal(signal.SIGKILL)
+        assert one.wait() == -signal.SIGKILL
+        assert other.poll() is None
+    os.close(nothing)
+    assert other.wait() == -signal.SIGKILL

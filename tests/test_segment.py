@@ -93,7 +93,6 @@ def record_line(one: kseg.Batch, record: kseg.Record) -> str:
     return f"{line} sequence: {record.sequence} headerKeys: [{','.join(header.key for header in record.headers)}]"
 
 
-@pytest.mark.usefixtures("kernel")
 def test_api_tells_what_the_real_tool_told_of_each_batch_and_record() -> None:
     different = []
     for name, case in DEEP_CASES.items():
@@ -132,21 +131,18 @@ def test_closed_segment_can_not_be_read() -> None:
         next(segment.records())
 
 
-@pytest.mark.usefixtures("kernel")
 def test_records_are_those_of_the_batches() -> None:
     for path in golden.files(".log")[::4]:
         in_batches = [record for one in batches_of(path) for record in one.records()]
         assert in_batches == records_of(path), path
 
 
-@pytest.mark.usefixtures("kernel")
 def test_reading_begins_at_any_batchs_position() -> None:
     fourth = batches_of(SAMPLE)[3]
     with kseg.open_segment(SAMPLE) as segment:
         assert next(segment.scan(fourth.position)) == fourth
 
 
-@pytest.mark.usefixtures("kernel")
 def test_documentations_first_record_answers_what_a_message_answers() -> None:
     record = records_of(SAMPLE)[0]
     assert (record.offset, record.next_offset, record.position) == (203000, 203001, 0)
@@ -156,7 +152,6 @@ def test_documentations_first_record_answers_what_a_message_answers() -> None:
     assert record.is_valid
 
 
-@pytest.mark.usefixtures("kernel")
 def test_batches_and_records_can_not_be_changed() -> None:
     one = batches_of(SAMPLE)[0]
     record = next(one.records())
@@ -169,7 +164,6 @@ def test_batches_and_records_can_not_be_changed() -> None:
 # --- checksums -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 def test_computed_checksum_is_the_stored_one_of_every_healthy_batch() -> None:
     wrong = [
         (path, one.position)
@@ -180,7 +174,6 @@ def test_computed_checksum_is_the_stored_one_of_every_healthy_batch() -> None:
     assert wrong == []
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", ["2.0.1/singles-v0", "3.9.1/singles-v1", "2.0.1/singles-v2"])
 def test_computed_checksum_differs_from_the_stored_one_where_a_byte_was_changed(case: str, tmp_path: Path) -> None:
     healthy = batches_of(classes(case))[0]
@@ -192,13 +185,11 @@ def test_computed_checksum_differs_from_the_stored_one_where_a_byte_was_changed(
     assert [record.is_valid for record in one.records()] == [False]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_old_records_have_checksums_of_their_own(tmp_path: Path) -> None:
     records = records_of(classes("2.0.1/v1-gzip-create"))
     assert len({record.crc for record in records}) == len(records)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_new_records_have_their_batchs_checksum() -> None:
     one = batches_of(classes("4.3.1/v2-gzip-create"))[0]
     assert {record.crc for record in one.records()} == {one.crc}
@@ -207,7 +198,6 @@ def test_new_records_have_their_batchs_checksum() -> None:
 # --- wrappers --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(
     "case", ["2.0.1/gaps-v0-gzip", "2.0.1/gaps-v1-gzip", "2.0.1/gaps-v1-lz4", "3.9.1/gaps-v0-snappy"]
 )
@@ -218,26 +208,22 @@ def test_wrapper_is_a_batch_of_its_messages_with_its_gaps(case: str) -> None:
         assert offsets == sorted(set(offsets))
 
 
-@pytest.mark.usefixtures("kernel")
 def test_wrappers_append_time_is_the_time_of_its_messages() -> None:
     for one in batches_of(classes("4.3.1/append-in-place-v1")):
         assert one.timestamp_type == APPEND
         assert {(record.timestamp, record.timestamp_type) for record in one.records()} == {(one.max_timestamp, APPEND)}
 
 
-@pytest.mark.usefixtures("kernel")
 def test_batchs_append_time_is_the_time_of_its_records() -> None:
     for one in batches_of(classes("4.3.1/v2-gzip-append")):
         assert {(record.timestamp, record.timestamp_type) for record in one.records()} == {(one.max_timestamp, APPEND)}
 
 
-@pytest.mark.usefixtures("kernel")
 def test_oldest_messages_have_no_time() -> None:
     records = records_of(classes("2.0.1/v0-gzip"))
     assert {(record.timestamp, record.timestamp_type) for record in records} == {(-1, NO_TIME)}
 
 
-@pytest.mark.usefixtures("kernel")
 def test_relative_offsets_stand_as_they_are_where_the_wrappers_is_0(tmp_path: Path) -> None:
     import gzip
 
@@ -246,7 +232,6 @@ def test_relative_offsets_stand_as_they_are_where_the_wrappers_is_0(tmp_path: Pa
     assert [record.offset for record in records_of(written(tmp_path, wrapper))] == [0, 1, 2]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize(("magic", "offsets"), [(0, [0, 1, 4]), (1, [96, 97, 100])])
 def test_inner_offsets_are_absolute_in_v0_and_relative_in_v1(magic: int, offsets: list[int], tmp_path: Path) -> None:
     import gzip
@@ -259,7 +244,6 @@ def test_inner_offsets_are_absolute_in_v0_and_relative_in_v1(magic: int, offsets
 # --- batches ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("kernel")
 def test_empty_batches_keep_their_offsets() -> None:
     empty = [one for one in batches_of(classes("4.3.1/empty-batches")) if one.count == 0]
     assert len(empty) >= 3
@@ -267,33 +251,28 @@ def test_empty_batches_keep_their_offsets() -> None:
     assert [(one.base_offset, one.last_offset, one.next_offset) for one in empty[:2]] == [(3, 12, 13), (13, 13, 14)]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_delete_horizon_is_a_time_where_the_batch_has_one() -> None:
     horizons = [one.delete_horizon_ms for one in batches_of(classes("4.3.1/horizon"))]
     assert horizons[:2] == [1609003557434, 1609003557438]
     assert all(one.delete_horizon_ms is None for one in batches_of(SAMPLE))
 
 
-@pytest.mark.usefixtures("kernel")
 def test_batches_of_a_transaction_and_its_marker_are_reported_apart() -> None:
     kinds = {(one.is_transactional, one.is_control) for one in batches_of(classes("4.3.1/transactions"))}
     assert (True, False) in kinds
     assert (True, True) in kinds
 
 
-@pytest.mark.usefixtures("kernel")
 def test_sequences_go_on_at_0_behind_the_largest() -> None:
     sequences = [record.sequence for record in records_of(classes("4.3.1/sequence-wrap"))]
     at = sequences.index(2**31 - 1)
     assert sequences[at + 1] == 0
 
 
-@pytest.mark.usefixtures("kernel")
 def test_formats_mix_in_a_file() -> None:
     assert {one.magic for one in batches_of(classes("3.9.1/mixed"))} == {0, 1, 2}
 
 
-@pytest.mark.usefixtures("kernel")
 def test_what_a_format_does_not_have_is_minus_one() -> None:
     one = batches_of(classes("3.9.1/singles-v1"))[0]
     assert (one.partition_leader_epoch, one.producer_id, one.producer_epoch, one.base_sequence) == (-1, -1, -1, -1)
@@ -305,7 +284,6 @@ def test_what_a_format_does_not_have_is_minus_one() -> None:
 NULLS = [(key, value) for key in (None, b"", b"x") for value in (None, b"", b"x")]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", ["v0-none", "v0-gzip", "v1-none", "v1-gzip", "v2-none", "v2-gzip"])
 def test_null_is_reported_from_empty_in_every_format(case: str) -> None:
     records = records_of(classes(f"3.9.1/nulls-{case}"))
@@ -316,7 +294,6 @@ def test_null_is_reported_from_empty_in_every_format(case: str) -> None:
     ]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_headers_keep_order_doubles_nulls_and_empties(tmp_path: Path) -> None:
     headers = [(b"same", b"1"), (b"", b""), (b"same", None), ("日本".encode(), b"\xff\x00")]
     content = batch(BatchHeader(), [Record(value=b"v", headers=headers), Record(value=b"w", offset_delta=1)])
@@ -325,7 +302,6 @@ def test_headers_keep_order_doubles_nulls_and_empties(tmp_path: Path) -> None:
     assert second.headers == ()
 
 
-@pytest.mark.usefixtures("kernel")
 def test_every_record_in_front_of_damage_is_given(tmp_path: Path) -> None:
     records = [Record(value=b"first"), Record(value=b"second", offset_delta=1)]
     body = b"".join(record.encoded() for record in records)
@@ -360,7 +336,6 @@ def damaged(case: str) -> Path:
     return path
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", [*IN_BATCHES, *BETWEEN_BATCHES])
 def test_records_of_a_segment_end_at_damage_unless_it_is_to_be_skipped(case: str) -> None:
     path = damaged(case)
@@ -378,7 +353,6 @@ def test_records_of_a_segment_end_at_damage_unless_it_is_to_be_skipped(case: str
     assert given == skipped[: len(given)]
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", IN_BATCHES)
 def test_records_of_a_batch_end_at_damage_unless_it_is_to_be_skipped(case: str) -> None:
     wrong = [one for one in batches_of(damaged(case)) if one.problem() is not None]
@@ -394,7 +368,6 @@ def test_records_of_a_batch_end_at_damage_unless_it_is_to_be_skipped(case: str) 
             list(one)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_damage_is_reported_between_the_records_around_it() -> None:
     met: list[kseg.Record | kseg.Damage] = []
     with kseg.open_segment(damaged("066-codec-5")) as segment:
@@ -405,7 +378,6 @@ def test_damage_is_reported_between_the_records_around_it() -> None:
     assert any(isinstance(each, kseg.Damage) for each in met[1:-1])
 
 
-@pytest.mark.usefixtures("kernel")
 def test_records_and_damages_of_a_segment_come_in_the_order_of_its_batches() -> None:
     for path in sorted((golden.ROOT / "damaged").glob("*/*.log")):
         met: list[kseg.Record | kseg.Damage] = []
@@ -430,7 +402,6 @@ def is_wrong_checksum(met: kseg.Record | kseg.Damage) -> bool:
     return met.kind == "bad-crc" or met.detail.startswith("the CRC of the message")
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", ["024-crc-zero", "082-flip-crc", "021-flip-records"])
 def test_a_batch_whose_checksum_is_wrong_is_damage(case: str) -> None:
     path = damaged(case)
@@ -449,13 +420,11 @@ def test_a_batch_whose_checksum_is_wrong_is_damage(case: str) -> None:
                 list(read())
 
 
-@pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("case", ["012-zero-tail", "013-zero-tail", "014-zero-tail"])
 def test_zeros_of_a_preallocated_file_are_no_damage(case: str) -> None:
     assert records_of(damaged(case))
 
 
-@pytest.mark.usefixtures("kernel")
 def test_segments_of_every_damaged_file_give_all_their_records_or_raise() -> None:
     for path in sorted((golden.ROOT / "damaged").glob("*/*.log")):
         damages: list[kseg.Damage] = []
@@ -479,7 +448,6 @@ def test_other_words_for_damage_are_refused() -> None:
             next(segment.batches()).records(on_damage="ignore")  # type: ignore[arg-type]
 
 
-@pytest.mark.usefixtures("kernel")
 def test_batch_shows_itself_in_a_line() -> None:
     shown = [repr(one) for path in golden.files(".log") for one in batches_of(path)]
     assert not any("\n" in each or len(each) > 160 for each in shown)

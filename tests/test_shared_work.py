@@ -23,24 +23,35 @@ COMMANDS = [
     "ls -o table logs/4.3.1",
     "ls --key a --limit 3 logs",
     "salvage --dry-run damaged logs/4.3.1",
-    "salvage --dry-run -o json damaged logs/0.8.2",
+    "salvage --dry-run -o json damaged logs/0.8.2.2",
     "reindex --dry-run damaged",
     "reindex --dry-run logs/4.3.1",
 ]
 
 
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The newest logs, the oldest and some between, and every fifth of the damaged partitions."""
+    root = tmp_path_factory.mktemp("sources")
+    for release in ("0.8.2.2", "0.11.0.3", "2.8.2", "4.3.1", "4.3.1-live"):
+        shutil.copytree(golden.ROOT / "logs" / release, root / "logs" / release)
+    for partition in sorted((golden.ROOT / "damaged").iterdir())[::5]:
+        shutil.copytree(partition, root / "damaged" / partition.name)
+    return root
+
+
 @pytest.mark.parametrize("line", COMMANDS)
-def test_processes_print_what_one_prints(line: str) -> None:
-    alone = kseg([*line.split(), "-j", "1"], golden.ROOT)
+def test_processes_print_what_one_prints(line: str, sources: Path) -> None:
+    alone = kseg([*line.split(), "-j", "1"], sources)
     assert alone.stdout
-    assert kseg([*line.split(), "-j", "2"], golden.ROOT) == alone
+    assert kseg([*line.split(), "-j", "2"], sources) == alone
 
 
 @pytest.mark.parametrize("line", ["salvage damaged logs/4.3.1", "reindex damaged", "reindex logs/4.3.1"])
-def test_processes_write_what_one_writes(line: str, tmp_path: Path) -> None:
+def test_processes_write_what_one_writes(line: str, sources: Path, tmp_path: Path) -> None:
     written = []
     for count in ("1", "2"):
-        ran = kseg([*line.split(), "-j", count, "--to", str(tmp_path / count)], golden.ROOT)
+        ran = kseg([*line.split(), "-j", count, "--to", str(tmp_path / count)], sources)
         assert ran.status in (0, 1), ran.stderr
         paths = (path for path in (tmp_path / count).rglob("*") if path.is_file())
         written.append({str(path.relative_to(tmp_path / count)): path.read_bytes() for path in paths})

@@ -1,5 +1,6 @@
 """A run that is ended, by Ctrl-C, SIGTERM or SIGHUP, leaves nothing; what a killed one left goes with the next."""
 
+import itertools
 import os
 import pty
 import shutil
@@ -8,14 +9,19 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from tempfile import TemporaryFile
+from typing import IO, NamedTuple
 
 import pytest
 
 from tests import golden
 from tests.export import exports
-from tests.process_groups import SIGNALS, interruptible, members
+from tests.fork_server import Forked, forked
+from tests.loops import for_each
+from tests.process_groups import SIGNALS, interruptible, members, wait_for_end
+from tests.run import Run, process
 
 PROGRAM = """
 import os, signal, sys
@@ -60,6 +66,7 @@ at, number = int(sys.argv[1]), int(sys.argv[2])
 del sys.argv[1:3]
 PLACES = tuple(f"kseg/system/{name}.py" for name in ("processes", "shared_work"))
 PLACES += ("multiprocessing/connection.py", "multiprocessing/process.py", "/selectors.py")
+watched = {}
 seen = 0
 
 def lines(frame, event, _):
@@ -69,7 +76,13 @@ def lines(frame, event, _):
         os.kill(os.getpid(), number)
     return lines
 
-sys.settrace(lambda frame, event, _: lines if frame.f_code.co_filename.endswith(PLACES) else None)
+def calls(frame, event, _):
+    code = frame.f_code
+    if code not in watched:
+        watched[code] = lines if code.co_filename.endswith(PLACES) else None
+    return watched[code]
+
+sys.settrace(calls)
 from kseg.__main__ import main
 status = main()
 sys.settrace(None)
@@ -94,7 +107,7 @@ COMMANDS = {
 }
 POINTS = 8
 """At so many points, all over the run, each command is ended; half of them are killed."""
-SWALLOWED = "Exception ignored in: "
+SWALLOWED = b"Exception ignored in: "
 """Python drops an interrupt that comes while an object is destroyed: there a second one is needed."""
 
 
@@ -125,6 +138,10 @@ class Place(NamedTuple):
     def before(self) -> set[str]:
         return set((self.temporary.parent / "before").read_text().splitlines())
 
+    @property
+    def environment(self) -> dict[str, str]:
+        return os.environ | {"TMPDIR": str(self.temporary), "PYTHONDONTWRITEBYTECODE": "1"}
+
 
 @pytest.fixture
 def place(tmp_path: Path) -> Place:
@@ -141,23 +158,16 @@ def place(tmp_path: Path) -> Place:
     return Place(work, temporary)
 
 
-def run(place: Place, line: str, at: int = 0, how: str = "once", number: int = 0) -> subprocess.CompletedProcess[str]:
+def run(place: Place, line: str, at: int = 0, how: str = "once", number: int = 0) -> Run:
     """Runs a command line; where no signal is sent, the last line of stderr tells at how many points one could be."""
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(at), how, str(number), *line.split()],
-        cwd=place.work,
-        env=os.environ | {"TMPDIR": str(place.temporary), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        preexec_fn=interruptible,
-    )
+    arguments = [str(at), how, str(number), *line.split()]
+    return process(arguments, place.work, program=PROGRAM, environment=place.environment, with_arrow="export" in line)
 
 
 def points(place: Place, line: str, wanted: int) -> Iterator[int]:
     """Numbers of files touched, spread over a run."""
     ran = run(place, line)
-    assert ran.returncode in (0, 1), ran.stderr
+    assert ran.status in (0, 1), ran.stderr
     count = int(ran.stderr.splitlines()[-1])
     assert all(path.startswith(("new", "some")) for path in place.left())
     place.clear()
@@ -170,8 +180,8 @@ def test_an_ended_run_leaves_nothing(place: Place, name: str) -> None:
     for turn, at in enumerate(points(place, line, POINTS)):
         number = SIGNALS[turn % len(SIGNALS)]
         ended = run(place, line, at, ("once", "storm")[turn % 2], number)
-        assert ended.returncode == 128 + number, (at, number, ended.stderr)
-        assert "Traceback" not in ended.stderr
+        assert ended.status == 128 + number, (at, number, ended.stderr)
+        assert b"Traceback" not in ended.stderr
         if not place.is_whole(line):
             assert place.left() == set(), (at, number)
         place.clear()
@@ -182,11 +192,11 @@ def test_the_next_run_removes_what_a_killed_one_left(place: Place, name: str) ->
     line = COMMANDS[name]
     left = 0
     for at in points(place, line, POINTS // 2):
-        assert run(place, line, at, "once", signal.SIGKILL).returncode == -signal.SIGKILL
+        assert run(place, line, at, "once", signal.SIGKILL).status == -signal.SIGKILL
         left += len(place.left())
         if "export" not in line:
             shutil.rmtree(place.work / line.split()[-1], ignore_errors=True)  # it was complete
-        assert run(place, line).returncode in (0, 1)
+        assert run(place, line).status in (0, 1)
         assert {path for path in place.left() if not path.startswith(("new", "some"))} == set(), at
         assert not any("-kseg-" in path for path in place.left())
         assert not any("attempts" in path and path.endswith(".attempt") for path in place.left())
@@ -198,7 +208,7 @@ def test_a_living_run_is_left_alone_by_others(place: Place) -> None:
     command = [Path(sys.executable).with_name("kseg"), "build", "--from", "text", "--to", "new"]
     with subprocess.Popen(command, cwd=place.work, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as first:
         assert first.stdin is not None
-        first.stdin.write(b"value\n" * 300_000)  # more than pipes and buffers hold: the work has begun
+        first.stdin.write(b"value\n" * 50_000)  # more than pipes and buffers hold: the work has begun
         first.stdin.flush()
         second = subprocess.run(command, cwd=place.work, input=b"other\n", capture_output=True, check=False)
         assert second.returncode == 0
@@ -213,7 +223,7 @@ def test_directories_of_others_stay(place: Place, name: str) -> None:
     (place.work / name).mkdir()
     (place.temporary / "kseg-backup").mkdir()
     (place.temporary / "kseg-scratch-abcdefgh").symlink_to(place.work)
-    assert run(place, "salvage bundle.tar.gz --to new").returncode == 0
+    assert run(place, "salvage bundle.tar.gz --to new").status == 0
     assert (place.work / name).is_dir()
     assert {path.name for path in place.temporary.iterdir()} == {"kseg-backup", "kseg-scratch-abcdefgh"}
     assert (place.work / "test-1-0").is_dir()
@@ -229,7 +239,7 @@ def test_under_nohup_a_hangup_changes_nothing(place: Place) -> None:
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
     ) as process:
         assert process.stdin is not None
-        process.stdin.write(b"value\n" * 300_000)
+        process.stdin.write(b"value\n" * 50_000)
         process.stdin.flush()
         process.send_signal(signal.SIGHUP)
         process.communicate()
@@ -249,121 +259,136 @@ def test_a_signal_while_kseg_starts_is_quiet(place: Place, number: int) -> None:
 MANY = [f"many-{number}" for number in range(20)]
 """Partitions of 40 MB: enough for a signal to come before all is read, also on a machine that has much to do."""
 SHARING = {
-    "export": f"export {' '.join(MANY)} new -j 2 --target-file-size 1MB",
-    "verify": f"verify -j 2 {' '.join(MANY)} test-1-0 damaged-0",
-    "diff": f"diff -j 2 {' '.join(MANY)} .",
-    "salvage": f"salvage -j 2 {' '.join(MANY)} --to new",
+    "export": "export PARTITIONS new -j 2 --target-file-size 1MB",
+    "verify": "verify -j 2 PARTITIONS test-1-0 damaged-0",
+    "diff": "diff -j 2 PARTITIONS .",
+    "salvage": "salvage -j 2 PARTITIONS --to new",
 }
 
 
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A partition's directory of 40 MB."""
+    directory = tmp_path_factory.mktemp("large") / MANY[0]
+    exports.write_log(directory, 0, 40_000, per_batch=100, value=bytes(1000))
+    return directory
+
+
 @pytest.fixture
-def shared(place: Place) -> Place:
-    exports.write_log(place.work / MANY[0], 0, 40_000, per_batch=100, value=bytes(1000))
-    for name in MANY[1:]:
-        (place.work / name).mkdir()
-        for path in (place.work / MANY[0]).iterdir():
-            (place.work / name / path.name).hardlink_to(path)
-    made = {str(path.relative_to(place.work)) for path in place.work.rglob("*")}
-    (place.temporary.parent / "before").write_text("\n".join(sorted(made)))
+def shared(place: Place, large: Path) -> Place:
+    for name in MANY:
+        shutil.copytree(large, place.work / name, copy_function=os.link)
+    remember(place)
     return place
 
 
-def started(place: Place, line: str) -> subprocess.Popen[bytes]:
-    """A command whose processes are at work, in a group of their own."""
-    process = subprocess.Popen(
-        [Path(sys.executable).with_name("kseg"), *line.split()],
-        cwd=place.work,
-        env=os.environ | {"TMPDIR": str(place.temporary)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        preexec_fn=interruptible,
-    )
-    while process.poll() is None and len(members(process.pid)) < 3:
-        pass
-    return process
+def remember(place: Place) -> None:
+    """Takes what is there now for what was there before."""
+    made = {str(path.relative_to(place.work)) for path in place.work.rglob("*")}
+    (place.temporary.parent / "before").write_text("\n".join(sorted(made)))
+
+
+@contextmanager
+def started(place: Place, name: str) -> Iterator[tuple[Forked, IO[bytes]]]:
+    """A command whose processes are at work, in a group of their own, and what it writes to stderr."""
+    partitions = MANY[:5] if name == "export" else MANY  # it takes long for each
+    arguments = SHARING[name].replace("PARTITIONS", " ".join(partitions)).split()
+    with TemporaryFile() as stderr, Path(os.devnull).open("rb+") as nothing:
+        streams = (nothing.fileno(), nothing.fileno(), stderr.fileno())
+        with forked(
+            arguments, place.work, streams, environment=place.environment, with_arrow=name == "export"
+        ) as process:
+            while process.poll(0.002) is None and len(members(process.pid)) < 3:
+                pass
+            yield process, stderr
+
+
+def ended(process: Forked, stderr: IO[bytes]) -> tuple[int, bytes]:
+    """The exit status, and what it said."""
+    status = process.wait()
+    stderr.seek(0)
+    return status, stderr.read()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
-@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-@pytest.mark.parametrize("to_all", [False, True], ids=["one", "all"])
 @pytest.mark.parametrize("name", SHARING)
+@for_each("number, to_all", list(itertools.product(SIGNALS, (False, True))))
 def test_processes_that_share_the_work_end_with_it(shared: Place, name: str, number: int, to_all: bool) -> None:
-    with started(shared, SHARING[name]) as process:
+    with started(shared, name) as (process, stderr):
         (os.killpg if to_all else os.kill)(process.pid, number)
-        _, stderr = process.communicate()
-    assert (process.returncode, stderr.strip()) == (128 + number, b"")
-    while members(process.pid):
-        pass
+        status, said = ended(process, stderr)
+    assert (status, said.strip()) == (128 + number, b"")
+    wait_for_end(process.pid)
     assert shared.left() == set()
 
 
 @pytest.mark.parametrize("name", SHARING)
-def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(shared: Place, name: str) -> None:
-    line = SHARING[name].replace(" ".join(MANY), " ".join(MANY[:2]))
+def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name: str) -> None:
+    for partition in MANY[:2]:
+        exports.write_log(place.work / partition, 0, 3000, per_batch=100, value=bytes(1000))
+    remember(place)
+    line = SHARING[name].replace("PARTITIONS", " ".join(MANY[:2]))
 
-    def traced(at: int, number: int) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", BETWEEN_LINES, str(at), str(number), *line.split()],
-            cwd=shared.work,
-            env=os.environ | {"TMPDIR": str(shared.temporary), "PYTHONDONTWRITEBYTECODE": "1"},
-            capture_output=True,
-            text=True,
-            check=False,
+    def traced(at: int, number: int) -> Run:
+        arguments = [str(at), str(number), *line.split()]
+        return process(
+            arguments,
+            place.work,
+            program=BETWEEN_LINES,
+            environment=place.environment,
+            with_arrow=name == "export",
             timeout=120,
-            preexec_fn=interruptible,
         )
 
     whole = traced(0, 0)
     count = int(whole.stderr.splitlines()[-1])
-    shared.clear()
-    for turn in range(2 * POINTS):
-        number, at = SIGNALS[turn % len(SIGNALS)], 1 + turn * (count - 1) // (2 * POINTS)
-        ended = traced(at, number)
-        if turn > POINTS and ended.returncode == whole.returncode and int(ended.stderr.splitlines()[-1]) < at:
-            shared.clear()
+    place.clear()
+    turns = POINTS if name == "export" else 2 * POINTS  # its processes don't fork: they take long to start
+    for turn in range(turns):
+        number, at = SIGNALS[turn % len(SIGNALS)], 1 + turn * (count - 1) // turns
+        ran = traced(at, number)
+        if turn > turns // 2 and ran.status == whole.status and int(ran.stderr.splitlines()[-1]) < at:
+            place.clear()
             continue  # processes that report at the same time make it shorter
-        if SWALLOWED in ended.stderr:
-            shared.clear()
+        if SWALLOWED in ran.stderr:
+            place.clear()
             continue
-        assert (ended.returncode, "Traceback" in ended.stderr) == (128 + number, False), (turn, number, ended.stderr)
-        assert shared.left() == set()
+        assert (ran.status, b"Traceback" in ran.stderr) == (128 + number, False), (turn, number, ran.stderr)
+        assert place.left() == set()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
 @pytest.mark.parametrize("name", SHARING)
 def test_processes_that_share_the_work_end_where_it_was_killed(shared: Place, name: str) -> None:
-    with started(shared, SHARING[name]) as process:
-        process.kill()
-    while members(process.pid):
-        pass
+    with started(shared, name) as (process, _):
+        process.send_signal(signal.SIGKILL)
+    wait_for_end(process.pid)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
 @pytest.mark.parametrize("name", sorted(set(SHARING) - {"export"}))
 def test_a_run_one_of_whose_processes_was_killed_says_so_and_leaves_nothing(shared: Place, name: str) -> None:
-    assert_tells_of_a_killed_process(shared, SHARING[name])
+    assert_tells_of_a_killed_process(shared, name)
     assert shared.left() == set()
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")
 def test_an_export_one_of_whose_processes_was_killed_leaves_only_what_the_next_one_takes_up(shared: Place) -> None:
-    assert_tells_of_a_killed_process(shared, SHARING["export"])
+    assert_tells_of_a_killed_process(shared, "export")
     assert not [name for name in shared.left() if name.endswith(".parquet")]
-    with started(shared, SHARING["export"]) as process:
-        process.communicate()
-    assert process.returncode == 0
+    with started(shared, "export") as (process, _):
+        assert process.wait() == 0
     assert not [name for name in shared.left() if name.endswith(".attempt") or name.startswith("new/_kseg/jobs/")]
 
 
-def assert_tells_of_a_killed_process(shared: Place, line: str) -> None:
+def assert_tells_of_a_killed_process(shared: Place, name: str) -> None:
     """A command ends with 2 and says why, if one of its processes is killed."""
-    with started(shared, line) as process:
+    with started(shared, name) as (process, stderr):
         others = [each for each in members(process.pid) if each != process.pid]
         os.kill(others[-1], signal.SIGKILL)
-        _, stderr = process.communicate()
-    assert process.returncode == 2
-    assert b"a process that shares the work was killed" in stderr
+        status, said = ended(process, stderr)
+    assert status == 2
+    assert b"a process that shares the work was killed" in said
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
@@ -385,6 +410,5 @@ def test_a_pager_ends_with_it(place: Place, number: int) -> None:
         process.send_signal(number)
         assert process.wait() == 128 + number
     os.close(leader)
-    while members(process.pid):
-        pass
+    wait_for_end(process.pid)
     assert place.left() == set()

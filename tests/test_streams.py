@@ -14,6 +14,7 @@ from kseg.views import access_columns, group_columns, metadata_columns, transact
 from kseg.views.moves import move_columns
 from kseg.views.rebuild import rebuilding
 from tests import run
+from tests.loops import for_each
 from tools.generators.streams import ObjectKind, objects
 
 OBJECTS = objects()
@@ -100,7 +101,7 @@ def problems(kind: ObjectKind, value: dict[str, object]) -> Iterator[str]:
             yield f"{name} isn't {fields[name].kind}: {each!r}"
 
 
-@pytest.mark.parametrize("line", LINES)
+@for_each("line", LINES)
 def test_objects_have_the_fields_of_the_page(line: str, restored: Path, tmp_path: Path) -> None:
     for path in restored.iterdir():
         (tmp_path / path.name).symlink_to(path)

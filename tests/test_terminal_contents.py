@@ -18,6 +18,7 @@ from kseg.output.terminal import Terminal
 from kseg.writer import MemoryRecords, RecordsBuilder
 from tests import run
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 from tests.protocol.packets import framed, request
 from tests.terminal import in_terminal, plain
 
@@ -141,12 +142,17 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("arguments", CASES, ids=lambda arguments: ascii(" ".join(arguments))[:70])
+def shown(arguments: tuple[str, ...]) -> str:
+    """A command line, without what controls a terminal."""
+    return ascii(run.command(arguments))
+
+
+@for_each("arguments", CASES, ids=shown, shards=2)
 def test_nothing_of_a_file_controls_the_terminal(arguments: tuple[str, ...], disk: Path) -> None:
-    shown = in_terminal(disk, *arguments, columns=400)  # which fails on what is no UTF-8
-    assert shown
-    assert not set(plain(shown).replace("\r\n", "\n")) & HARMFUL
-    assert STYLE not in shown
+    printed = in_terminal(disk, *arguments, columns=400)  # which fails on what is no UTF-8
+    assert printed
+    assert not set(plain(printed).replace("\r\n", "\n")) & HARMFUL
+    assert STYLE not in printed
 
 
 PIPED_CASES = [
@@ -155,16 +161,14 @@ PIPED_CASES = [
 
 
 @pytest.mark.parametrize("arguments", PIPED_CASES, ids=lambda arguments: ascii(" ".join(arguments))[:70])
-def test_a_pipe_gets_what_a_file_gets(arguments: tuple[str, ...], disk: Path, tmp_path: Path) -> None:
+def test_a_pipe_gets_what_a_file_gets(arguments: tuple[str, ...], disk: Path) -> None:
     command = [Path(sys.executable).parent / "kseg", *arguments]
     piped = subprocess.run(command, cwd=disk, capture_output=True, timeout=60)
-    with (tmp_path / "out").open("wb") as out:
-        written = subprocess.run(command, cwd=disk, stdout=out, stderr=subprocess.PIPE, timeout=60)
-    assert (tmp_path / "out").read_bytes() == piped.stdout == run.kseg(arguments, disk).stdout
-    assert written.returncode == piped.returncode < 2
+    written = run.process(arguments, disk)
+    assert written.stdout == piped.stdout == run.kseg(arguments, disk).stdout
+    assert written.status == piped.returncode < 2
 
 
-@pytest.mark.usefixtures("kernel")
 def test_text_of_a_pipe_is_what_was_there(disk: Path) -> None:
     ran = run.kseg(["dump", EVIL, "--limit", "1", "--template", "{key}"], disk)
     assert ran.stdout == EVERY.encode() + b"\n"
@@ -179,12 +183,12 @@ def test_raw_gives_a_terminal_the_bytes(disk: Path) -> None:
     assert EVERY in in_terminal(disk, "groups", ".", "-o", "csv", "--raw")
 
 
-@pytest.mark.parametrize("arguments", [case for case in CASES if "json" in case], ids=lambda case: ascii(case)[:70])
+@for_each("arguments", [case for case in CASES if "json" in case], ids=shown)
 def test_json_on_a_terminal_is_json_of_a_pipe(arguments: tuple[str, ...], disk: Path) -> None:
     arguments = (*arguments, *(("-q",) if arguments[0] in ("dump", "ls", "verify") else ()))
-    shown = in_terminal(disk, *arguments)
+    printed = in_terminal(disk, *arguments)
     piped = run.kseg(arguments, disk).stdout.decode()
-    objects = [line for line in shown.splitlines() if line.startswith("{")]
+    objects = [line for line in printed.splitlines() if line.startswith("{")]
     assert [line for line in objects if line in piped] == piped.splitlines()
     assert all(isinstance(json.loads(line), dict) for line in objects)
 
@@ -224,7 +228,7 @@ class _Kept(io.RawIOBase):
         return memoryview(piece).nbytes
 
 
-@pytest.mark.parametrize("arguments", [case for case in CASES if "table" in case], ids=lambda case: ascii(case)[:70])
+@for_each("arguments", [case for case in CASES if "table" in case], ids=shown)
 def test_a_pager_gets_nothing_of_a_file_either(arguments: tuple[str, ...], disk: Path, tmp_path: Path) -> None:
     in_terminal(disk, *arguments, KSEG_PAGER=f"sh -c 'cat >>{tmp_path}/paged'")
     paged = (tmp_path / "paged").read_bytes().decode()

@@ -11,6 +11,7 @@ from kseg.errors import UsageError
 from kseg.times import parse_time
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 
 SAMPLE = "docs/test-1-0"
 
@@ -19,8 +20,8 @@ def ms(*date: int) -> int:
     return int(datetime(*date, tzinfo=UTC).timestamp() * 1000)  # type: ignore[misc,arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
+@for_each(
+    "text, meant",
     [
         ("1970", 0),
         ("2026", ms(2026, 1, 1)),
@@ -102,7 +103,6 @@ def seasons(tmp_path: Path) -> Path:
         ("UTC", "2026-01-01T23:30:00.000Z", "2026-07-01T23:30:00.000Z"),
     ],
 )
-@pytest.mark.usefixtures("kernel")
 def test_times_are_printed_in_the_zone(zone: str, winter: str, summer: str, seasons: Path) -> None:
     def lines(*arguments: str) -> list[str]:
         return run.kseg([*arguments, "--tz", zone], seasons).stdout.decode().splitlines()

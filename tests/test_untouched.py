@@ -1,5 +1,6 @@
 """Commands that write refuse a place within what they read, and say so before anything is written."""
 
+import itertools
 import shutil
 import tarfile
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import golden, run
+from tests.loops import for_each
 
 LOG = "00000000000000203000.log"
 BY_PARTITION = {
@@ -53,31 +55,29 @@ def refused(root: Path, line: str, path: str, target: str) -> None:
     assert files(root) == before
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "disk/logs/test-1-0/new",
-        "disk/logs/test-1-0/some/new",
-        "disk/logs/test-1-0/../test-1-0/new",
-        "disk/logs/../../link/test-1-0/new",
-        "deep/link/new",
-        "link/test-1-0/some/new",
-        "link/new",
-        "deep/link/../new",
-    ],
-)
-@pytest.mark.parametrize("name", BY_PARTITION)
+WITHIN = [
+    "disk/logs/test-1-0/new",
+    "disk/logs/test-1-0/some/new",
+    "disk/logs/test-1-0/../test-1-0/new",
+    "disk/logs/../../link/test-1-0/new",
+    "deep/link/new",
+    "link/test-1-0/some/new",
+    "link/new",
+    "deep/link/../new",
+]
+
+
+@for_each("name, target", list(itertools.product(BY_PARTITION, WITHIN)), ids=" to ".join)
 def test_a_place_within_the_input_is_refused(root: Path, name: str, target: str) -> None:
     refused(root, BY_PARTITION[name], "disk/logs/test-1-0", str(root / target))
 
 
-@pytest.mark.parametrize("path", ["disk/logs", "disk", "link"])
-@pytest.mark.parametrize("name", BY_LOG_DIRECTORY)
+@for_each("name, path", list(itertools.product(BY_LOG_DIRECTORY, ["disk/logs", "disk", "link"])), ids=" of ".join)
 def test_a_place_within_a_disk_that_is_read_is_refused(root: Path, name: str, path: str) -> None:
     refused(root, BY_LOG_DIRECTORY[name], path, str(root / "disk/logs/new"))
 
 
-@pytest.mark.parametrize("name", BY_PARTITION)
+@for_each("name", BY_PARTITION)
 def test_a_link_to_the_input_counts_as_the_input(root: Path, name: str) -> None:
     refused(root, BY_PARTITION[name], "deep/link", str(root / "disk/logs/test-1-0/new"))
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import pytest
 from aiokafka.record.memory_records import MemoryRecords  # type: ignore[import-untyped]
 
 import kseg

@@ -9,6 +9,7 @@ import pytest
 from kseg.formats.messages import Fields
 from kseg.serve.fetch_sessions import EVICTION_SECONDS, MOST_PARTITIONS, MOST_SESSIONS, FetchSessions, FetchView
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.loops import for_each
 from tests.serve.running import Running, serving
 from tests.serve.test_server import FETCH, Connection, connected
 
@@ -73,7 +74,7 @@ def begun(client: Connection, *asked: tuple[str, int, int], version: int = 12) -
     return int(answer["sessionId"])
 
 
-@pytest.mark.parametrize("version", range(7, 19))
+@for_each("version", range(7, 19))
 def test_a_full_fetch_begins_a_session_that_incremental_ones_go_on_with(client: Connection, version: int) -> None:
     session = begun(client, *ALL, version=version)
     assert session > 0

@@ -190,7 +190,7 @@ def joined(client: Connection, version: int, **changed: Any) -> Fields:
     return answer
 
 
-@pytest.mark.parametrize("version", versions(JOIN_GROUP))
+@for_each("version", versions(JOIN_GROUP))
 def test_a_member_joins_syncs_beats_and_leaves(client: Connection, version: int) -> None:
     member = joined(client, version)
     assert member["leader"] == member["memberId"]

@@ -28,7 +28,7 @@ PROGRAMS = ("cat", "cut", "echo", "grep", "head", "seq", "sort", "tail", "uniq")
 """What examples run of the system's."""
 STUBS = {
     "tcpdump": "#!/bin/sh\nexec cat clients.pcap\n",
-    "jq": f"#!{sys.executable}\n{JQ}",
+    "jq": f"#!{sys.executable} -IS\n{JQ}",
     "kcat": f'#!/bin/sh\nexec {shutil.which("kcat") or "echo"} "$@"\n',
 }
 """What they run otherwise, whether it is installed or not: nothing is captured by a test."""

@@ -5,17 +5,19 @@ import re
 import shlex
 import shutil
 import subprocess
-from contextlib import chdir
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import NamedTuple
 
 import click
 import pytest
-from _pytest.mark import ParameterSet
 
 import kseg
-from kseg.cli import COMMANDS, cli
+from kseg.cli import COMMANDS, cli, main
 from kseg.commands.guide import TASKS, VARIABLES
 from tests import golden, run
+from tests.loops import for_each
 from tests.sandbox import make_programs, make_sandbox
 from tools.generators.command_line import helps
 
@@ -40,32 +42,70 @@ def blocks(language: str) -> list[tuple[str, str]]:
     return found
 
 
-def console_runs() -> list[ParameterSet]:
+class Example(NamedTuple):
+    """A command line, or a piece of Python: where it is, and the lines that are shown below it; None without any."""
+
+    place: str
+    code: str
+    shown: list[str] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.code.splitlines()[0]}"
+
+
+def console_runs() -> list[Example]:
     """Each `$ command` of the console blocks, with the lines shown below it."""
     runs = []
     for place, text in blocks("console"):
         for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
             command, *shown = part.rstrip("\n").split("\n")
-            runs.append(pytest.param(command, shown, id=f"{place} {command}"))
+            runs.append(Example(place, command, shown))
     return runs
 
 
-@pytest.mark.parametrize(("command", "shown"), console_runs())
-def test_commands_print_what_is_shown(
-    command: str, shown: list[str], restored: Path, programs: str, tmp_path: Path
-) -> None:
+SHELL_SIGNS = set("|<>;&$`*?~\\#")
+OF_THE_PROCESS = "--gentle"
+"""Changes the process that runs it, which must not be this one."""
+SERVES = "kseg serve "
+"""Ends when the command has ended that it runs for: without one, it gets one here."""
+
+
+def is_plain(line: str) -> bool:
+    """Whether a line does without a shell: one run of kseg, whose arguments are as they are written."""
+    unquoted = re.sub(r"""'[^']*'|"(?:[^"\\$`]|\\["\\])*\"""", "", line)
+    can_be_here = OF_THE_PROCESS not in line and not line.startswith(SERVES)
+    return line.startswith("kseg ") and can_be_here and not SHELL_SIGNS & set(unquoted)
+
+
+@for_each("example", console_runs(), shards=4)
+def test_commands_print_what_is_shown(example: Example, restored: Path, programs: str, tmp_path: Path) -> None:
+    command = example.code
     assert re.search(r"(^|[ ;])kseg ", command), "console blocks hold runs of kseg; use sh for what isn't run"
     for path in restored.iterdir():  # what is written beside them is the command's own
         (tmp_path / path.name).symlink_to(path)
-    ran = subprocess.run(
-        ["/bin/sh", "-c", command],
-        cwd=tmp_path,
-        env={**os.environ, "PATH": programs},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        check=False,
-    )
-    assert is_excerpt(shown, ran.stdout.decode().splitlines()), f"printed:\n{ran.stdout.decode()[:5000]}"
+    if is_plain(command):
+        printed = printed_here(shlex.split(command)[1:], tmp_path)
+    else:
+        printed = subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": programs},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+        ).stdout
+    assert example.shown is not None
+    assert is_excerpt(example.shown, printed.decode().splitlines()), f"printed:\n{printed.decode()[:5000]}"
+
+
+def printed_here(arguments: list[str], directory: Path) -> bytes:
+    """What kseg prints to both streams, run in this process: in the order in which a file would get it."""
+    with TemporaryFile() as file:
+        stdout, stderr = (os.fdopen(os.dup(file.fileno()), "w", encoding="utf-8", newline="\n") for _ in range(2))
+        with stdout, stderr, chdir(directory), redirect_stdout(stdout), redirect_stderr(stderr):
+            main(arguments)
+        file.seek(0)
+        return file.read()
 
 
 def is_excerpt(shown: list[str], printed: list[str]) -> bool:
@@ -74,7 +114,7 @@ def is_excerpt(shown: list[str], printed: list[str]) -> bool:
     return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
 
 
-def python_runs() -> list[ParameterSet]:
+def python_runs() -> list[Example]:
     """The python blocks, each with the lines of the text block that follows it directly; None without one."""
     runs = []
     for page in PAGES:
@@ -82,14 +122,13 @@ def python_runs() -> list[ParameterSet]:
         for match in re.finditer(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", text, re.MULTILINE | re.DOTALL):
             line = text.count("\n", 0, match.start()) + 1
             shown = None if match[2] is None else match[2].splitlines()
-            runs.append(pytest.param(match[1], shown, id=f"{page.relative_to(ROOT)}:{line}"))
+            runs.append(Example(f"{page.relative_to(ROOT)}:{line}", match[1], shown))
     return runs
 
 
-@pytest.mark.parametrize(("code", "shown"), python_runs())
+@for_each("example", python_runs())
 def test_python_examples_print_what_is_shown(
-    code: str,
-    shown: list[str] | None,
+    example: Example,
     restored: Path,
     tmp_path: Path,
     capfd: pytest.CaptureFixture[str],
@@ -97,24 +136,19 @@ def test_python_examples_print_what_is_shown(
     for path in restored.iterdir():  # what is written beside them is the example's own
         (tmp_path / path.name).symlink_to(path)
     with chdir(tmp_path):
-        exec(compile(code, "example", "exec"), {"__name__": "example"})
+        exec(compile(example.code, "example", "exec"), {"__name__": "example"})
     printed = capfd.readouterr().out
     assert printed != ""
-    assert shown is None or is_excerpt(shown, printed.splitlines()), f"printed:\n{printed[:5000]}"
+    assert example.shown is None or is_excerpt(example.shown, printed.splitlines()), f"printed:\n{printed[:5000]}"
 
 
 # --- examples that show no output ------------------------------------------------------------------------------------
 
-SHELL_SIGNS = set("|<>;&")
 LARGE, SMALL = "--free 50GB", "--free 5KB"
 """More than there is here."""
 UNENDING = "--follow"
-OF_THE_PROCESS = "--gentle"
-"""Changes the process that runs it, which must not be this one."""
 FINDS_NOTHING = "-1h"
 """The last hour is none in which a record of the examples was written."""
-SERVES = "kseg serve "
-"""Ends when the command has ended that it runs for: without one, it gets one here."""
 ON_A_SCREEN = "kseg browse "
 """Begins examples that open what they are given, and then ask for a terminal."""
 NO_SCREEN = b"kseg: browse needs a terminal; `kseg explain` prints fields and bytes\n"
@@ -122,14 +156,14 @@ ELSEWHERE = "kseg spark-export "
 """Begins examples for which a cluster or an object store must be there: only their options are looked at."""
 
 
-def examples() -> list[ParameterSet]:
+def examples() -> list[Example]:
     """The examples of each command's help, and the lines of sh blocks that run kseg."""
     shown = {line: f"kseg {each.name} --help" for each in helps() for line in each.examples}
     shown |= dict.fromkeys((task.line for task in TASKS), "kseg help")
     for place, text in blocks("sh"):
         if not place.startswith("docs/reference/commands.md"):
             shown |= dict.fromkeys((line for line in text.splitlines() if re.search(r"(^|\| )kseg ", line)), place)
-    return [pytest.param(line, id=f"{place}: {line}") for line, place in shown.items()]
+    return [Example(place, line) for line, place in shown.items()]
 
 
 @pytest.fixture(scope="session")
@@ -137,9 +171,10 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_sandbox(tmp_path_factory.mktemp("sandbox"))
 
 
-@pytest.mark.parametrize("command", examples())
-def test_examples_run(command: str, template: Path, programs: str, tmp_path: Path) -> None:
+@for_each("example", examples(), shards=4)
+def test_examples_run(example: Example, template: Path, programs: str, tmp_path: Path) -> None:
     """Each on its own copy of a machine that has what the examples name."""
+    command = example.code
     if command.startswith(ELSEWHERE):
         check_options(shlex.split(command)[1:])
         return
@@ -152,7 +187,7 @@ def test_examples_run(command: str, template: Path, programs: str, tmp_path: Pat
     line = command.replace(UNENDING, f"{UNENDING} --limit 10").replace("~/", f"{root}/").replace(LARGE, SMALL)
     if line.startswith(SERVES) and " -- " not in line:
         line = f"{line} -- echo {{bootstrap}}"
-    if not SHELL_SIGNS & set(line) and OF_THE_PROCESS not in line and not line.startswith(SERVES):
+    if is_plain(line):
         ran = run.kseg(shlex.split(line)[1:], root)
         status, said, printed = ran.status, ran.stderr, ran.stdout
         if line.startswith(ON_A_SCREEN):
@@ -171,7 +206,7 @@ def test_examples_run(command: str, template: Path, programs: str, tmp_path: Pat
     assert printed or FINDS_NOTHING in command or set(command) & {">"} or " --to " in command
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda page: page.name)
+@for_each("page", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda page: page.name)
 def test_each_task_has_an_example_that_is_run(page: Path) -> None:
     name = page.relative_to(ROOT).as_posix()
     shown = [place for language in ("console", "python") for place, _ in blocks(language)]
@@ -187,7 +222,7 @@ def check_options(arguments: list[str]) -> None:
     command.make_context(arguments[0], arguments[1:])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@for_each("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_to_files_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []

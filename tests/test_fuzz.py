@@ -1,5 +1,6 @@
 """The fuzzer's own parts: pieces come back as they were, cases are the same again, finds are made small."""
 
+import json
 import os
 from pathlib import Path
 from random import Random
@@ -67,7 +68,9 @@ def test_find_is_made_small() -> None:
 def test_worker_keeps_what_breaks_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.properties.STATUSES", (0, 1))
     monkeypatch.setattr("tests.fuzz.cases.EVERY", 1)
+    monkeypatch.setattr("tests.fuzz.worker.ATTEMPTS", 100)  # how small a find becomes is looked at above
     worker = Worker(1, 1, tmp_path / "progress", tmp_path / "found")
-    status = worker.work(float("inf"), 2_000_000)
+    status = worker.work(float("inf"), 200_000)
     assert status == FOUND
+    assert json.loads((tmp_path / "progress").read_text())["cases"] > 10
     assert [path.name[:8] for path in (tmp_path / "found").iterdir()] == ["status-2"]

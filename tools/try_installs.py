@@ -40,6 +40,7 @@ TESTS = (
 """Tests that need the golden files and what TEST_LIBRARIES names, but neither a checkout nor an extra."""
 TEST_LIBRARIES = ("pytest>=9", "pytest-timeout>=2.3", "hypothesis>=6.100", "aiokafka>=0.12")
 SAMPLE = ROOT / "golden" / "docs" / "test-1-0" / "00000000000000203000.log"
+SAMPLE_LINES = 6332
 DUMP = ("dump", "--like", "4.3", "--print-data-log", str(SAMPLE))
 QUICKLY = "-O0"
 """What is tried is that it compiles; the compiler takes a quarter of the time so."""
@@ -76,15 +77,27 @@ class Environment:
             raise Failed(f"{version} should be {VERSION}, have the kernel {kernel} and dump {len(expected)} bytes")
 
     def check_shared_files(self) -> None:
-        """Fails unless man pages and completion are where man and shells look for them."""
-        share = ROOT / "share"
-        missing = [
-            path.relative_to(ROOT)
-            for path in share.rglob("*")
-            if path.is_file() and not (self.directory / path.relative_to(ROOT)).is_file()
-        ]
-        if missing:
-            raise Failed(f"not installed: {missing}")
+        """Fails unless man pages and completion, and no others, are where man and shells look for them."""
+        wanted, found = (
+            {path.relative_to(place) for path in (place / "share").rglob("*kseg*") if path.is_file()}
+            for place in (ROOT, self.directory)
+        )
+        if wanted != found:
+            raise Failed(f"installed in share/, or missing there: {sorted(map(str, wanted ^ found))}")
+        if shutil.which("man"):
+            manual = run(["man", "-M", str(self.directory / "share" / "man"), "kseg-dump"], MANWIDTH="80")
+            if "kseg dump [OPTIONS] [PATHS]..." not in manual or "--from-offset OFFSET" not in manual:
+                raise Failed(f"man doesn't show the page of dump:\n{manual}")
+
+    def check_package(self) -> None:
+        """Fails unless the package that runs is the installed one, with its licenses."""
+        place = Path(run([self.python, "-c", "import kseg.reading.log_file as found; print(found.__file__)"]).strip())
+        if not place.is_relative_to(self.directory):
+            raise Failed(f"{place} runs, which isn't what was installed")
+        (metadata,) = self.directory.rglob("kseg-*.dist-info")
+        for name in ("LICENSE", "NOTICE"):
+            if (metadata / "licenses" / name).read_bytes() != (ROOT / name).read_bytes():
+                raise Failed(f"the installed {name} isn't that of the sources")
 
     def test(self, place: Path) -> str:
         """Runs TESTS on the installed package, from a directory that has no kseg; gives pytest's last line."""
@@ -177,6 +190,7 @@ def try_python(python: str, place: Path, dist: Path, older: Path, expected: str)
     made.pip("install", "--upgrade", wheel)
     made.check("fast", expected)
     made.check_shared_files()
+    made.check_package()
     if any(name.endswith("kseg/gone.py") for name in made.files()):
         raise Failed("an upgrade leaves a module of the older version")
     made.pip("install", f"kseg[{EXTRA}]")
@@ -190,6 +204,8 @@ def try_python(python: str, place: Path, dist: Path, older: Path, expected: str)
     said.append("uninstalled: nothing is left")
     made.pip("install", source, **NO_COMPILER)
     made.check("twin", expected)
+    if kernels := [name for name in made.files() if re.search(r"/fast\..*\.so$", name)]:
+        raise Failed(f"nothing was compiled, but {kernels} is installed")
     said.append(f"source distribution without a compiler: {made.test(tests)}")
     made.pip("install", "--force-reinstall", "--no-deps", source)
     made.check("fast", expected)
@@ -223,6 +239,8 @@ def try_all(place: Path, *, with_extras: bool) -> None:
     """Tries each Python that is here, some at once. Raises Failed."""
     os.environ |= {"SOURCE_DATE_EPOCH": str(time_of(ROOT)), "CFLAGS": QUICKLY}  # for all that is built here
     expected = run([str(Path(sys.executable).with_name("kseg")), *DUMP])
+    if expected.count("\n") != SAMPLE_LINES:
+        raise Failed(f"the sample has {SAMPLE_LINES} lines, kseg dumps {expected.count(chr(10))}")
     dist, older = make_twice(place), make_older(place)
     pythons = found_pythons()
     with ThreadPoolExecutor(os.cpu_count()) as pool:

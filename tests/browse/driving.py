@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -13,6 +14,8 @@ from kseg.browse.screen.browser import Browser
 from kseg.browse.screen.hex_view import HexView
 from kseg.browse.screen.row_list import RowList
 
+QUIET_ROUNDS = 3
+"""Rounds in a row without a message, after which a key has done all that it does: a message may lead to another."""
 NAMES = {
     "/": "slash",
     "?": "question_mark",
@@ -35,20 +38,42 @@ class Driver:
     async def press(self, *keys: str) -> None:
         """Presses keys, one after another, and waits until all is done."""
         for key in keys:
-            await self.pilot.press(NAMES.get(key, key))
+            self.hit(key)
             self.strokes += 1
             await self.settle()
 
+    async def press_meanwhile(self, *keys: str) -> None:
+        """Presses keys while something is being read, and waits for the screen alone."""
+        for key in keys:
+            self.hit(key)
+            await self.quiet()
+
+    def hit(self, key: str) -> None:
+        """Presses a key, and waits for nothing."""
+        self.browser.post_message(Key(NAMES.get(key, key), key if len(key) == 1 else None))
+
     async def answer(self, key: str, text: str) -> None:
-        """Presses a key that asks something, answers, and presses Enter."""
-        await self.press(key, *text, "enter")
+        """Presses a key that asks something, answers without a pause between its keys, and presses Enter."""
+        await self.press(key)
+        for each in text:
+            self.hit(each)
+        self.strokes += len(text)
+        await self.press("enter")
 
     async def settle(self) -> None:
         """Waits until nothing is read any more."""
-        await self.pilot.pause()
+        await self.quiet()
         while self.browser.is_busy:
             await self.browser.workers.wait_for_complete()
-            await self.pilot.pause()
+            await self.quiet()
+
+    async def quiet(self) -> None:
+        """Waits until no part of the screen has a message any more; the pilot's own way takes 60 ms for each key."""
+        rounds = 0
+        while rounds < QUIET_ROUNDS:
+            await self.pilot.pause(0)
+            pumps = (self.browser, *self.browser.screen.walk_children(with_self=True))
+            rounds = 0 if any(pump.message_queue_size for pump in pumps) else rounds + 1
 
     @property
     def way(self) -> list[str]:

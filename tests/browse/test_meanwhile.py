@@ -60,7 +60,7 @@ def slowly(path: Path, scenario: Callable[[Driver, HeldThreads], Awaitable[None]
 
 def test_going_in_while_the_last_row_is_read_stays_in(log: Path) -> None:
     async def go_in(driver: Driver, threads: HeldThreads) -> None:
-        await driver.pilot.press("end", "enter")
+        await driver.press_meanwhile("end", "enter")
         threads.allowed.release(1000)
         await driver.settle()
         assert driver.way[-1] == "batch 0-1"
@@ -74,13 +74,13 @@ def test_going_in_while_the_last_row_is_read_stays_in(log: Path) -> None:
 def test_coming_back_leads_to_the_same_row_though_rows_before_it_were_read(log: Path) -> None:
     async def come_back(driver: Driver, threads: HeldThreads) -> None:
         threads.allowed.release(2)
-        await driver.pilot.press("o", *str(COUNT), "enter")
+        await driver.press_meanwhile("o", *str(COUNT), "enter")
         await driver.settle()
-        await driver.pilot.press("backspace")
+        await driver.press_meanwhile("backspace")
         while not driver.browser.is_busy:
-            await driver.pilot.press("pageup")
+            await driver.press_meanwhile("pageup")
         row = driver.row
-        await driver.pilot.press("enter")
+        await driver.press_meanwhile("enter")
         threads.allowed.release(1000)
         await driver.settle()
         await driver.press("backspace")
@@ -91,9 +91,9 @@ def test_coming_back_leads_to_the_same_row_though_rows_before_it_were_read(log: 
 
 def test_rows_are_those_of_the_place_also_while_it_is_read(log: Path) -> None:
     async def look(driver: Driver, threads: HeldThreads) -> None:
-        await driver.pilot.press("enter")
+        await driver.press_meanwhile("enter")
         threads.allowed.release(1)  # it is found, and what is around it is still to be read
-        await driver.pilot.press("o", *str(2 * COUNT - 2), "enter")
+        await driver.press_meanwhile("o", *str(2 * COUNT - 2), "enter")
         while driver.way[-1] != log.name:
             await driver.pilot.pause()
         assert driver.row.split()[:2] == ["0", "2"]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from kseg.browse.directory_places import DirectoryPlace
 from kseg.browse.searches import Begin, NotThereError, Watch, next_damage
 from kseg.log.partition.log_dir import LogDir
 from tests import golden
@@ -52,7 +53,6 @@ def damage(log: Path, offset: int) -> None:
     log.write_bytes(content)
 
 
-@pytest.mark.usefixtures("kernel")
 def test_damaged_batch_is_one_key_away() -> None:
     async def find(driver: Driver) -> None:
         await driver.press("d")
@@ -192,20 +192,20 @@ def test_export_is_what_explain_prints(orders: Path, tmp_path: Path) -> None:
 
 def test_every_file_of_a_broker_can_be_walked_into() -> None:
     async def walk(driver: Driver) -> None:
-        seen = 0
-        for _ in range(driver.browser.place.count):
+        depth, place = len(driver.way), driver.browser.place
+        for _ in range(place.count):
+            row = driver.row
             await driver.press("enter")
-            if len(driver.way) > 1:
-                seen += 1
-                assert driver.rows() or "nothing" in driver.detail
-                await driver.press("backspace")
-            else:
-                await driver.press("backspace")
-            await driver.press("down")
-        assert seen == driver.browser.place.count
+            assert len(driver.way) == depth + 1, row
+            assert driver.rows() or "nothing" in driver.detail, driver.way
+            if isinstance(driver.browser.place, DirectoryPlace):
+                walked.append(driver.way[-1])
+                await walk(driver)
+            await driver.press("backspace", "down")
 
-    for directory in (RELEASE, *LogDir(RELEASE).directories):
-        drive(directory, walk)
+    walked: list[str] = []
+    drive(RELEASE, walk)
+    assert {directory.name for directory in LogDir(RELEASE).directories} <= set(walked)
 
 
 def test_index_snapshot_and_checkpoint_show_their_entries() -> None:

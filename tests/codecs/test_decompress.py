@@ -5,8 +5,9 @@ import random
 import tracemalloc
 import zlib
 from array import array
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import lz4.frame
 import pytest
@@ -21,6 +22,7 @@ from kseg.formats.body import wrapper_value
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.contract import new_rows
 from tests.kernel.made import BatchHeader, Message, Record, batch
+from tests.loops import for_each
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Bodies, Columns, Kernel, Rows
@@ -84,18 +86,17 @@ WRITERS: dict[str, tuple[Codec, Compress]] = {
 }
 
 
-@pytest.fixture(params=list(WRITERS.values()), ids=list(WRITERS))
-def writer(request: pytest.FixtureRequest) -> tuple[Codec, Compress]:
-    codec, compress = request.param
-    return codec, compress
+def name_and_size(case: Sequence[Any]) -> str:
+    """A case whose last part is too long to be shown."""
+    return f"{case[:-1]}, {len(case[-1])} bytes"
 
 
 # --- whole bodies ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data", [DATA, b"", b"k", bytes(1_000_000), DATA[:65536]], ids=len)
-def test_what_a_library_compressed_comes_back(writer: tuple[Codec, Compress], data: bytes) -> None:
-    codec, compress = writer
+@for_each("name, data", list(product(WRITERS, [DATA, b"", b"k", bytes(1_000_000), DATA[:65536]])), ids=name_and_size)
+def test_what_a_library_compressed_comes_back(name: str, data: bytes) -> None:
+    codec, compress = WRITERS[name]
     assert body_of(codec, compress(data)) == Body(data)
 
 
@@ -127,9 +128,7 @@ def test_any_number_of_gzip_members_is_one_body(members: int) -> None:
 ZSTD_FRAMES = {"with size": zstandard.ZstdCompressor().compress, "without size": zstd_stream}
 
 
-@pytest.mark.parametrize("data", [b"", b"k", DATA], ids=len)
-@pytest.mark.parametrize("first", ZSTD_FRAMES)
-@pytest.mark.parametrize("second", ZSTD_FRAMES)
+@for_each("first, second, data", list(product(ZSTD_FRAMES, ZSTD_FRAMES, [b"", b"k", DATA])), ids=name_and_size)
 def test_zstd_frames_in_a_row_are_one_body(first: str, second: str, data: bytes) -> None:
     frames = ZSTD_FRAMES[first](data) + ZSTD_FRAMES[second](b"next") + ZSTD_FRAMES[first](DATA)
     assert body_of(ZSTD, frames) == Body(data + b"next" + DATA)
@@ -189,8 +188,7 @@ def test_lz4_header_checksum_must_be_right_from_v1_on(magic: int) -> None:
     assert body_of(LZ4, with_checksum(lz4_frame(DATA), V0_WRONG_CHECKSUM), magic).failure is not None
 
 
-@pytest.mark.parametrize("magic", [0, 1, 2])
-@pytest.mark.parametrize("codec", [5, 6, 7])
+@for_each("codec, magic", list(product([5, 6, 7], [0, 1, 2])))
 def test_codecs_that_kafka_does_not_know_are_named(codec: int, magic: int) -> None:
     assert decompress(codec, magic, memoryview(b"body")) == Body(b"", f"unknown codec {codec} in format {magic}")
 
@@ -210,8 +208,9 @@ def test_body_without_bytes_is_a_failure(codec: Codec) -> None:
     assert body.failure is not None
 
 
-def test_body_that_is_cut_gives_its_start_and_a_failure(writer: tuple[Codec, Compress]) -> None:
-    codec, compress = writer
+@for_each("name", WRITERS)
+def test_body_that_is_cut_gives_its_start_and_a_failure(name: str) -> None:
+    codec, compress = WRITERS[name]
     whole = compress(DATA)
     for end in (1, 8, 20, len(whole) // 3, len(whole) - 2):
         body = body_of(codec, whole[:end])
@@ -226,8 +225,9 @@ def test_body_that_is_cut_gives_what_lies_in_front_of_the_cut(name: str) -> None
     assert len(body_of(codec, whole[: len(whole) * 9 // 10]).data) > 400_000
 
 
-def test_flipped_byte_never_raises(writer: tuple[Codec, Compress]) -> None:
-    codec, compress = writer
+@for_each("name", WRITERS)
+def test_flipped_byte_never_raises(name: str) -> None:
+    codec, compress = WRITERS[name]
     whole = bytearray(compress(DATA[99_000:102_000]))
     for at in range(0, len(whole), max(1, len(whole) // 300)):
         whole[at] ^= 0x55
@@ -266,17 +266,18 @@ def test_limit_is_a_thousand_times_the_size_and_a_mebibyte_up_to_the_largest(siz
     assert limit_for(size, limit) == most
 
 
-@pytest.mark.parametrize("limit", [0, 1, 1000, 100_000, len(DATA) - 1])
-def test_body_beyond_the_limit_is_cut_there_with_a_message(writer: tuple[Codec, Compress], limit: int) -> None:
-    codec, compress = writer
+@for_each("name, limit", list(product(WRITERS, [0, 1, 1000, 100_000, len(DATA) - 1])))
+def test_body_beyond_the_limit_is_cut_there_with_a_message(name: str, limit: int) -> None:
+    codec, compress = WRITERS[name]
     body = body_of(codec, compress(DATA), limit=limit)
     assert body.failure is not None
     assert f"more than {limit} bytes come out; --max-decompressed sets the limit" in body.failure
     assert DATA[:limit].startswith(body.data)
 
 
-def test_body_of_just_the_limit_is_whole(writer: tuple[Codec, Compress]) -> None:
-    codec, compress = writer
+@for_each("name", WRITERS)
+def test_body_of_just_the_limit_is_whole(name: str) -> None:
+    codec, compress = WRITERS[name]
     assert body_of(codec, compress(DATA), limit=len(DATA)) == Body(DATA)
 
 
@@ -336,9 +337,7 @@ def test_bomb_costs_no_more_than_the_limit(bomb: str) -> None:
 # --- bodies of wrappers ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("key", [None, b"", b"key"])
-@pytest.mark.parametrize("value", [None, b"", b"compressed"])
+@for_each("magic, key, value", list(product([0, 1], [None, b"", b"key"], [None, b"", b"compressed"])))
 def test_wrappers_body_is_its_value(magic: int, key: bytes | None, value: bytes | None) -> None:
     entry = Message(key=key, value=value, magic=magic).encoded()
     found = wrapper_value(memoryview(entry))
@@ -409,8 +408,7 @@ def test_kernel_takes_the_frames_that_kafka_writes(kernel: "Kernel", codec: Code
     assert told == (1, [] if kernel.NAME == "fast" else [left])  # the twin leaves all to the library
 
 
-@pytest.mark.parametrize("codec", [GZIP, SNAPPY, 5, 7])
-@pytest.mark.parametrize("magic", [2, 3])
+@for_each("codec, magic", list(product([GZIP, SNAPPY, 5, 7], [2, 3])))
 def test_kernel_leaves_other_codecs_to_the_libraries(kernel: "Kernel", codec: Codec, magic: int) -> None:
     content = bytearray(in_batch(b"body", codec=codec))
     content[16] = magic
@@ -421,8 +419,7 @@ def test_kernel_leaves_no_uncompressed_row(kernel: "Kernel") -> None:
     assert decompressed(kernel, batch(BatchHeader(), [Record()]))[1] == (1, [])
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("size", [0, 1, 3, 4, 7, 8, 11, 12])
+@for_each("magic, size", list(product([0, 1], [0, 1, 3, 4, 7, 8, 11, 12])))
 def test_wrapper_without_a_value_is_left_without_bytes(kernel: "Kernel", magic: int, size: int) -> None:
     entry = Message(value=None, offset=9, magic=magic, attributes=LZ4).encoded()
     assert decompressed(kernel, entry)[1] == (1, [(0, LZ4, magic, -1, -1)])
@@ -430,10 +427,13 @@ def test_wrapper_without_a_value_is_left_without_bytes(kernel: "Kernel", magic: 
     assert decompressed(kernel, cut)[1] == (1, [(0, LZ4, magic, -1, -1)])
 
 
-@pytest.mark.parametrize("level", [1, 3, 19])
-@pytest.mark.parametrize("data", [b"", b"k", RECORDS, Record(value=DATA).encoded()], ids=len)
-@pytest.mark.parametrize("write", ZSTD_FRAMES.values(), ids=ZSTD_FRAMES)
-def test_kernel_reads_zstd_as_the_library_does(kernel: "Kernel", write: Compress, data: bytes, level: int) -> None:
+@for_each(
+    "name, level, data",
+    list(product(ZSTD_FRAMES, [1, 3, 19], [b"", b"k", RECORDS, Record(value=DATA).encoded()])),
+    ids=name_and_size,
+)
+def test_kernel_reads_zstd_as_the_library_does(kernel: "Kernel", name: str, data: bytes, level: int) -> None:
+    write = ZSTD_FRAMES[name]
     one = zstandard.ZstdCompressor(level=level, write_checksum=level == 3).compress(data)
     for body in (write(data), one, one + one, one + write(data), one + b"more"):
         assert same_as_library(kernel, in_batch(body, codec=ZSTD), 2, body, ZSTD)
@@ -487,14 +487,15 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
-def test_kernel_reads_a_frame_as_the_library_does(kernel: "Kernel", frame: bytes) -> None:
+@for_each("name", FRAMES)
+def test_kernel_reads_a_frame_as_the_library_does(kernel: "Kernel", name: str) -> None:
+    frame = FRAMES[name]
     assert same_as_library(kernel, in_batch(frame), 2, frame)
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES.keys())
-def test_kernel_reads_a_wrappers_frame_as_the_library_does(kernel: "Kernel", frame: bytes, magic: int) -> None:
+@for_each("name, magic", list(product(FRAMES, [0, 1])))
+def test_kernel_reads_a_wrappers_frame_as_the_library_does(kernel: "Kernel", name: str, magic: int) -> None:
+    frame = FRAMES[name]
     assert same_as_library(kernel, in_wrapper(frame, magic), magic, frame)
 
 

@@ -5,7 +5,8 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
+from tests.run import Run
 
 MEMORY = 1 << 30
 
@@ -33,6 +36,33 @@ def kseg(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+SEVERAL = """
+import json, sys
+from pathlib import Path
+from tests.run import kseg
+for line in json.load(sys.stdin):
+    ran = kseg(line.split(), Path())
+    print(json.dumps([ran.status, ran.stdout.decode(), ran.stderr.decode()]))
+"""
+
+
+def kseg_runs(directory: Path, lines: Sequence[str]) -> Iterator[tuple[str, Run]]:
+    """Runs of several command lines in one process with little memory."""
+    ran = subprocess.run(
+        [sys.executable, "-c", SEVERAL],
+        cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(golden.ROOT.parent)},
+        input=json.dumps(lines),
+        capture_output=True,
+        text=True,
+        check=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
+    )
+    for line, result in zip(lines, ran.stdout.splitlines(), strict=True):
+        status, stdout, stderr = json.loads(result)
+        yield line, Run(status, stdout.encode(), stderr.encode())
+
+
 READING = [
     "dump orders-0 --value-decoder avro --schema PATH",
     "dump orders-0 --value-decoder protobuf --message a --schema PATH",
@@ -47,16 +77,15 @@ READING = [
 
 
 @pytest.mark.parametrize("path", ["pipe", "/dev/zero", "large"])
-@pytest.mark.parametrize("line", READING)
-def test_a_pipe_a_device_and_a_huge_file_are_refused_at_once(line: str, path: str, tmp_path: Path) -> None:
+def test_a_pipe_a_device_and_a_huge_file_are_refused_at_once(path: str, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with (tmp_path / "large").open("wb") as file:
         file.truncate(1 << 40)
     for name in ("orders-0", "lost-0"):
         write_segment(tmp_path / name, [NewBatch([NewRecord(None, b"value", 0)])])
     (tmp_path / "lost-0/partition.metadata").write_text("")
-    ran = kseg(tmp_path, *line.replace("PATH", path).split())
-    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    for line, ran in kseg_runs(tmp_path, [line.replace("PATH", path) for line in READING]):
+        assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), (line, ran.stderr)
     assert not (tmp_path / "new").exists()
 
 
@@ -248,19 +277,20 @@ DEEP += [b'{"a":' * levels + b"1" + b"}" * levels for levels in (150, 300, 900)]
 DEEP += [b"\x91" * levels + b"\0" for levels in (150, 300, 900, 5000)]
 
 
-@pytest.mark.parametrize("name", ["json", "msgpack", "auto"])
-@pytest.mark.parametrize("data", DEEP, ids=lambda data: f"{data[:4]!r} {len(data)}")
+DECODERS = ["json", "msgpack", "auto"]
+
+
+@for_each("name, data", list(product(DECODERS, DEEP)), ids=lambda case: f"{case[0]} {case[1][:4]!r} {len(case[1])}")
 def test_what_is_decoded_can_be_printed(name: str, data: bytes) -> None:
     decoded = value_decoder(name, DecoderOptions(), "value")(data, ())
     assert decoded_text(decoded.value, pretty=True)
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "table"])
-@pytest.mark.parametrize("name", ["json", "msgpack", "auto"])
-def test_deep_values_are_printed_in_every_form(name: str, form: str, tmp_path: Path) -> None:
+def test_deep_values_are_printed_in_every_form(tmp_path: Path) -> None:
     write_segment(tmp_path / "deep-0", [NewBatch([NewRecord(None, data, 0) for data in DEEP])])
-    ran = kseg(tmp_path, "dump", "deep-0", "--value-decoder", name, "-o", form)
-    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False)
+    every = [f"dump deep-0 --value-decoder {name} -o {form}" for name in DECODERS for form in ("json", "csv", "table")]
+    for line, ran in kseg_runs(tmp_path, every):
+        assert (ran.status, b"Traceback" in ran.stderr) == (0, False), (line, ran.stderr)
 
 
 def test_the_sample_is_read_with_so_little_memory() -> None:

@@ -14,6 +14,7 @@ from kseg.formats.schemas.schema import MessageSchema
 from tests import golden
 from tests.decode.records import records
 from tests.golden import GoldenCase
+from tests.loops import for_each
 
 OFFSET_KEY = b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, {"group": "g", "topic": "t"})
 OFFSET_VALUE = b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": 5, "metadata": "m"})
@@ -67,7 +68,7 @@ def words(line: bytes) -> list[bytes]:
     return sorted(re.findall(rb"[^\s,;()\[\]{}]+", line))
 
 
-@pytest.mark.parametrize("printer", [printer for printer in golden.printers() if printer != "0.8.2.2"])
+@for_each("printer", [printer for printer in golden.printers() if printer != "0.8.2.2"])
 def test_keys_and_payloads_are_the_real_tools(printer: str) -> None:
     cases = [case for case in golden.cases("healthy", printer=printer) if case.needs_internal_topic_decoder]
     # 0.9 to 1.0 print them only if asked to, and older tools pass over the checkpoints of newer ones.
@@ -78,7 +79,7 @@ def test_keys_and_payloads_are_the_real_tools(printer: str) -> None:
     assert printing or printer == "0.11.0.3"
 
 
-@pytest.mark.parametrize("path", [path for path in golden.files(".log") if "__consumer_offsets" in str(path)], ids=str)
+@for_each("path", [path for path in golden.files(".log") if "__consumer_offsets" in str(path)])
 def test_offsets_survive_parsing_and_building(path: Path) -> None:
     for record in records(path):
         if not record.is_control and record.key is not None:
@@ -93,7 +94,7 @@ def test_offsets_survive_parsing_and_building(path: Path) -> None:
                 )
 
 
-@pytest.mark.parametrize("path", [path for path in golden.files(".log") if "__cluster_metadata" in str(path)], ids=str)
+@for_each("path", [path for path in golden.files(".log") if "__cluster_metadata" in str(path)])
 def test_metadata_survives_parsing_and_building(path: Path) -> None:
     for record in records(path):
         if not record.is_control and record.value is not None:

@@ -12,6 +12,7 @@ from kseg.decode.decoded import Decoded, decoded_text, json_able
 from kseg.decode.values import CLASSES, DECODERS, DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header
+from tests.loops import for_each
 
 NO_OPTIONS = DecoderOptions()
 
@@ -23,8 +24,8 @@ def decoded(name: str, data: bytes) -> Decoded:
 UUID = uuid.UUID("6b156641-9a3c-42cd-bb94-d06e58be2445")
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "value"),
+@for_each(
+    "name, data, value",
     [
         ("string", "zoë".encode(), "zoë"),
         ("string", b"", ""),
@@ -59,8 +60,8 @@ def test_bytes_have_their_meaning(name: str, data: bytes, value: object) -> None
     assert decoded(name, data) == Decoded(value)
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "words"),
+@for_each(
+    "name, data, words",
     [
         ("string", b"ab\xff", "byte 0xff at 2"),
         ("int32", b"\0\0\1", "3 bytes, not 4"),
@@ -98,7 +99,7 @@ def test_a_reason_holds_no_escape_sequences_of_the_data() -> None:
     assert reason.isprintable()
 
 
-@pytest.mark.parametrize("name", [name for name in CLASSES if CLASSES[name] not in ("avro", "protobuf")])
+@for_each("name", [name for name in CLASSES if CLASSES[name] not in ("avro", "protobuf")])
 def test_kafkas_class_names_mean_these_decoders(name: str) -> None:
     data = str(UUID).encode()[:8]
     assert decoded(f"org.example.{name}", data) == decoded(CLASSES[name], data)

@@ -261,7 +261,7 @@ def _constructor(node: ast.ClassDef) -> ast.FunctionDef | None:
 
 def _handed_on(module: Module) -> Iterator[ast.expr]:
     """Lines that are made before they are printed, and what exceptions are given by calls that don't name them."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         match node:
             case ast.Raise(exc=ast.Call(func=func, args=[ast.JoinedStr() as text, *_])) if not _is_error(func):
                 yield text

@@ -2,8 +2,10 @@
 
 import ast
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+
+from tests import golden
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -15,8 +17,13 @@ class Module:
         self.path = path
         self.name = name
         self.tree = ast.parse(path.read_text(encoding="utf-8"))
-        self.parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
-        imports = [node for node in ast.walk(self.tree) if isinstance(node, ast.ImportFrom)]
+        self.nodes: list[ast.AST] = [self.tree]
+        self.parents: dict[ast.AST, ast.AST] = {}
+        for node in self.nodes:  # grows
+            children = list(ast.iter_child_nodes(node))
+            self.nodes += children
+            self.parents |= dict.fromkeys(children, node)
+        imports = [node for node in self.nodes if isinstance(node, ast.ImportFrom)]
         self.imported = {each.asname or each.name for node in imports for each in node.names}
 
     def functions_around(self, node: ast.AST) -> Iterator[Function | ast.Lambda]:
@@ -42,7 +49,7 @@ class Source:
         self.constants: dict[str, list[tuple[Module, ast.expr]]] = {}
         self.calls: dict[str, list[tuple[Module, ast.Call]]] = {}
         for module in self.modules:
-            for node in ast.walk(module.tree):
+            for node in module.nodes:
                 self._add(node, module)
 
     def _add(self, node: ast.AST, module: Module) -> None:
@@ -69,6 +76,12 @@ class Source:
 
     def _bases(self, name: str) -> set[str]:
         return {last_name(base) for _, node in self.classes[name] for base in node.bases}
+
+
+@cache
+def kseg_source() -> Source:
+    """kseg and its data source for Spark."""
+    return Source(golden.ROOT.parent, "kseg", "pyspark_kseg")
 
 
 def last_name(node: ast.expr) -> str:

@@ -10,7 +10,7 @@ import click
 from kseg.cli import COMMANDS, cli
 from tests import golden
 from tests.help.messages import Message, collect
-from tests.help.source import Source
+from tests.help.source import Source, kseg_source
 
 ROOT = golden.ROOT.parent
 PAGE = (ROOT / "docs/help/messages.md").read_text(encoding="utf-8")
@@ -21,7 +21,7 @@ _MEANING = re.compile(r"^:   (.+(?:\n    .+)*)", re.MULTILINE)
 @cache
 def messages() -> list[Message]:
     """What kseg and its data source for Spark can print."""
-    return collect(Source(ROOT, "kseg", "pyspark_kseg"))
+    return collect(kseg_source())
 
 
 def entries() -> list[str]:

@@ -5,13 +5,13 @@ import inspect
 import re
 
 import click
-import pytest
 
 import kseg
 from kseg.cli import CLOSED_PIPE, COMMANDS, cli
 from kseg.system.interrupts import ENDING
 from tests import golden
-from tests.help.source import Source, last_name
+from tests.help.source import kseg_source, last_name
+from tests.loops import for_each
 
 ROOT = golden.ROOT.parent
 REFERENCE = ROOT / "docs/reference"
@@ -24,7 +24,7 @@ def sections(page: str) -> dict[str, str]:
     return {"": first} | {heading: text for heading, _, text in (other.partition("\n") for other in others)}
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@for_each("name", COMMANDS)
 def test_each_option_of_a_command_has_its_row_there_or_among_the_shared_ones(name: str) -> None:
     found = sections((REFERENCE / "commands.md").read_text(encoding="utf-8"))
     own = next(text for heading, text in found.items() if heading.split(maxsplit=1) == ["kseg", name])
@@ -50,7 +50,7 @@ def test_each_exit_status_has_its_row() -> None:
 def statuses() -> set[int]:
     """What kseg can end with: by itself, by its exceptions, by a closed pipe, by a signal."""
     found = {0, CLOSED_PIPE} | {_AFTER_SIGNAL + number for number in ENDING}
-    source = Source(ROOT, "kseg")
+    source = kseg_source()
     for name in source.errors & source.classes.keys():
         for _, node in source.classes[name]:
             found |= {number for each in node.body for number in _assigned(each)}
@@ -84,7 +84,7 @@ def test_each_public_name_is_on_the_site() -> None:
     assert [name for name in kseg.__all__ if not re.search(rf"^::: kseg\.{name}$", page, re.MULTILINE)] == []
 
 
-@pytest.mark.parametrize("name", kseg.__all__)
+@for_each("name", kseg.__all__)
 def test_each_public_name_says_what_it_is(name: str) -> None:
     found = getattr(kseg, name)
     assert inspect.getdoc(found), name

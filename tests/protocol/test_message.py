@@ -13,12 +13,16 @@ from kseg.protocol.api_message import (
     request_header_version,
     response_header_version,
 )
+from tests.loops import for_each
 from tests.protocol.packets import request, response
 
 
 def versions(text: str) -> range:
     first, last = version_range(text)
     return range(first, last + 1)
+
+
+VERSIONS = [(key, version) for key, each in REQUESTS.items() for version in versions(each.versions)]
 
 
 @pytest.mark.parametrize(
@@ -39,10 +43,7 @@ def test_headers(api_key: int, version: int, request_header: int | None, respons
     assert response_header_version(api_key, version) == response_header
 
 
-@pytest.mark.parametrize(
-    ("api_key", "version"),
-    [(key, version) for key, each in REQUESTS.items() for version in versions(each.versions)],
-)
+@for_each("api_key, version", VERSIONS)
 def test_every_request_of_the_schemas_is_read(api_key: int, version: int) -> None:
     message = read_request(request(api_key, version, {}, 77, "someone"))
     assert (message.api_key, message.api_version, message.correlation_id) == (api_key, version, 77)
@@ -50,10 +51,7 @@ def test_every_request_of_the_schemas_is_read(api_key: int, version: int) -> Non
     assert message.body is not None
 
 
-@pytest.mark.parametrize(
-    ("api_key", "version"),
-    [(key, version) for key, each in REQUESTS.items() for version in versions(each.versions)],
-)
+@for_each("api_key, version", VERSIONS)
 def test_every_response_of_the_schemas_is_read(api_key: int, version: int) -> None:
     message = read_response(response(api_key, version, {}, 77), api_key, version)
     assert message.correlation_id == 77

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from kseg.formats.messages import MessageError
+from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas.protocol import RESPONSES
 from kseg.formats.schemas.schema import version_range
 from kseg.protocol.api_message import read_response
 from kseg.protocol.response_frame import build_response
 from kseg.serve.apis.table import APIS
 from tests.formats.test_messages import fields_of
+from tests.loops import for_each
 
 ANSWERED = [
     (key, version)
@@ -31,18 +31,23 @@ class Elsewhere:
         return len(self.content)
 
 
-@pytest.mark.parametrize(("api_key", "version"), ANSWERED)
-@settings(max_examples=25)  # of each version: those of one API hardly differ
-@given(data=st.data())
-def test_response_is_read_as_it_was_built(api_key: int, version: int, data: st.DataObject) -> None:
-    body = data.draw(fields_of(RESPONSES[api_key].fields, version))
-    built = b"".join(build_response(api_key, version, 77, body))
-    assert int.from_bytes(built[:4], "big") == len(built) - 4
-    message = read_response(built[4:], api_key, version)
-    assert (message.correlation_id, message.body, message.problem) == (77, body, None)
+@for_each("api_key, version", ANSWERED, shards=2)
+def test_response_is_read_as_it_was_built(api_key: int, version: int) -> None:
+    """The newest version has most fields, and most examples; the others of an API hardly differ from it."""
+    is_newest = version == version_range(RESPONSES[api_key].versions).last
+
+    @settings(max_examples=25 if is_newest else 5)
+    @given(fields_of(RESPONSES[api_key].fields, version))
+    def check(body: Fields) -> None:
+        built = b"".join(build_response(api_key, version, 77, body))
+        assert int.from_bytes(built[:4], "big") == len(built) - 4
+        message = read_response(built[4:], api_key, version)
+        assert (message.correlation_id, message.body, message.problem) == (77, body, None)
+
+    check()
 
 
-@pytest.mark.parametrize("version", range(4, 19))
+@for_each("version", range(4, 19))
 def test_records_elsewhere_are_pieces_of_their_own(version: int) -> None:
     parts = [b"first records", b"", b"others" * 100]
 

@@ -1,10 +1,11 @@
 """Members of groups: clients of several libraries behind one face."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from tests.serve.running import PATIENCE, Running
@@ -28,7 +29,9 @@ class Member(Protocol):
 
 
 class ByLibrdkafka:
-    """confluent-kafka; by `group.protocol` the classic protocol or the consumer protocol."""
+    """confluent-kafka with the classic protocol."""
+
+    protocol: Mapping[str, Any] = MappingProxyType({"heartbeat.interval.ms": 200})
 
     def __init__(self, bootstrap: str, topics: list[str], **settings: Any) -> None:
         from confluent_kafka import Consumer
@@ -39,9 +42,11 @@ class ByLibrdkafka:
                 "group.id": GROUP,
                 "auto.offset.reset": "earliest",
                 "fetch.wait.max.ms": 10,
+                **self.protocol,
                 **settings,
             }
         )
+        self.consumer.list_topics(timeout=PATIENCE)  # else it looks for topics only after half a second
         self.consumer.subscribe(topics)
 
     def poll(self) -> list[Place]:
@@ -60,8 +65,7 @@ class ByLibrdkafka:
 class ByLibrdkafkaConsumerProtocol(ByLibrdkafka):
     """The same with the consumer protocol."""
 
-    def __init__(self, bootstrap: str, topics: list[str], **settings: Any) -> None:
-        super().__init__(bootstrap, topics, **{"group.protocol": "consumer", **settings})
+    protocol = MappingProxyType({"group.protocol": "consumer"})
 
 
 class ByKafkaPython:

@@ -66,6 +66,7 @@ def by_librdkafka(running: Running, **settings: Any) -> dict[str, list[Got]]:
     ]
     found: dict[str, list[Got]] = {f"{each.topic}-{each.partition}": [] for each in wanted}
     left = set(found)
+    consumer.list_topics(timeout=PATIENCE)  # else it looks for a topic's leader only after half a second
     consumer.assign(wanted)
     while left:
         message = consumer.poll(PATIENCE)

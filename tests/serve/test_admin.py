@@ -7,6 +7,7 @@ import pytest
 
 from kseg.formats.messages import ZERO_UUID, Fields
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 from tests.serve.running import Running, serving
 from tests.serve.test_server import LIST_OFFSETS, Connection, connected
 
@@ -112,11 +113,10 @@ def end_of_epoch(client: Connection, epoch: int, current: int = -1, partition: i
     return dict(found)
 
 
-@pytest.mark.parametrize("version", range(2, 5))
-@pytest.mark.parametrize(
-    ("epoch", "end"),
-    [(7, (7, 100)), (6, (5, 50)), (5, (5, 50)), (3, (2, 20)), (1, (1, 0)), (8, (-1, -1)), (-1, (-1, -1))],
-)
+ENDS = [(7, (7, 100)), (6, (5, 50)), (5, (5, 50)), (3, (2, 20)), (1, (1, 0)), (8, (-1, -1)), (-1, (-1, -1))]
+
+
+@for_each("version, epoch, end", [(version, *each) for version in range(2, 5) for each in ENDS])
 def test_an_epoch_ends_where_the_next_one_begins(
     client: Connection, version: int, epoch: int, end: tuple[int, int]
 ) -> None:

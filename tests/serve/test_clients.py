@@ -11,6 +11,7 @@ import pytest
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.select.isolation import read_committed
 from tests import golden
+from tests.loops import for_each
 from tests.serve.reading import Got, by_librdkafka, on_disk
 from tests.serve.running import Running, log_directories, serving
 from tests.transactional import TRANSACTIONAL, committed
@@ -59,7 +60,7 @@ def as_librdkafka(record: Got) -> Got:
     return record._replace(timestamp=max(record.timestamp, 0))
 
 
-@pytest.mark.parametrize("broker", BROKERS, ids=lambda path: path.name)
+@for_each("broker", BROKERS, ids=lambda path: path.name, shards=2)
 def test_librdkafka_reads_what_is_on_the_disk(broker: Path) -> None:
     got, wanted = read_by_librdkafka(*(each for each in log_directories(broker) if each.name not in LIBRDKAFKA_CANNOT))
     assert got == wanted

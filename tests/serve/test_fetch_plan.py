@@ -16,7 +16,6 @@ BATCHES = [
 ]
 SIZES = [len(batch_bytes(batch)) for batch in BATCHES]
 STARTS = [sum(SIZES[:number]) for number in range(len(SIZES) + 1)]
-pytestmark = pytest.mark.usefixtures("kernel")
 
 
 @pytest.fixture

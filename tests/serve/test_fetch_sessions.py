@@ -9,6 +9,7 @@ import pytest
 from kseg.formats.messages import Fields
 from kseg.serve.fetch_sessions import EVICTION_SECONDS, MOST_PARTITIONS, MOST_SESSIONS, FetchSessions, FetchView
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.loops import for_each
 from tests.serve.running import Running, serving
 from tests.serve.test_server import FETCH, Connection, connected
 
@@ -73,7 +74,7 @@ def begun(client: Connection, *asked: tuple[str, int, int], version: int = 12) -
     return int(answer["sessionId"])
 
 
-@pytest.mark.parametrize("version", range(7, 19))
+@for_each("version", range(7, 19))
 def test_a_full_fetch_begins_a_session_that_incremental_ones_go_on_with(client: Connection, version: int) -> None:
     session = begun(client, *ALL, version=version)
     assert session > 0
@@ -161,32 +162,35 @@ def test_sessions_have_a_limit_and_fetches_go_on_without(client: Connection, run
     assert len(running.served.fetch_sessions) == MOST_SESSIONS
 
 
-def test_sessions_remember_no_more_partitions_than_there_is_room_for(client: Connection, running: Running) -> None:
-    many = [_wanted(number, 0) for number in range(8_000)]
-    topics = [{"topic": "orders", "partitions": many}]
-    sessions = [client.ask(FETCH, 12, {**body((0, 0)), "topics": topics})["sessionId"] for _ in range(6)]
-    assert [session > 0 for session in sessions] == [True] * (MOST_PARTITIONS // len(many)) + [False] * 2
+def test_sessions_remember_no_more_partitions_than_there_is_room_for() -> None:
+    sessions = FetchSessions(lambda: 0.0)
+    many = [("orders", number, 10) for number in range(8_000)]
+    ids = [begin(sessions, *many) for _ in range(6)]
+    assert [each > 0 for each in ids] == [True] * (MOST_PARTITIONS // len(many)) + [False] * 2
+
+
+PART = {"errorCode": 0, "highWatermark": 10, "logStartOffset": 0, "records": b""}
+
+
+def begin(sessions: FetchSessions, *asked: tuple[str, int, int]) -> int:
+    """The id of a new session, without a connection; 0 if there is none."""
+    view = sessions.view(body((0, 0), *asked), 12)
+    assert isinstance(view, FetchView)
+    answer = sessions.answered(view, [PART] * len(asked))
+    assert not isinstance(answer, int)
+    return int(answer.session_id)
 
 
 def test_a_session_that_was_not_used_for_long_makes_room() -> None:
     seconds = 0.0
     sessions = FetchSessions(lambda: seconds)
-    part = {"errorCode": 0, "highWatermark": 10, "logStartOffset": 0, "records": b""}
-
-    def begin() -> int:
-        view = sessions.view(body((0, 0), ("orders", 0, 10)), 12)
-        assert isinstance(view, FetchView)
-        answer = sessions.answered(view, [part])
-        assert not isinstance(answer, int)
-        return answer.session_id
-
-    first, second, *_ = [begin() for _ in range(MOST_SESSIONS)]
+    first, second, *_ = [begin(sessions, ("orders", 0, 10)) for _ in range(MOST_SESSIONS)]
     seconds = EVICTION_SECONDS - 1
     used = sessions.view(body((first, 1)), 12)
     assert isinstance(used, FetchView)
-    sessions.answered(used, [part])
-    assert begin() == 0
+    sessions.answered(used, [PART])
+    assert begin(sessions, ("orders", 0, 10)) == 0
     seconds = EVICTION_SECONDS
-    assert begin() > 0
+    assert begin(sessions, ("orders", 0, 10)) > 0
     assert isinstance(sessions.view(body((first, 2)), 12), FetchView)
     assert sessions.view(body((second, 1)), 12) == NOT_FOUND

@@ -19,6 +19,7 @@ from kseg.serve.served_partition import ServeSettings
 from kseg.views.groups import read_groups
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 from tests.serve.running import Running, serving
 from tests.serve.test_server import Connection, connected
 
@@ -77,7 +78,7 @@ def error_of(answer: Fields) -> int:
     return code
 
 
-@pytest.mark.parametrize("version", versions(OFFSET_FETCH))
+@for_each("version", versions(OFFSET_FETCH))
 def test_nothing_is_committed_at_first(client: Connection, running: Running, version: int) -> None:
     assert committed(client.ask(OFFSET_FETCH, version, fetch(running, version))) == [(0, -1, "")]
 
@@ -91,7 +92,7 @@ def test_a_commit_is_kept_and_said_once(client: Connection, running: Running, ve
     assert line == "group new: commits are kept while this server runs, and not written to the disk"
 
 
-@pytest.mark.parametrize("version", range(2, 10))
+@for_each("version", range(2, 10))
 def test_offsets_of_the_disk_are_those_of_kseg_groups(client: Connection, running: Running, version: int) -> None:
     groups = [group for group in read_groups(DISK).groups if group.commits and group.type in ("classic", "consumer")]
     assert groups
@@ -101,7 +102,7 @@ def test_offsets_of_the_disk_are_those_of_kseg_groups(client: Connection, runnin
         assert committed(found) == [(each.partition, each.offset, each.metadata) for each in group.commits]
 
 
-@pytest.mark.parametrize("disk", DISKS, ids=lambda path: path.name)
+@for_each("disk", DISKS, ids=lambda path: path.relative_to(LOGS))
 def test_each_disk_has_the_groups_of_kseg_groups(disk: Path) -> None:
     served = serve_partitions(find_partitions([disk]), ServeSettings(), lambda _: None)
     groups = [group for group in read_groups(disk).groups if group.type in ("classic", "consumer")]
@@ -112,7 +113,7 @@ def test_each_disk_has_the_groups_of_kseg_groups(disk: Path) -> None:
         assert offsets == {(each.topic, each.partition): each.offset for each in group.commits}
 
 
-@pytest.mark.parametrize("version", range(2, 11))
+@for_each("version", range(2, 11))
 def test_all_offsets_are_those_of_what_is_served(tmp_path: Path, version: int) -> None:
     metadata = write_segment(tmp_path / "plain-0", [NewBatch([NewRecord(b"k", b"v")] * 200)]).parent
     (metadata / "partition.metadata").write_text("version: 0\ntopic_id: kyhdsJGrQrOXD0nG3u2j8A\n")
@@ -169,7 +170,7 @@ def test_commits_take_only_so_much_memory(client: Connection, running: Running) 
     assert errors == {0, 81}
 
 
-@pytest.mark.parametrize("version", versions(FIND_COORDINATOR))
+@for_each("version", versions(FIND_COORDINATOR))
 def test_the_one_broker_coordinates_all_groups(client: Connection, running: Running, version: int) -> None:
     answer = client.ask(FIND_COORDINATOR, version, {"key": GROUP, "coordinatorKeys": [GROUP]})
     found = answer["coordinators"][0] if version >= 4 else answer
@@ -190,7 +191,7 @@ def joined(client: Connection, version: int, **changed: Any) -> Fields:
     return answer
 
 
-@pytest.mark.parametrize("version", versions(JOIN_GROUP))
+@for_each("version", versions(JOIN_GROUP))
 def test_a_member_joins_syncs_beats_and_leaves(client: Connection, version: int) -> None:
     member = joined(client, version)
     assert member["leader"] == member["memberId"]

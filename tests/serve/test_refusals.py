@@ -10,6 +10,7 @@ from kseg.formats.schemas.protocol import REQUESTS
 from kseg.formats.schemas.schema import version_range
 from kseg.protocol.api_message import api_name
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 from tests.serve.running import serving
 from tests.serve.test_server import API_VERSIONS, TOPIC_ID, Connection, connected
 
@@ -104,7 +105,7 @@ def errors(answer: Fields) -> Any:
     return [(next((each[name] for name in NAMES if name in each), None), errors(each)) for each in lists[0]]
 
 
-@pytest.mark.parametrize(("api", "version"), CASES)
+@for_each("api, version", CASES)
 def test_changes_are_refused_where_they_are_asked_for(client: Connection, api: str, version: int) -> None:
     body, found = REFUSED[api]
     answer = client.ask(KEYS[api], version, body)

@@ -18,6 +18,7 @@ from kseg.serve.served_partition import ServeSettings
 from kseg.system.ranged_files import forget, let_stand_for
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.loops import for_each
 from tests.protocol.packets import request
 from tests.protocol.test_golden import frames as recorded_frames
 from tests.serve.running import PATIENCE, Running, serving
@@ -106,7 +107,7 @@ def partition_of(answer: Fields) -> Fields:
     return found
 
 
-@pytest.mark.parametrize("version", range(4, 19))
+@for_each("version", range(4, 19))
 def test_fetch_gives_the_batches_as_they_lie(client: Connection, partition: Path, version: int) -> None:
     part = partition_of(client.ask(FETCH, version, fetch()))
     assert part["records"] == (partition / f"{0:020}.log").read_bytes()
@@ -242,8 +243,8 @@ def offset_at(client: Connection, timestamp: int, **fields: Any) -> tuple[int, i
     return found["offset"], found["timestamp"]
 
 
-@pytest.mark.parametrize(
-    ("timestamp", "found"),
+@for_each(
+    "timestamp, found",
     [
         (-1, (100, -1)),
         (-2, (0, -1)),
@@ -260,7 +261,7 @@ def test_list_offsets_answers_all_times(client: Connection, timestamp: int, foun
     assert offset_at(client, timestamp) == found
 
 
-@pytest.mark.parametrize("version", range(14))
+@for_each("version", range(14))
 def test_metadata_names_the_topics(client: Connection, running: Running, version: int) -> None:
     answer = client.ask(METADATA, version, {"topics": [] if version == 0 else None})
     (broker,) = answer["brokers"]

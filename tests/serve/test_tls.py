@@ -102,8 +102,8 @@ def error_of(running: Running, **settings: str) -> str:
     said: list[str] = []
     fixed = {"bootstrap.servers": running.bootstrap, "group.id": "none", "security.protocol": "ssl"}
     consumer = Consumer({**fixed, "error_cb": lambda error: said.append(error.str()), **settings})
-    for _ in range(PATIENCE):
-        consumer.poll(1)
+    for _ in range(50 * PATIENCE):
+        consumer.poll(1 / 50)
         if said:
             break
     consumer.close()

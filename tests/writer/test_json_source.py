@@ -19,6 +19,7 @@ from kseg.writer.source_items import (
     SourceRecord,
     TransactionEnd,
 )
+from tests.loops import for_each
 
 BATCH = {"type": "batch", "magic": 2, "baseOffset": 5, "lastOffset": 5, "count": 1}
 
@@ -77,8 +78,8 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
+@for_each(
+    "line, message",
     [
         (b'{"key":', "line 2: not JSON: Expecting value at column 8"),
         (b"\xff", "line 2: not UTF-8 at byte 0"),

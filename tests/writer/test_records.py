@@ -18,6 +18,7 @@ from kseg.formats.varint import VARLONG
 from kseg.formats.varint_writing import varint, varint_size
 from kseg.writer import InvalidMessageError, MemoryRecords, Message, RecordsBuilder, create_records
 from kseg.writer.record_encoding import encode_record, record_size
+from tests.loops import for_each
 from tests.writer.cases import Case, cases
 
 ALL = tuple(Codec)
@@ -121,7 +122,7 @@ def test_markers_stand_in_control_batches() -> None:
     assert (record.key, record.value) == (bytes.fromhex("00000001"), bytes.fromhex("000000000007"))
 
 
-@pytest.mark.parametrize(
+@for_each(
     "wrong",
     [
         lambda: RecordsBuilder(magic=3),
@@ -138,6 +139,7 @@ def test_markers_stand_in_control_batches() -> None:
         lambda: RecordsBuilder().append(0, None, b"", [("\ud800", b"")]),
         lambda: RecordsBuilder().append_end_marker(ControlType.ABORT, 0, 0),
     ],
+    ids=lambda wrong: f"line {wrong.__code__.co_firstlineno}",
 )
 def test_what_no_format_holds_is_refused(wrong: Callable[[], object]) -> None:
     with pytest.raises(RecordError):
@@ -174,7 +176,7 @@ def test_a_damaged_message_says_both_checksums() -> None:
         Message(bytes(13))
 
 
-@pytest.mark.parametrize(("magic", "codec"), [(0, Codec.NONE), (1, Codec.NONE), (2, Codec.NONE), *PACKED])
+@for_each("magic, codec", [(0, Codec.NONE), (1, Codec.NONE), (2, Codec.NONE), *PACKED])
 def test_assigned_offsets_follow_one_another(magic: int, codec: Codec) -> None:
     builders = [RecordsBuilder(base, magic=magic, codec=codec) for base in (0, 0)]
     for builder in builders:

@@ -15,6 +15,7 @@ from tests import golden
 from tests.failing_disk import BLOCK, FailingDisk
 from tests.log import edits
 from tests.log.salvaged import intact_batches, is_intact, salvage
+from tests.loops import for_each
 from tests.run import kseg
 
 PLAIN = "3.6.2/plain-1"
@@ -39,10 +40,11 @@ def second_log(partition: Path) -> Path:
     return edits.logs(partition)[1]
 
 
-@pytest.mark.parametrize("log", CASES, ids=lambda log: log.parent.name)
+@for_each("log", CASES, ids=lambda log: log.parent.name)
 def test_salvage_keeps_every_intact_batch_in_readable_blocks(
     log: Path, tmp_path: Path, failing_disk: FailingDisk
 ) -> None:
+    failing_disk.mend()
     draw = random.Random(log.parent.name)
     content = log.read_bytes()
     source = tmp_path / log.parent.name

@@ -60,7 +60,7 @@ demo-spark: $(SPARK) ## Export a topic to Parquet by Spark on this machine, and 
 
 test: $(DEVELOPMENT) ## Run the tests, on both kernels; TESTS='-k words' picks some
 	@grep -q fast $(KERNEL) || $(call no_kernel)
-	$(PYTEST) -n auto --dist loadfile $(TESTS)
+	$(PYTEST) -n auto --dist worksteal $(TESTS)
 
 # A copy of the sources with a kernel that AddressSanitizer and UBSan watch: what they find ends the process.
 WATCHED := build/watched
@@ -83,8 +83,9 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
 	$(watched) -m pytest -n auto tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
+INSTALLS :=# other options of tools/try_installs.py
 test-install: $(DIST) ## Build twice, then install into empty environments of each Python here, and test there; needs the network
-	$(VENV_PYTHON) tools/try_installs.py
+	$(VENV_PYTHON) tools/try_installs.py $(INSTALLS)
 
 SECONDS := 600
 SEED :=

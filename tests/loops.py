@@ -72,7 +72,7 @@ def _failure(
 
 
 def _directory(parent: Path, number: int) -> Path:
-    directory = parent / f"case-{number}"
+    directory = parent / f"case{number}"
     directory.mkdir()
     return directory
 

@@ -65,9 +65,9 @@ from kseg.__main__ import main
 main()
 loaded = list(sys.modules)
 import inspect
-print("tokenize" in loaded, inspect.cleandoc("  a\\n    b"), inspect.signature(main), file=sys.stderr)
+print("tokenize" in loaded, inspect.cleandoc("  a\\n    b"), inspect.signature(lambda: None), file=sys.stderr)
 """
     sample = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
     program = [sys.executable, "-c", code, "dump", str(sample)]
     ran = subprocess.run(program, capture_output=True, text=True, check=True, cwd=ROOT)
-    assert ran.stderr.endswith("False a\nb () -> int\n")
+    assert ran.stderr.endswith("False a\nb ()\n")

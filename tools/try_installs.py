@@ -1,6 +1,7 @@
 """Builds kseg twice and compares the bytes; then installs it into empty environments, as users do, and tests it there.
 
 python tools/try_installs.py             with each Python that pyproject.toml names and this machine has
+python tools/try_installs.py --newest    only with the newest of them
 python tools/try_installs.py --extras    also asks pip whether it finds the libraries of each extra
 
 In each environment: an older wheel is upgraded, tests run on the installed package, far from the checkout, and so does
@@ -225,24 +226,27 @@ def main() -> int:
     """Runs the command line; gives the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--extras", action="store_true", help="ask pip for the libraries of each extra; takes minutes")
+    parser.add_argument("--newest", action="store_true", help="try only the newest of the Pythons that are here")
     options = parser.parse_args()
+    pythons = found_pythons()
+    if options.newest:
+        pythons = dict([*((version, python) for version, python in pythons.items() if python)][-1:])
     try:
         with tempfile.TemporaryDirectory() as place:
-            try_all(Path(place), with_extras=options.extras)
+            try_all(Path(place), pythons, with_extras=options.extras)
     except Failed as failed:
         print(failed, file=sys.stderr)
         return 1
     return 0
 
 
-def try_all(place: Path, *, with_extras: bool) -> None:
-    """Tries each Python that is here, some at once. Raises Failed."""
+def try_all(place: Path, pythons: dict[str, str | None], *, with_extras: bool) -> None:
+    """Tries each Python, some at once; None is the program of one that isn't here. Raises Failed."""
     os.environ |= {"SOURCE_DATE_EPOCH": str(time_of(ROOT)), "CFLAGS": QUICKLY}  # for all that is built here
     expected = run([str(Path(sys.executable).with_name("kseg")), *DUMP])
     if expected.count("\n") != SAMPLE_LINES:
         raise Failed(f"the sample has {SAMPLE_LINES} lines, kseg dumps {expected.count(chr(10))}")
     dist, older = make_twice(place), make_older(place)
-    pythons = found_pythons()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         tried = {
             version: pool.submit(try_python, python, place / version, dist, older, expected)

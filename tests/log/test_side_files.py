@@ -28,6 +28,10 @@ COMMANDS = [
 @pytest.fixture
 def disk(tmp_path: Path) -> Path:
     """A log directory with a partition, and the cluster's metadata."""
+    return copied_disk(tmp_path)
+
+
+def copied_disk(tmp_path: Path) -> Path:
     shutil.copytree(LOGS / NAME, tmp_path / NAME)
     shutil.copytree(LOGS / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
     return tmp_path
@@ -41,7 +45,8 @@ def made(disk: Path, command: list[str]) -> dict[str, bytes]:
 
 
 @for_each("content, command", list(product([None, b"", b"\0" * 43, b"version: 0\ntopic_i"], COMMANDS)))
-def test_the_topics_id_is_found_in_the_metadata_log(command: list[str], content: bytes | None, disk: Path) -> None:
+def test_the_topics_id_is_found_in_the_metadata_log(command: list[str], content: bytes | None, tmp_path: Path) -> None:
+    disk = copied_disk(tmp_path)
     file = disk / NAME / METADATA
     before = file.read_bytes()
     file.unlink()
@@ -51,7 +56,8 @@ def test_the_topics_id_is_found_in_the_metadata_log(command: list[str], content:
 
 
 @for_each("content, command", list(product([None, b"", b"0\n0\n", b"0\n7\n0 0\n", b"\0" * 20], COMMANDS)))
-def test_leader_epochs_are_those_of_the_batches(command: list[str], content: bytes | None, disk: Path) -> None:
+def test_leader_epochs_are_those_of_the_batches(command: list[str], content: bytes | None, tmp_path: Path) -> None:
+    disk = copied_disk(tmp_path)
     file = disk / NAME / EPOCHS
     before = file.read_bytes()
     file.unlink()

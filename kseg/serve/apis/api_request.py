@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas.schema import VersionRange
+from kseg.formats.schemas import VersionRange
 from kseg.serve.groups.classic_member import ClientName
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.served_partition import ServedPartition

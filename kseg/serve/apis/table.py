@@ -1,8 +1,7 @@
 """The table of apis: which are answered, in which versions, by what; and ApiVersions, which tells it to clients."""
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import VersionRange, version_range
+from kseg.formats.schemas import REQUESTS, VersionRange, version_range
 from kseg.protocol.api_message import API_VERSIONS, PRODUCE, api_name
 from kseg.serve.apis.api_request import Api, ApiAnswer, ApiRequest
 from kseg.serve.apis.cluster_metadata import answer_metadata

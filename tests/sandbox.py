@@ -10,7 +10,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import cluster_metadata, consumer_offsets
+from kseg.formats.schemas import message_schema
 from kseg.index.rebuild import rebuild
 from kseg.reading.log_file import LogFile
 from tests import golden
@@ -120,8 +120,8 @@ def _write_group(directory: Path) -> None:
     key = {"group": "orders-billing", "topic": "orders", "partition": 0}
     value = {"offset": FIRST_OFFSET + 100, "leaderEpoch": 0, "metadata": "", "commitTimestamp": START_MS}
     record = NewRecord(
-        b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, key),
-        b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, value),
+        b"\0\1" + build_message(message_schema("OffsetCommitKey"), 0, key),
+        b"\0\3" + build_message(message_schema("OffsetCommitValue"), 3, value),
         START_MS,
     )
     write_indexes(write_segment(directory, [NewBatch([record])]))
@@ -145,8 +145,8 @@ def _write_metadata(directory: Path) -> None:
     topic_id = "AAAAAAAAAAAAAAAAAAAAKg"
     partition = {"partitionId": 0, "topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1}
     records = [
-        b"\1\2\0" + build_message(cluster_metadata.TOPIC_RECORD, 0, {"name": "orders", "topicId": topic_id}),
-        b"\1\3\0" + build_message(cluster_metadata.PARTITION_RECORD, 0, partition),
+        b"\1\2\0" + build_message(message_schema("TopicRecord"), 0, {"name": "orders", "topicId": topic_id}),
+        b"\1\3\0" + build_message(message_schema("PartitionRecord"), 0, partition),
     ]
     log = write_segment(directory, [NewBatch([NewRecord(None, record, START_MS) for record in records])])
     write_indexes(log)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import consumer_offsets
+from kseg.formats.schemas import message_schema
 from tests import run
 from tests.log_files import NewBatch, NewRecord, write_segment
 
@@ -71,8 +71,8 @@ def test_decoded_texts_are_no_formulas_either(tmp_path: Path) -> None:
 def test_listings_and_views_have_it_too(tmp_path: Path) -> None:
     key = {"group": FORMULA, "topic": "t", "partition": 0}
     commit = NewRecord(
-        b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, key),
-        b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": -7, "metadata": "@x"}),
+        b"\0\1" + build_message(message_schema("OffsetCommitKey"), 0, key),
+        b"\0\3" + build_message(message_schema("OffsetCommitValue"), 3, {"offset": -7, "metadata": "@x"}),
     )
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit])])
     (row,) = rows(tmp_path, "groups", "__consumer_offsets-0", "-o", "csv", "--csv-safe")

@@ -244,9 +244,9 @@ def test_architecture_lists_each_module() -> None:
 
 
 def is_listed_alone(path: Path) -> bool:
-    """Each module but the schemas, which are one entry, and packages' empty `__init__`."""
+    """Each module but packages' empty `__init__`."""
     is_package = path.name == "__init__.py"
-    return path.parent.name != "schemas" and not (is_package and path.read_text(encoding="utf-8").count("\n") < 3)
+    return not (is_package and path.read_text(encoding="utf-8").count("\n") < 3)
 
 
 def listed_in_architecture() -> list[str]:

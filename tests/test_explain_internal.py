@@ -14,13 +14,16 @@ from kseg.explain.internal_records import internal_opener
 from kseg.formats.codes import Codec
 from kseg.formats.messages import build_message, parse_message
 from kseg.formats.schemas import (
-    cluster_metadata,
-    consumer_offsets,
-    consumer_protocol,
-    share_group_state,
-    transaction_state,
+    METADATA_RECORDS,
+    OFFSETS_KEYS,
+    OFFSETS_VALUES,
+    SHARE_STATE_KEYS,
+    SHARE_STATE_VALUES,
+    TRANSACTION_KEYS,
+    TRANSACTION_VALUES,
+    MessageTable,
+    message_schema,
 )
-from kseg.formats.schemas.schema import MessageSchema
 from kseg.reading.batch import Batch
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -28,10 +31,10 @@ from tests.loops import for_each
 
 TOPICS = ("__consumer_offsets", "__transaction_state", "__cluster_metadata", "__share_group_state")
 LOGS = [path for path in golden.files(".log") if path.parent.name.rpartition("-")[0] in TOPICS]
-COORDINATORS: dict[str, tuple[dict[int, MessageSchema], dict[int, MessageSchema]]] = {
-    "__consumer_offsets": (consumer_offsets.KEYS, consumer_offsets.VALUES),
-    "__transaction_state": (transaction_state.KEYS, transaction_state.VALUES),
-    "__share_group_state": (share_group_state.KEYS, share_group_state.VALUES),
+COORDINATORS: dict[str, tuple[MessageTable, MessageTable]] = {
+    "__consumer_offsets": (OFFSETS_KEYS, OFFSETS_VALUES),
+    "__transaction_state": (TRANSACTION_KEYS, TRANSACTION_VALUES),
+    "__share_group_state": (SHARE_STATE_KEYS, SHARE_STATE_VALUES),
 }
 OLD_COMMIT = ("__consumer_offsets", 0)
 """The topic, and the type of its keys whose values are those of type 1."""
@@ -59,7 +62,7 @@ def flat(value: Any, path: str) -> Iterator[tuple[str, Any]]:
 def parsed(topic: str, key: bytes | None, value: bytes | None, stem: str) -> dict[str, Any]:
     """What Kafka's schemas make of a record, by path."""
     if topic == "__cluster_metadata":
-        return dict(flat(parse_framed(cluster_metadata.RECORDS, value).fields, f"{stem}.value"))
+        return dict(flat(parse_framed(METADATA_RECORDS, value).fields, f"{stem}.value"))
     assert key is not None
     keys, values = COORDINATORS[topic]
     number = int.from_bytes(key[:2], "big")
@@ -118,12 +121,12 @@ def explained(directory: Path, key: bytes | None, value: bytes | None) -> list[E
 
 
 def test_members_subscriptions_are_opened(tmp_path: Path) -> None:
-    topics = build_message(consumer_protocol.CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": ["orders"]})
+    topics = build_message(message_schema("ConsumerProtocolSubscription"), 0, {"topics": ["orders"]})
     member = {"memberId": "m", "clientId": "c", "clientHost": "h", "subscription": b"\0\0" + topics, "assignment": b""}
     for protocol, wanted in (("consumer", ["orders"]), ("connect", [])):
         group = {"protocolType": protocol, "members": [member]}
-        value = b"\0\3" + build_message(consumer_offsets.GROUP_METADATA_VALUE, 3, group)
-        key = b"\0\2" + build_message(consumer_offsets.GROUP_METADATA_KEY, 2, {"group": "g"})
+        value = b"\0\3" + build_message(message_schema("GroupMetadataValue"), 3, group)
+        key = b"\0\2" + build_message(message_schema("GroupMetadataKey"), 2, {"group": "g"})
         found = explained(tmp_path / protocol, key, value)
         assert [leaf.value for leaf in found if leaf.path.endswith(".subscription.topics[0]")] == wanted
 
@@ -160,10 +163,10 @@ def test_a_large_count_of_elements_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_very_many_fields_of_a_batch_are_not_all_opened(tmp_path: Path) -> None:
-    topics = build_message(consumer_protocol.CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": [""] * 20_000})
+    topics = build_message(message_schema("ConsumerProtocolSubscription"), 0, {"topics": [""] * 20_000})
     member = {"memberId": "m", "clientId": "c", "clientHost": "h", "subscription": b"\0\0" + topics, "assignment": b""}
     group = {"protocolType": "consumer", "members": [member]}
-    value = b"\0\3" + build_message(consumer_offsets.GROUP_METADATA_VALUE, 3, group)
+    value = b"\0\3" + build_message(message_schema("GroupMetadataValue"), 3, group)
     records = [NewRecord(b"\0\2\0\1g", value)] * 10
     path = write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
     (item,) = explain_file(path)

@@ -30,7 +30,9 @@ def source_distribution(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return archive
 
 
-def test_source_distribution_holds_the_kernels_sources_man_pages_and_nothing_built(source_distribution: Path) -> None:
+def test_source_distribution_holds_the_kernels_sources_man_pages_and_schemas_and_nothing_built(
+    source_distribution: Path,
+) -> None:
     with tarfile.open(source_distribution) as archive:
         names = {Path(name).relative_to(*Path(name).parts[:1]).as_posix() for name in archive.getnames()}
     parts = {f"kseg/kernel/fast/{path.name}" for path in (ROOT / "kseg" / "kernel" / "fast").glob("*.pxi")}
@@ -44,7 +46,9 @@ def test_source_distribution_holds_the_kernels_sources_man_pages_and_nothing_bui
         "README.md",
     }
     shared = {path.relative_to(ROOT).as_posix() for path in (ROOT / "share").rglob("*") if path.is_file()}
-    assert parts | others | shared <= names
+    schemas = {path.relative_to(ROOT).as_posix() for path in (ROOT / "kseg" / "formats").rglob("*.jsonl")}
+    assert schemas
+    assert parts | others | shared | schemas <= names
     assert [name for name in names if name.endswith((".so", ".pyc", "/fast.c"))] == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kseg.cli import COMMANDS, cli
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import consumer_offsets
+from kseg.formats.schemas import message_schema
 from tests import run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
@@ -139,8 +139,8 @@ def parameters() -> Iterator[tuple[str, str, str]]:
 def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("inputs")
     write_segment(directory / "t-0", [NewBatch([NewRecord(b"k", b'{"a":1}', headers=[("h", b"x")])])])
-    key = build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, {"group": "g", "topic": "t", "partition": 0})
-    value = build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": 5})
+    key = build_message(message_schema("OffsetCommitKey"), 0, {"group": "g", "topic": "t", "partition": 0})
+    value = build_message(message_schema("OffsetCommitValue"), 3, {"offset": 5})
     write_segment(directory / "__consumer_offsets-0", [NewBatch([NewRecord(b"\0\1" + key, b"\0\3" + value)])])
     write_segment(directory / "__cluster_metadata-0", [])
     (directory / "lines").write_text("one\n")

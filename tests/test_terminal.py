@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import cluster_metadata, consumer_offsets, transaction_state
+from kseg.formats.schemas import message_schema
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.terminal import COLOR, in_terminal, plain
@@ -75,22 +75,22 @@ def test_decoded_values_are_escaped(tmp_path: Path) -> None:
 def _offset_commit() -> NewRecord:
     key = {"group": NASTY, "topic": NASTY, "partition": 0}
     return NewRecord(
-        b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, key),
-        b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": 5, "metadata": NASTY}),
+        b"\0\1" + build_message(message_schema("OffsetCommitKey"), 0, key),
+        b"\0\3" + build_message(message_schema("OffsetCommitValue"), 3, {"offset": 5, "metadata": NASTY}),
     )
 
 
 def _transaction() -> NewRecord:
     value = {"producerId": 7, "transactionStatus": 1, "transactionPartitions": [{"topic": NASTY, "partitionIds": [0]}]}
     return NewRecord(
-        b"\0\0" + build_message(transaction_state.TRANSACTION_LOG_KEY, 0, {"transactionalId": NASTY}),
-        b"\0\0" + build_message(transaction_state.TRANSACTION_LOG_VALUE, 0, value),
+        b"\0\0" + build_message(message_schema("TransactionLogKey"), 0, {"transactionalId": NASTY}),
+        b"\0\0" + build_message(message_schema("TransactionLogValue"), 0, value),
     )
 
 
 def _topic() -> NewRecord:
     fields = {"name": NASTY, "topicId": "A" * 22}
-    return NewRecord(None, b"\1\2\0" + build_message(cluster_metadata.TOPIC_RECORD, 0, fields))
+    return NewRecord(None, b"\1\2\0" + build_message(message_schema("TopicRecord"), 0, fields))
 
 
 @pytest.mark.parametrize("form", ["text", "table"])

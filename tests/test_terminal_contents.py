@@ -13,7 +13,7 @@ import pytest
 
 from kseg.control_characters import control_characters
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import cluster_metadata, consumer_offsets, transaction_state
+from kseg.formats.schemas import message_schema
 from kseg.output.terminal import Terminal
 from kseg.writer import MemoryRecords, RecordsBuilder
 from tests import run
@@ -58,22 +58,22 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _commit() -> NewRecord:
     key = {"group": EVERY, "topic": EVERY, "partition": 0}
     return NewRecord(
-        b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, key),
-        b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": 5, "metadata": EVERY}),
+        b"\0\1" + build_message(message_schema("OffsetCommitKey"), 0, key),
+        b"\0\3" + build_message(message_schema("OffsetCommitValue"), 3, {"offset": 5, "metadata": EVERY}),
     )
 
 
 def _transaction() -> NewRecord:
     value = {"producerId": 7, "transactionStatus": 1, "transactionPartitions": [{"topic": EVERY, "partitionIds": [0]}]}
     return NewRecord(
-        b"\0\0" + build_message(transaction_state.TRANSACTION_LOG_KEY, 0, {"transactionalId": EVERY}),
-        b"\0\0" + build_message(transaction_state.TRANSACTION_LOG_VALUE, 0, value),
+        b"\0\0" + build_message(message_schema("TransactionLogKey"), 0, {"transactionalId": EVERY}),
+        b"\0\0" + build_message(message_schema("TransactionLogValue"), 0, value),
     )
 
 
 def _topic() -> NewRecord:
     return NewRecord(
-        None, b"\1\2\0" + build_message(cluster_metadata.TOPIC_RECORD, 0, {"name": EVERY, "topicId": "A" * 22})
+        None, b"\1\2\0" + build_message(message_schema("TopicRecord"), 0, {"name": EVERY, "topicId": "A" * 22})
     )
 
 

@@ -2,39 +2,32 @@
 
 from kseg.decode.parts import DecodeError
 from kseg.formats.messages import MessageError, json_text, json_value, parse_message
-from kseg.formats.schemas.control_records import (
-    KRAFT_VERSION_RECORD,
-    LEADER_CHANGE_MESSAGE,
-    SNAPSHOT_FOOTER_RECORD,
-    SNAPSHOT_HEADER_RECORD,
-    VOTERS_RECORD,
-)
-from kseg.formats.schemas.schema import MessageSchema
+from kseg.formats.schemas import MessageSchema, message_schema
 
 
 def leader_change_json(value: bytes) -> str:
     """LEADER_CHANGE (2), printed from 4.1 on. Raises DecodeError where the real tool dies, like all of these."""
-    return control_json(LEADER_CHANGE_MESSAGE, value)
+    return control_json(message_schema("LeaderChangeMessage"), value)
 
 
 def snapshot_header_json(value: bytes) -> str:
     """SNAPSHOT_HEADER (3), printed from 3.3 on."""
-    return control_json(SNAPSHOT_HEADER_RECORD, value)
+    return control_json(message_schema("SnapshotHeaderRecord"), value)
 
 
 def snapshot_footer_json(value: bytes) -> str:
     """SNAPSHOT_FOOTER (4), printed from 3.3 on."""
-    return control_json(SNAPSHOT_FOOTER_RECORD, value)
+    return control_json(message_schema("SnapshotFooterRecord"), value)
 
 
 def kraft_version_json(value: bytes) -> str:
     """KRAFT_VERSION (5), printed from 3.8 on."""
-    return control_json(KRAFT_VERSION_RECORD, value)
+    return control_json(message_schema("KRaftVersionRecord"), value)
 
 
 def kraft_voters_json(value: bytes) -> str:
     """KRAFT_VOTERS (6), printed from 3.8 on."""
-    return control_json(VOTERS_RECORD, value)
+    return control_json(message_schema("VotersRecord"), value)
 
 
 def control_json(message: MessageSchema, value: bytes) -> str:

@@ -10,8 +10,7 @@ from kseg.decode.history import Messages
 from kseg.decode.parts import Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields, MessageError, json_text, json_value, parse_message
 from kseg.formats.positions import VERSION
-from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.formats.schemas.schema import MessageSchema, version_range
+from kseg.formats.schemas import MessageSchema, message_schema, version_range
 from kseg.releases import Release
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
@@ -66,8 +65,8 @@ def value_text(rules: Rules, record_type: int, value: bytes | None) -> str:
     shown = json_value(message, version, fields)
     if message.name == "GroupMetadataValue" and fields["protocolType"] == CONSUMER_PROTOCOL_TYPE:
         for member, bare in zip(shown["members"], fields["members"], strict=True):
-            show_embedded(member, "subscription", CONSUMER_PROTOCOL_SUBSCRIPTION, bare["subscription"])
-            show_embedded(member, "assignment", CONSUMER_PROTOCOL_ASSIGNMENT, bare["assignment"])
+            show_embedded(member, "subscription", message_schema("ConsumerProtocolSubscription"), bare["subscription"])
+            show_embedded(member, "assignment", message_schema("ConsumerProtocolAssignment"), bare["assignment"])
     return json_text({rules.version_word: str(version), "data": shown})
 
 

@@ -3,12 +3,13 @@
 Source: AbstractApiMessageSerde; MetadataRecordSerde of the 2.8 preview.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from construct import ConstructError, Sequence
 
 from kseg.formats.messages import NO_TEXT, Fields, MessageError, parse_message
-from kseg.formats.schemas.schema import MessageSchema, version_range
+from kseg.formats.schemas import MessageSchema, version_range
 from kseg.formats.varint import UVARINT
 from kseg.formats.varint_bytes import LONGEST_VARINT, read_uvarint
 
@@ -31,7 +32,7 @@ class Framed(NamedTuple):
     fields: Fields
 
 
-def parse_framed(records: dict[int, MessageSchema], value: bytes | None) -> Framed:
+def parse_framed(records: Mapping[int, MessageSchema], value: bytes | None) -> Framed:
     """The message of a record. Raises MessageError with Kafka's text if it can't be read."""
     data = value or b""
     frame_version, position = header_number(data, 0, 0)
@@ -52,7 +53,7 @@ def parse_framed(records: dict[int, MessageSchema], value: bytes | None) -> Fram
     return Framed(records[number], version, fields)
 
 
-def is_newer(records: dict[int, MessageSchema], value: bytes | None) -> bool:
+def is_newer(records: Mapping[int, MessageSchema], value: bytes | None) -> bool:
     """Whether a record has a newer frame version, type or version than the known ones."""
     data = value or b""
     try:
@@ -66,7 +67,7 @@ def is_newer(records: dict[int, MessageSchema], value: bytes | None) -> bool:
     return number in records and version > version_range(records[number].versions).last
 
 
-def parse_preview(records: dict[int, MessageSchema], value: bytes | None) -> Framed:
+def parse_preview(records: Mapping[int, MessageSchema], value: bytes | None) -> Framed:
     """The message of a record as the 2.8 preview reads it: frame version 0, and no complaint about extra bytes."""
     data = value or b""
     try:

@@ -10,14 +10,7 @@ from kseg.decode.history import message_as_of
 from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields, MessageError, json_text, parse_message
 from kseg.formats.positions import VERSION
-from kseg.formats.schemas.consumer_offsets import (
-    GROUP_METADATA_KEY,
-    GROUP_METADATA_VALUE,
-    OFFSET_COMMIT_KEY,
-    OFFSET_COMMIT_VALUE,
-)
-from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT
-from kseg.formats.schemas.schema import MessageSchema, version_range
+from kseg.formats.schemas import MessageSchema, message_schema, version_range
 from kseg.releases import Release, Since, value_in
 
 
@@ -85,22 +78,22 @@ def group_text_decoder(release: Release) -> Decoder:
 
 def offset_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
     """The printed parts of an offset commit."""
-    fields = read(OFFSET_COMMIT_KEY, release, key)
+    fields = read(message_schema("OffsetCommitKey"), release, key)
     key_text = texts.offset_key.format_map(fields)
     if value is None:
         return parts(key_text, "<DELETE>")
-    commit = read(OFFSET_COMMIT_VALUE, release, value)
+    commit = read(message_schema("OffsetCommitValue"), release, value)
     template = texts.offset_with_metadata if commit["metadata"] else texts.offset
     return parts(key_text, template.format_map(commit))
 
 
 def group_parts(texts: GroupTexts, release: Release, key: bytes, value: bytes | None) -> Parts:
     """The printed parts of a group's metadata."""
-    group = read(GROUP_METADATA_KEY, release, key)["group"]
+    group = read(message_schema("GroupMetadataKey"), release, key)["group"]
     key_text = texts.group_key.format(group=group, json=json_text(group))
     if value is None:
         return parts(key_text, "<DELETE>")
-    fields = read(GROUP_METADATA_VALUE, release, value)
+    fields = read(message_schema("GroupMetadataValue"), release, value)
     shown = {
         "protocolType": fields["protocolType"],
         "protocol": fields["protocol"],
@@ -129,7 +122,7 @@ def member_text(release: Release, group: Fields, member: Fields) -> str:
     name, data = member["memberId"], member["assignment"]
     if group["protocolType"] != CONSUMER_PROTOCOL_TYPE:
         return f"{name}={hex_text(release, data)}"
-    assignment = read(CONSUMER_PROTOCOL_ASSIGNMENT, release, data, any_version=True)
+    assignment = read(message_schema("ConsumerProtocolAssignment"), release, data, any_version=True)
     partitions = ", ".join(
         f"{topic['topic']}-{partition}"
         for topic in assignment["assignedPartitions"]

@@ -7,14 +7,18 @@ new version is an unknown one for it. Taken from the schemas of the releases 2.8
 from functools import lru_cache
 
 from kseg.formats.schemas import (
-    cluster_metadata,
-    cluster_metadata_3_1,
-    consumer_offsets,
-    share_group_state,
-    share_groups_4_0,
-    transaction_state,
+    METADATA_RECORDS,
+    OFFSETS_KEYS,
+    OFFSETS_VALUES,
+    OFFSETS_VALUES_TO_4_0,
+    SHARE_STATE_KEYS,
+    SHARE_STATE_VALUES,
+    TRANSACTION_KEYS,
+    TRANSACTION_VALUES,
+    Field,
+    MessageSchema,
+    MessageTable,
 )
-from kseg.formats.schemas.schema import Field, MessageSchema
 from kseg.releases import Release, Since, value_in
 
 Messages = dict[int, tuple[MessageSchema, MessageSchema]]
@@ -68,23 +72,28 @@ METADATA_RECORD_SINCE: dict[int, tuple[int, int]] = {
 }
 """Types of `__cluster_metadata` records that were added after 3.0."""
 
-OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[MessageSchema, ...]] = {
-    (3, 2): (cluster_metadata_3_1.PRODUCER_IDS_RECORD,),
-    (3, 3): (
-        cluster_metadata_3_1.FEATURE_LEVEL_RECORD,
-        cluster_metadata_3_1.REMOVE_FEATURE_LEVEL_RECORD,
-    ),
-    (3, 5): (cluster_metadata_3_1.USER_SCRAM_CREDENTIAL_RECORD,),
-    (3, 6): (cluster_metadata_3_1.DELEGATION_TOKEN_RECORD,),
+OTHER_FIELDS_BEFORE: dict[tuple[int, int], tuple[int, ...]] = {
+    (3, 2): (15,),  # ProducerIdsRecord
+    (3, 3): (12, 16),  # FeatureLevelRecord, RemoveFeatureLevelRecord
+    (3, 5): (11,),  # UserScramCredentialRecord
+    (3, 6): (10,),  # DelegationTokenRecord
 }
-"""`__cluster_metadata` records that had other fields, or existed only, before a release."""
+"""Types of `__cluster_metadata` records that had other fields, or existed only, before a release."""
+EARLY_METADATA_RECORDS = MessageTable("cluster_metadata_3_1", "metadata")
+"""These records in 3.0 and 3.1."""
 
-EARLY_SHARE_GROUP_VALUES = {
-    9: share_groups_4_0.SHARE_GROUP_PARTITION_METADATA_VALUE,
-    11: share_groups_4_0.SHARE_GROUP_METADATA_VALUE,
-    15: share_groups_4_0.SHARE_GROUP_STATE_PARTITION_METADATA_VALUE,
-}
-EARLY_SHARE_STATE_VALUES = {0: share_groups_4_0.SHARE_SNAPSHOT_VALUE, 1: share_groups_4_0.SHARE_UPDATE_VALUE}
+EARLY_SHARE_GROUP_KEYS = MessageTable("share_groups_4_0", "data", {9: "ShareGroupPartitionMetadataKey"})
+EARLY_SHARE_GROUP_VALUES = MessageTable(
+    "share_groups_4_0",
+    "data",
+    {
+        9: "ShareGroupPartitionMetadataValue",
+        11: "ShareGroupMetadataValue",
+        15: "ShareGroupStatePartitionMetadataValue",
+    },
+)
+EARLY_SHARE_STATE_VALUES = MessageTable("share_groups_4_0", "data", {0: "ShareSnapshotValue", 1: "ShareUpdateValue"})
+"""Share groups' records in 4.0: the values have other fields than later in the same versions."""
 
 OFFSETS_NEWEST_TYPE: Since[int] = (((3, 8), 8), ((4, 0), 16), ((4, 1), 23))
 """The last type of `__consumer_offsets` records that a release knew, from when schemas define them."""
@@ -112,36 +121,33 @@ def metadata_records(release: Release) -> dict[int, MessageSchema]:
     """The `__cluster_metadata` records that a release (3.0 or later) knew, by type."""
     records = {
         number: message_as_of(message, release)
-        for number, message in cluster_metadata.RECORDS.items()
+        for number, message in METADATA_RECORDS.items()
         if release.numbers >= METADATA_RECORD_SINCE.get(number, ())
     }
-    for before, messages in OTHER_FIELDS_BEFORE.items():
+    for before, numbers in OTHER_FIELDS_BEFORE.items():
         if release.numbers < before:
-            records |= {number: message for message in messages if (number := message.api_key) is not None}
+            records |= {number: EARLY_METADATA_RECORDS[number] for number in numbers}
     return records
 
 
 def offsets_messages(release: Release) -> Messages:
     """The `__consumer_offsets` messages that a release (3.8 or later) knew."""
-    keys, values = dict(consumer_offsets.KEYS), dict(consumer_offsets.VALUES)
+    keys, values = dict(OFFSETS_KEYS), dict(OFFSETS_VALUES)
     if release.numbers < (4, 1):
-        # Until 4.0 the types 0 and 1 were versions of one key, and had one value.
-        values[0] = values[1]
-        keys |= {9: share_groups_4_0.SHARE_GROUP_PARTITION_METADATA_KEY}
-        values |= EARLY_SHARE_GROUP_VALUES
+        keys |= EARLY_SHARE_GROUP_KEYS
+        values = {**OFFSETS_VALUES_TO_4_0, **EARLY_SHARE_GROUP_VALUES}
     newest = value_in(release, OFFSETS_NEWEST_TYPE)
     return {number: (key, message_as_of(values[number], release)) for number, key in keys.items() if number <= newest}
 
 
 def share_state_messages(release: Release) -> Messages:
     """The `__share_group_state` messages that a release (4.0 or later) knew."""
-    values = share_group_state.VALUES if release.numbers >= (4, 1) else EARLY_SHARE_STATE_VALUES
-    return {number: (key, message_as_of(values[number], release)) for number, key in share_group_state.KEYS.items()}
+    values = SHARE_STATE_VALUES if release.numbers >= (4, 1) else EARLY_SHARE_STATE_VALUES
+    return {number: (key, message_as_of(values[number], release)) for number, key in SHARE_STATE_KEYS.items()}
 
 
 def transaction_messages(release: Release) -> Messages:
     """The `__transaction_state` messages that a release (4.1 or later) knew."""
     return {
-        number: (key, message_as_of(transaction_state.VALUES[number], release))
-        for number, key in transaction_state.KEYS.items()
+        number: (key, message_as_of(TRANSACTION_VALUES[number], release)) for number, key in TRANSACTION_KEYS.items()
     }

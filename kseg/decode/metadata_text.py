@@ -7,7 +7,7 @@ from kseg.decode.framed import Framed, parse_framed, parse_preview
 from kseg.decode.history import message_as_of, metadata_records
 from kseg.decode.parts import Decoder, Parts, parts
 from kseg.formats.messages import Fields, MessageError, json_text, json_value
-from kseg.formats.schemas import cluster_metadata_2_8, remote_log_metadata
+from kseg.formats.schemas import PREVIEW_METADATA_RECORDS, REMOTE_LOG_RECORDS
 from kseg.releases import Release
 
 SEGMENT_STATES = ("COPY_SEGMENT_STARTED", "COPY_SEGMENT_FINISHED", "DELETE_SEGMENT_STARTED", "DELETE_SEGMENT_FINISHED")
@@ -17,7 +17,7 @@ PARTITION_DELETE_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED"
 def cluster_metadata_decoder(release: Release) -> Decoder:
     """The decoder of a release from 2.8 on; 2.8 was a preview with its own frame and fields."""
     is_preview = release.numbers < (3, 0)
-    records = cluster_metadata_2_8.RECORDS if is_preview else metadata_records(release)
+    records = PREVIEW_METADATA_RECORDS if is_preview else metadata_records(release)
     parse = parse_preview if is_preview else parse_framed
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
@@ -38,7 +38,7 @@ def cluster_metadata_text(record: Framed) -> str:
 
 def remote_log_metadata_decoder(release: Release) -> Decoder:
     """The decoder of a release from 3.9 on."""
-    records = {number: message_as_of(message, release) for number, message in remote_log_metadata.RECORDS.items()}
+    records = {number: message_as_of(message, release) for number, message in REMOTE_LOG_RECORDS.items()}
 
     def decode(key: bytes | None, value: bytes | None, offset: int) -> Parts:
         try:

@@ -6,24 +6,25 @@ from kseg.decode.framed import parse_framed
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message
 from kseg.formats.positions import VERSION
 from kseg.formats.schemas import (
-    cluster_metadata,
-    consumer_offsets,
-    remote_log_metadata,
-    share_group_state,
-    transaction_state,
+    METADATA_RECORDS,
+    OFFSETS_VALUES,
+    REMOTE_LOG_RECORDS,
+    SHARE_STATE_VALUES,
+    TRANSACTION_VALUES,
+    MessageSchema,
+    version_range,
 )
-from kseg.formats.schemas.schema import MessageSchema, version_range
 from kseg.releases import NEWEST
 
 NEWER = f"newer than kseg knows, which is Kafka {NEWEST}"
 _FRAMED = {
-    "cluster-metadata-decoder": cluster_metadata.RECORDS,
-    "remote-log-metadata-decoder": remote_log_metadata.RECORDS,
+    "cluster-metadata-decoder": METADATA_RECORDS,
+    "remote-log-metadata-decoder": REMOTE_LOG_RECORDS,
 }
 _COORDINATORS = {
-    "offsets-decoder": consumer_offsets.VALUES,
-    "transaction-log-decoder": transaction_state.VALUES,
-    "share-group-state-decoder": share_group_state.VALUES,
+    "offsets-decoder": OFFSETS_VALUES,
+    "transaction-log-decoder": TRANSACTION_VALUES,
+    "share-group-state-decoder": SHARE_STATE_VALUES,
 }
 
 

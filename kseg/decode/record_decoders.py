@@ -262,13 +262,13 @@ def _remote_log_metadata() -> ReadRecord:
     from kseg.decode.metadata_text import cluster_metadata_text
     from kseg.decode.newer import newer_part
     from kseg.formats.messages import MessageError
-    from kseg.formats.schemas.remote_log_metadata import RECORDS
+    from kseg.formats.schemas import REMOTE_LOG_RECORDS
 
     def read(_: bytes | None, value: bytes | None, __: int, ___: "Headers") -> Texts:
         if value is None:
             return Texts(None, None)
         try:
-            record = parse_framed(RECORDS, value)
+            record = parse_framed(REMOTE_LOG_RECORDS, value)
             newer = newer_part(record.message, record.version, record.fields)
             return Texts(None, cluster_metadata_text(record).encode(), newer=newer)
         except MessageError as error:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.decode.group_text import read
 from kseg.decode.parts import DecodeError, Decoder, Parts, key_version, parts
 from kseg.formats.messages import Fields
-from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
+from kseg.formats.schemas import message_schema
 from kseg.releases import Release, Since, value_in
 
 STATES = (
@@ -51,9 +51,9 @@ def transaction_text_decoder(release: Release) -> Decoder:
             return parts(f"unknown::version={version}", None)
         if version != 0:
             raise DecodeError(f"offset {offset}: unknown key version {version}: the real tool stops here")
-        key_text = texts.key.format(read(TRANSACTION_LOG_KEY, release, key or b"")["transactionalId"])
+        key_text = texts.key.format(read(message_schema("TransactionLogKey"), release, key or b"")["transactionalId"])
         if value is not None:
-            return parts(key_text, transaction_text(texts, read(TRANSACTION_LOG_VALUE, release, value)))
+            return parts(key_text, transaction_text(texts, read(message_schema("TransactionLogValue"), release, value)))
         if texts.shows_tombstones:
             return parts(key_text, "<DELETE>")
         raise DecodeError(f"offset {offset}: the record has no value: the real tool stops here")

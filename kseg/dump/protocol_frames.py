@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kseg.dump.protocol_records import record_lines, record_objects
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
-from kseg.formats.schemas.schema import Field, version_range
+from kseg.formats.schemas import Field, version_range
 from kseg.layouts.programs import LogOptions
 from kseg.output.json_lines import json_line
 from kseg.output.printable import printable

@@ -95,7 +95,7 @@ def api_key_of(name: str) -> int:
     """The key of an api, by its name (in any case) or number. Raises UsageError if there is none."""
     if _NUMBER.fullmatch(name):
         return int(name)
-    from kseg.formats.schemas.protocol import REQUESTS
+    from kseg.formats.schemas import REQUESTS
 
     for key in REQUESTS:
         if (api_name(key) or "").lower() == name.lower():

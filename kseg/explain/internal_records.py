@@ -11,22 +11,25 @@ from kseg.explain.message_fields import VERSION_TYPE, MessageFields
 from kseg.explain.walk import MOST_FIELDS
 from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
 from kseg.formats.schemas import (
-    cluster_metadata,
-    cluster_metadata_2_8,
-    consumer_offsets,
-    remote_log_metadata,
-    share_group_state,
-    transaction_state,
+    METADATA_RECORDS,
+    OFFSETS_KEYS,
+    OFFSETS_VALUES_TO_4_0,
+    PREVIEW_METADATA_RECORDS,
+    REMOTE_LOG_RECORDS,
+    SHARE_STATE_KEYS,
+    SHARE_STATE_VALUES,
+    TRANSACTION_KEYS,
+    TRANSACTION_VALUES,
+    MessageSchema,
+    message_schema,
 )
-from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.formats.schemas.schema import MessageSchema
 
 Messages = Mapping[int, MessageSchema]
 OpenRecord = Callable[[ExplainedField | None, ExplainedField | None], None]
 """Gives a record's key and value, if they are there, their parts."""
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
-_CONSUMERS_PARTS = {"subscription": CONSUMER_PROTOCOL_SUBSCRIPTION, "assignment": CONSUMER_PROTOCOL_ASSIGNMENT}
+_CONSUMERS_PARTS = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 _PREVIEW_FRAME = 0
 """Frame version of Kafka 2.8, whose records had other fields."""
 _TOO_MANY = "bytes too many"
@@ -106,7 +109,7 @@ def _open_consumers_parts(fields: list[ExplainedField]) -> None:
         return
     for leaf in leaves:
         if leaf.name in _CONSUMERS_PARTS:
-            _open(leaf, partial(_read_versioned, _CONSUMERS_PARTS[leaf.name]))
+            _open(leaf, partial(_read_versioned, message_schema(_CONSUMERS_PARTS[leaf.name])))
 
 
 def _read_versioned(message: MessageSchema, parts: MessageFields) -> None:
@@ -133,11 +136,9 @@ def _open(field: ExplainedField | None, read: Callable[[MessageFields], None]) -
 
 
 _OPENERS: dict[str, OpenRecord] = {
-    "__consumer_offsets": _coordinator_opener(
-        consumer_offsets.KEYS, {**consumer_offsets.VALUES, 0: consumer_offsets.VALUES[1]}
-    ),
-    "__transaction_state": _coordinator_opener(transaction_state.KEYS, transaction_state.VALUES),
-    "__share_group_state": _coordinator_opener(share_group_state.KEYS, share_group_state.VALUES),
-    "__cluster_metadata": _framed_opener(cluster_metadata.RECORDS, cluster_metadata_2_8.RECORDS),
-    "__remote_log_metadata": _framed_opener(remote_log_metadata.RECORDS, {}),
+    "__consumer_offsets": _coordinator_opener(OFFSETS_KEYS, OFFSETS_VALUES_TO_4_0),
+    "__transaction_state": _coordinator_opener(TRANSACTION_KEYS, TRANSACTION_VALUES),
+    "__share_group_state": _coordinator_opener(SHARE_STATE_KEYS, SHARE_STATE_VALUES),
+    "__cluster_metadata": _framed_opener(METADATA_RECORDS, PREVIEW_METADATA_RECORDS),
+    "__remote_log_metadata": _framed_opener(REMOTE_LOG_RECORDS, {}),
 }

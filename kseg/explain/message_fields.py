@@ -8,7 +8,7 @@ from kseg.errors import KsegError
 from kseg.explain.field import Content, ExplainedField
 from kseg.explain.walk import MOST_FIELDS, part_of
 from kseg.formats.messages import FIXED, Shape, is_structure, is_tagged, java_text, known_version
-from kseg.formats.schemas.schema import Field, MessageSchema, version_range
+from kseg.formats.schemas import Field, MessageSchema, version_range
 from kseg.formats.varint_bytes import LONGEST_VARINT, read_uvarint
 
 VERSION_TYPE = "int16"

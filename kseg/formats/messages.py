@@ -32,7 +32,7 @@ from construct import (
 )
 
 from kseg.errors import KsegError
-from kseg.formats.schemas.schema import NULL, Field, MessageSchema, version_range
+from kseg.formats.schemas import NULL, Field, MessageSchema, version_range
 from kseg.formats.varint import UVARINT
 
 Fields = dict[str, Any]

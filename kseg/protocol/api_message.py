@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message
-from kseg.formats.schemas.protocol import REQUEST_HEADER, REQUESTS, RESPONSE_HEADER, RESPONSES
-from kseg.formats.schemas.schema import MessageSchema, version_range
+from kseg.formats.schemas import REQUESTS, RESPONSES, MessageSchema, message_schema, version_range
 from kseg.releases import NEWEST
 
 PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
@@ -86,8 +85,8 @@ class ApiMessage:
 
 def api_name(api_key: int) -> str | None:
     """The name of an api; None if the newest known Kafka has none with this key."""
-    schema = REQUESTS.get(api_key)
-    return None if schema is None else schema.name.removesuffix("Request")
+    name = REQUESTS.names.get(api_key)
+    return None if name is None else name.removesuffix("Request")
 
 
 def request_header_version(api_key: int, api_version: int) -> int | None:
@@ -124,7 +123,7 @@ def read_request_header(data: bytes) -> MessageHeader:
     if version == 0:
         return MessageHeader(api_key, api_version, int.from_bytes(data[4:8], "big", signed=True), None, 0, {}, 8)
     try:
-        fields, size = parse_message(REQUEST_HEADER, version or 1, data, most_elements=MOST_ELEMENTS)
+        fields, size = parse_message(message_schema("RequestHeader"), version or 1, data, most_elements=MOST_ELEMENTS)
     except MessageError as error:
         raise FrameError(f"not a request header: {error}") from error
     tagged = fields.get(UNKNOWN_TAGGED_FIELDS, {})
@@ -168,7 +167,7 @@ def read_response(data: bytes, api_key: int | None, api_version: int | None) -> 
     if api_key is None or api_version is None or version is None:
         return ApiMessage("response", correlation_id, None, {}, len(data) - 4, api_key, api_version)
     try:
-        fields, size = parse_message(RESPONSE_HEADER, version, data, most_elements=MOST_ELEMENTS)
+        fields, size = parse_message(message_schema("ResponseHeader"), version, data, most_elements=MOST_ELEMENTS)
     except MessageError as error:
         raise FrameError(f"not a response header: {error}") from error
     body_version = api_version

@@ -4,7 +4,7 @@ from collections.abc import Sized
 from typing import Generic, TypeVar
 
 from kseg.formats.messages import Fields, write_message
-from kseg.formats.schemas.protocol import RESPONSE_HEADER, RESPONSES
+from kseg.formats.schemas import RESPONSES, message_schema
 from kseg.protocol.api_message import response_header_version
 
 Stored = TypeVar("Stored", bound=Sized)
@@ -50,7 +50,7 @@ def build_response(
     """
     pieces: _Pieces[Stored] = _Pieces()
     header_version = response_header_version(api_key, api_version) or 0
-    write_message(RESPONSE_HEADER, header_version, {"correlationId": correlation_id}, pieces)
+    write_message(message_schema("ResponseHeader"), header_version, {"correlationId": correlation_id}, pieces)
     write_message(RESPONSES[api_key], api_version, body, pieces)
     pieces.end_bytes()
     size = pieces.size.to_bytes(SIZE_BYTES, "big")

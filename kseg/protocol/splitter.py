@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas import REQUESTS, version_range
 from kseg.protocol.api_message import API_VERSIONS
 
 SIZE_SIZE = 4

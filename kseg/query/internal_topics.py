@@ -18,14 +18,18 @@ from kseg.export.typed.arrow_types import list_of
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.positions import VERSION
 from kseg.formats.schemas import (
-    cluster_metadata,
-    consumer_offsets,
-    remote_log_metadata,
-    share_group_state,
-    transaction_state,
+    METADATA_RECORDS,
+    OFFSETS_KEYS,
+    OFFSETS_VALUES_TO_4_0,
+    REMOTE_LOG_RECORDS,
+    SHARE_STATE_KEYS,
+    SHARE_STATE_VALUES,
+    TRANSACTION_KEYS,
+    TRANSACTION_VALUES,
+    Field,
+    MessageSchema,
+    message_schema,
 )
-from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.formats.schemas.schema import Field, MessageSchema
 
 Messages = Mapping[int, MessageSchema]
 _PREFIX_SIZE = 2
@@ -41,7 +45,7 @@ _SCALARS: dict[str, pa.DataType] = {
     "float64": pa.float64(),
 }
 """Kafka's types in Arrow; those that aren't here are whole numbers."""
-_EMBEDDED = {"subscription": CONSUMER_PROTOCOL_SUBSCRIPTION, "assignment": CONSUMER_PROTOCOL_ASSIGNMENT}
+_EMBEDDED = {"subscription": "ConsumerProtocolSubscription", "assignment": "ConsumerProtocolAssignment"}
 """Fields of classic groups' members that hold a message of the consumers' own."""
 _CONSUMERS = "consumer"
 
@@ -96,7 +100,7 @@ class InternalTopic:
             return None
         if self.keys is None:
             with suppress(MessageError):
-                framed = parse_framed(dict(self.values), value)
+                framed = parse_framed(self.values, value)
                 return _Read(framed.message.name, framed.version, framed.fields)
             return None
         if key is None or min(len(key), len(value)) < _PREFIX_SIZE:
@@ -127,7 +131,7 @@ def _with_embedded(member: Fields, *, is_read: bool) -> Fields:
 
 
 def _embedded(name: str, data: bytes) -> Fields | None:
-    read = None if len(data) < _PREFIX_SIZE else _message(_EMBEDDED[name], data, name)
+    read = None if len(data) < _PREFIX_SIZE else _message(message_schema(_EMBEDDED[name]), data, name)
     return None if read is None else {"version": read.version, **_plain(read.fields)}
 
 
@@ -196,17 +200,15 @@ def _type(field: Field) -> pa.DataType:
     if field.fields:
         return pa.struct([pa.field(inner.name, _type(inner)) for inner in field.fields])
     if field.name in _EMBEDDED and field.type == "bytes":
-        own = [pa.field(inner.name, _type(inner)) for inner in _EMBEDDED[field.name].fields]
+        own = [pa.field(inner.name, _type(inner)) for inner in message_schema(_EMBEDDED[field.name]).fields]
         return pa.struct([pa.field("version", pa.int64()), *own])
     return _SCALARS.get(field.type, pa.int64())
 
 
 INTERNAL_TOPICS: dict[str, InternalTopic] = {
-    "__consumer_offsets": InternalTopic(
-        {**consumer_offsets.VALUES, 0: consumer_offsets.OFFSET_COMMIT_VALUE}, consumer_offsets.KEYS
-    ),
-    "__transaction_state": InternalTopic(transaction_state.VALUES, transaction_state.KEYS),
-    "__share_group_state": InternalTopic(share_group_state.VALUES, share_group_state.KEYS),
-    "__cluster_metadata": InternalTopic(cluster_metadata.RECORDS),
-    "__remote_log_metadata": InternalTopic(remote_log_metadata.RECORDS),
+    "__consumer_offsets": InternalTopic(OFFSETS_VALUES_TO_4_0, OFFSETS_KEYS),
+    "__transaction_state": InternalTopic(TRANSACTION_VALUES, TRANSACTION_KEYS),
+    "__share_group_state": InternalTopic(SHARE_STATE_VALUES, SHARE_STATE_KEYS),
+    "__cluster_metadata": InternalTopic(METADATA_RECORDS),
+    "__remote_log_metadata": InternalTopic(REMOTE_LOG_RECORDS),
 }

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, parse_message
-from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas import REQUESTS, version_range
 from kseg.protocol.api_message import API_VERSIONS, MessageHeader, api_name, read_request_header
 from kseg.protocol.response_frame import build_response
 from kseg.serve.apis.api_request import ApiAnswer, ApiRequest

@@ -6,7 +6,6 @@ Source: AclsDelta, ClientQuotasDelta, ScramDelta, DelegationTokenDelta.
 from collections.abc import Callable
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas import cluster_metadata
 from kseg.views.access import Acl, DelegationToken, Quota, QuotaEntity, ScramUser
 
 ACL_RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
@@ -129,12 +128,12 @@ class AccessReplay:
 
 
 ACCESS_APPLIES: dict[str, Callable[[AccessReplay, Fields], bool]] = {
-    cluster_metadata.ACCESS_CONTROL_ENTRY_RECORD.name: AccessReplay.add_acl,
-    cluster_metadata.REMOVE_ACCESS_CONTROL_ENTRY_RECORD.name: AccessReplay.remove_acl,
-    cluster_metadata.CLIENT_QUOTA_RECORD.name: AccessReplay.set_quota,
-    cluster_metadata.USER_SCRAM_CREDENTIAL_RECORD.name: AccessReplay.set_scram,
-    cluster_metadata.REMOVE_USER_SCRAM_CREDENTIAL_RECORD.name: AccessReplay.remove_scram,
-    cluster_metadata.DELEGATION_TOKEN_RECORD.name: AccessReplay.set_token,
-    cluster_metadata.REMOVE_DELEGATION_TOKEN_RECORD.name: AccessReplay.remove_token,
+    "AccessControlEntryRecord": AccessReplay.add_acl,
+    "RemoveAccessControlEntryRecord": AccessReplay.remove_acl,
+    "ClientQuotaRecord": AccessReplay.set_quota,
+    "UserScramCredentialRecord": AccessReplay.set_scram,
+    "RemoveUserScramCredentialRecord": AccessReplay.remove_scram,
+    "DelegationTokenRecord": AccessReplay.set_token,
+    "RemoveDelegationTokenRecord": AccessReplay.remove_token,
 }
 """Takes the message of a record by its type; False if it refers to what isn't known."""

@@ -12,9 +12,13 @@ from kseg.decode.topic import find_topic
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
 from kseg.formats.positions import VERSION
-from kseg.formats.schemas import consumer_offsets
-from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
-from kseg.formats.schemas.schema import MessageSchema, version_range
+from kseg.formats.schemas import (
+    OFFSETS_KEYS,
+    OFFSETS_VALUES,
+    MessageSchema,
+    message_schema,
+    version_range,
+)
 from kseg.kernel.record import Record
 from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import PartitionLog
@@ -187,14 +191,14 @@ def _entries(record: Record) -> Iterator[_Entry]:
         raise MessageError("no type in the key, or no version in the value")
     number = VERSION.read(_key_of(key))
     version = VERSION.read(value)
-    if number in EARLY_SHARE_GROUP_VALUES and number not in consumer_offsets.KEYS:
+    if number in EARLY_SHARE_GROUP_VALUES and number not in OFFSETS_KEYS:
         return  # written by 4.0 alone, and of no use here
-    if number not in consumer_offsets.KEYS:
+    if number not in OFFSETS_KEYS:
         raise MessageError(f"key of unknown type {number}")
-    message = consumer_offsets.VALUES[number]
+    message = OFFSETS_VALUES[number]
     if version not in version_range(message.versions):
         raise MessageError(f"{message.name} of unknown version {version}")
-    fields = parse_message(consumer_offsets.KEYS[number], 0, key, 2).value
+    fields = parse_message(OFFSETS_KEYS[number], 0, key, 2).value
     yield _Entry(message.name, fields, _value(number, message, version, value), record)
 
 
@@ -241,7 +245,7 @@ def _group(bare: Group, entries: list[_Entry], pending: list[OffsetCommit]) -> G
     return DESCRIBERS[latest.name](group, latest, entries)
 
 
-COMMIT = consumer_offsets.OFFSET_COMMIT_VALUE.name
+COMMIT = "OffsetCommitValue"
 
 
 def _classic(group: Group, entry: _Entry, _: list[_Entry]) -> Group:
@@ -261,8 +265,8 @@ def _classic(group: Group, entry: _Entry, _: list[_Entry]) -> Group:
 
 
 def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
-    subscription = _embedded(CONSUMER_PROTOCOL_SUBSCRIPTION, member["subscription"]) if is_consumer else None
-    assignment = _embedded(CONSUMER_PROTOCOL_ASSIGNMENT, member["assignment"]) if is_consumer else None
+    subscription = _embedded("ConsumerProtocolSubscription", member["subscription"]) if is_consumer else None
+    assignment = _embedded("ConsumerProtocolAssignment", member["assignment"]) if is_consumer else None
     assigned = None
     if assignment is not None:
         assigned = tuple(
@@ -282,24 +286,27 @@ def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
     )
 
 
-def _embedded(message: MessageSchema, data: bytes) -> Fields | None:
+def _embedded(name: str, data: bytes) -> Fields | None:
     """A message of the consumer protocol, which clients write as they like; None if it can't be read."""
     if len(data) < 2:
         return None
     try:
-        return parse_message(message, VERSION.read(data), data, 2).value
+        return parse_message(message_schema(name), VERSION.read(data), data, 2).value
     except MessageError:
         return None
 
 
 class _NewGroup(NamedTuple):
-    """The messages of a type of groups that came with KIP-848 or later; `stable`: a member's state when it has all."""
+    """The messages' names of a type of groups that came with KIP-848 or later.
+
+    `stable`: a member's state when it has all.
+    """
 
     type: str
-    member: MessageSchema
-    assignment: MessageSchema
-    target_metadata: MessageSchema
-    target: MessageSchema
+    member: str
+    assignment: str
+    target_metadata: str
+    target: str
     stable: int = STABLE_MEMBER
 
 
@@ -308,9 +315,9 @@ def _new_group(kind: _NewGroup) -> "Describe":
         epoch = entry.value["epoch"]
         assigned = _by_member(entries, kind.assignment)
         targets = _by_member(entries, kind.target)
-        found = [other for other in entries if other.name == kind.member.name]
+        found = [other for other in entries if other.name == kind.member]
         found.sort(key=lambda member: str(member.key["memberId"]))
-        epochs = [other.value["assignmentEpoch"] for other in entries if other.name == kind.target_metadata.name]
+        epochs = [other.value["assignmentEpoch"] for other in entries if other.name == kind.target_metadata]
         target_epoch = epochs[-1] if epochs else 0
         ids = [member.key["memberId"] for member in found]
         members = tuple(
@@ -339,15 +346,15 @@ def _share_partitions(group: str, entries: list[_Entry]) -> tuple[SharePartition
     found = [
         SharePartition(group, topic["topicName"], topic["topicId"], partition)
         for entry in entries
-        if entry.name == consumer_offsets.SHARE_GROUP_STATE_PARTITION_METADATA_VALUE.name
+        if entry.name == "ShareGroupStatePartitionMetadataValue"
         for topic in entry.value["initializedTopics"]
         for partition in topic["partitions"]
     ]
     return tuple(sorted(found))
 
 
-def _by_member(entries: list[_Entry], message: MessageSchema) -> dict[str, Fields]:
-    return {entry.key["memberId"]: entry.value for entry in entries if entry.name == message.name}
+def _by_member(entries: list[_Entry], message: str) -> dict[str, Fields]:
+    return {entry.key["memberId"]: entry.value for entry in entries if entry.name == message}
 
 
 def _state(kind: _NewGroup, epoch: int, target_epoch: int, assigned: list[Fields | None]) -> str:
@@ -410,36 +417,36 @@ def _tasks(value: Fields | None) -> tuple[AssignedTasks, ...] | None:
     )
 
 
-TOPOLOGY = consumer_offsets.STREAMS_GROUP_TOPOLOGY_VALUE.name
+TOPOLOGY = "StreamsGroupTopologyValue"
 Describe = Callable[[Group, _Entry, list[_Entry]], Group]
 
 DESCRIBERS: dict[str, Describe] = {
-    consumer_offsets.GROUP_METADATA_VALUE.name: _classic,
-    consumer_offsets.CONSUMER_GROUP_METADATA_VALUE.name: _new_group(
+    "GroupMetadataValue": _classic,
+    "ConsumerGroupMetadataValue": _new_group(
         _NewGroup(
             "consumer",
-            consumer_offsets.CONSUMER_GROUP_MEMBER_METADATA_VALUE,
-            consumer_offsets.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
-            consumer_offsets.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
-            consumer_offsets.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+            "ConsumerGroupMemberMetadataValue",
+            "ConsumerGroupCurrentMemberAssignmentValue",
+            "ConsumerGroupTargetAssignmentMetadataValue",
+            "ConsumerGroupTargetAssignmentMemberValue",
         )
     ),
-    consumer_offsets.SHARE_GROUP_METADATA_VALUE.name: _new_group(
+    "ShareGroupMetadataValue": _new_group(
         _NewGroup(
             "share",
-            consumer_offsets.SHARE_GROUP_MEMBER_METADATA_VALUE,
-            consumer_offsets.SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
-            consumer_offsets.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
-            consumer_offsets.SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+            "ShareGroupMemberMetadataValue",
+            "ShareGroupCurrentMemberAssignmentValue",
+            "ShareGroupTargetAssignmentMetadataValue",
+            "ShareGroupTargetAssignmentMemberValue",
         )
     ),
-    consumer_offsets.STREAMS_GROUP_METADATA_VALUE.name: _new_group(
+    "StreamsGroupMetadataValue": _new_group(
         _NewGroup(
             "streams",
-            consumer_offsets.STREAMS_GROUP_MEMBER_METADATA_VALUE,
-            consumer_offsets.STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_VALUE,
-            consumer_offsets.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE,
-            consumer_offsets.STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE,
+            "StreamsGroupMemberMetadataValue",
+            "StreamsGroupCurrentMemberAssignmentValue",
+            "StreamsGroupTargetAssignmentMetadataValue",
+            "StreamsGroupTargetAssignmentMemberValue",
             STABLE_STREAMS_MEMBER,
         )
     ),

@@ -12,7 +12,7 @@ from kseg.errors import OpenError
 from kseg.formats.codes import ControlType
 from kseg.formats.messages import MessageError, parse_message
 from kseg.formats.names import parse_file_name
-from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
+from kseg.formats.schemas import message_schema
 from kseg.kernel.record import Record
 from kseg.log.partition.log_dir import Refuse
 from kseg.log.partition.partition_log import METADATA_TOPIC, PartitionLog
@@ -160,7 +160,7 @@ def _checkpoint(path: Path, end_offset: int) -> _Checkpoint | Unreadable:
     if control_type(control[-1]) != ControlType.SNAPSHOT_FOOTER:
         return bad("it doesn't end with a snapshot's footer")
     try:
-        header = parse_message(SNAPSHOT_HEADER_RECORD, 0, control[0].value or b"").value
+        header = parse_message(message_schema("SnapshotHeaderRecord"), 0, control[0].value or b"").value
     except MessageError as error:
         return bad(error.message)
     return _Checkpoint(end_offset, path.name, header["lastContainedLogTimestamp"], tuple(records), tuple(control))

@@ -6,7 +6,7 @@ from kseg.decode.framed import Framed, is_newer, parse_framed
 from kseg.decode.newer import NEWER, newer_part
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.messages import Fields, MessageError
-from kseg.formats.schemas import cluster_metadata
+from kseg.formats.schemas import METADATA_RECORDS
 from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import METADATA_TOPIC
 from kseg.views.access_replay import ACCESS_APPLIES, AccessReplay
@@ -58,21 +58,19 @@ class MetadataReplay:
         """Takes a record."""
         self.offset, self.timestamp = record.offset, record.timestamp
         try:
-            framed = parse_framed(cluster_metadata.RECORDS, record.value)
+            framed = parse_framed(METADATA_RECORDS, record.value)
         except MessageError as error:
-            reason = (
-                f"it is {NEWER}: {error.message}" if is_newer(cluster_metadata.RECORDS, record.value) else error.message
-            )
+            reason = f"it is {NEWER}: {error.message}" if is_newer(METADATA_RECORDS, record.value) else error.message
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, reason))
             return
         newer = newer_part(framed.message, framed.version, framed.fields)
         if newer is not None:
             self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, newer))
-        if framed.message is cluster_metadata.BEGIN_TRANSACTION_RECORD:
+        if framed.message.name == "BeginTransactionRecord":
             self._transaction = []
-        elif framed.message is cluster_metadata.ABORT_TRANSACTION_RECORD:
+        elif framed.message.name == "AbortTransactionRecord":
             self._transaction = None
-        elif framed.message is cluster_metadata.END_TRANSACTION_RECORD:
+        elif framed.message.name == "EndTransactionRecord":
             ended, self._transaction = self._transaction or [], None
             for part in ended:
                 self._apply(part)
@@ -309,20 +307,20 @@ Apply = Callable[[MetadataReplay, Fields], bool]
 """Takes a record's message; False if it refers to what isn't known."""
 
 APPLIES: dict[str, Apply] = {
-    cluster_metadata.REGISTER_BROKER_RECORD.name: _register_broker,
-    cluster_metadata.UNREGISTER_BROKER_RECORD.name: _unregister_broker,
-    cluster_metadata.BROKER_REGISTRATION_CHANGE_RECORD.name: _change_broker,
-    cluster_metadata.FENCE_BROKER_RECORD.name: _fence,
-    cluster_metadata.UNFENCE_BROKER_RECORD.name: _unfence,
-    cluster_metadata.REGISTER_CONTROLLER_RECORD.name: _register_controller,
-    cluster_metadata.UNREGISTER_CONTROLLER_RECORD.name: _unregister_controller,
-    cluster_metadata.TOPIC_RECORD.name: _add_topic,
-    cluster_metadata.REMOVE_TOPIC_RECORD.name: _remove_topic,
-    cluster_metadata.PARTITION_RECORD.name: _add_partition,
-    cluster_metadata.PARTITION_CHANGE_RECORD.name: _change_partition,
-    cluster_metadata.CLEAR_ELR_RECORD.name: _clear_elr,
-    cluster_metadata.CONFIG_RECORD.name: _set_config,
-    cluster_metadata.FEATURE_LEVEL_RECORD.name: _set_feature,
-    cluster_metadata.PRODUCER_IDS_RECORD.name: _set_producer_ids,
+    "RegisterBrokerRecord": _register_broker,
+    "UnregisterBrokerRecord": _unregister_broker,
+    "BrokerRegistrationChangeRecord": _change_broker,
+    "FenceBrokerRecord": _fence,
+    "UnfenceBrokerRecord": _unfence,
+    "RegisterControllerRecord": _register_controller,
+    "UnregisterControllerRecord": _unregister_controller,
+    "TopicRecord": _add_topic,
+    "RemoveTopicRecord": _remove_topic,
+    "PartitionRecord": _add_partition,
+    "PartitionChangeRecord": _change_partition,
+    "ClearElrRecord": _clear_elr,
+    "ConfigRecord": _set_config,
+    "FeatureLevelRecord": _set_feature,
+    "ProducerIdsRecord": _set_producer_ids,
 }
 """Types of records that the view takes, besides those of `access_replay`."""

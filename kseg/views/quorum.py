@@ -7,7 +7,7 @@ from kseg.formats.checkpoint import QuorumState, parse_quorum_state
 from kseg.formats.codes import ControlType
 from kseg.formats.fixed import CONTROL_KEY_TYPE
 from kseg.formats.messages import Fields, MessageError, parse_message
-from kseg.formats.schemas.control_records import KRAFT_VERSION_RECORD, VOTERS_RECORD
+from kseg.formats.schemas import message_schema
 from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog, read_small_file
 
@@ -46,10 +46,10 @@ class Voters:
         kind = control_type(record)
         try:
             if kind == ControlType.KRAFT_VERSION:
-                fields = parse_message(KRAFT_VERSION_RECORD, 0, record.value or b"").value
+                fields = parse_message(message_schema("KRaftVersionRecord"), 0, record.value or b"").value
                 self.kraft_version = fields["kRaftVersion"]
             elif kind == ControlType.KRAFT_VOTERS:
-                fields = parse_message(VOTERS_RECORD, 0, record.value or b"").value
+                fields = parse_message(message_schema("VotersRecord"), 0, record.value or b"").value
                 self.voters = tuple(sorted(map(_voter, fields["voters"])))
         except MessageError as error:
             return error.message

@@ -76,7 +76,7 @@ def _records(place: PartitionLog) -> "Iterator[tuple[Owner, Fields]]":
     """The records of remote segments that can be read, in their order, and whose they are. Raises OpenError."""
     from kseg.decode.framed import parse_framed
     from kseg.formats.messages import MessageError
-    from kseg.formats.schemas import remote_log_metadata
+    from kseg.formats.schemas import REMOTE_LOG_RECORDS
     from kseg.views.replay import Unreadable, partition_batches
 
     for item in partition_batches(place):
@@ -84,7 +84,7 @@ def _records(place: PartitionLog) -> "Iterator[tuple[Owner, Fields]]":
             continue
         for record in item.records(on_damage="skip"):
             try:
-                fields = parse_framed(remote_log_metadata.RECORDS, record.value).fields
+                fields = parse_framed(REMOTE_LOG_RECORDS, record.value).fields
             except MessageError:
                 continue
             owner = fields.get("remoteLogSegmentId", {}).get("topicIdPartition")

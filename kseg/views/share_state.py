@@ -8,8 +8,7 @@ from kseg.decode.history import EARLY_SHARE_STATE_VALUES
 from kseg.errors import KsegError
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.positions import VERSION
-from kseg.formats.schemas import share_group_state
-from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas import SHARE_STATE_KEYS, SHARE_STATE_VALUES, version_range
 from kseg.kernel.record import Record
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.reading.batch import Batch
@@ -128,14 +127,14 @@ def _state_after(records: Iterable[Record]) -> ShareState:
 
 
 def _share_key(record: Record) -> ShareKey:
-    fields = parse_message(share_group_state.KEYS[_type_of(record)], 0, record.key or b"", VERSION.end).value
+    fields = parse_message(SHARE_STATE_KEYS[_type_of(record)], 0, record.key or b"", VERSION.end).value
     return fields["groupId"], fields["topicId"], fields["partition"]
 
 
 def _state_in(record: Record) -> ShareState:
     """What a record says. Raises MessageError."""
     number, value = _type_of(record), record.value or b""
-    if len(value) < VERSION.size or VERSION.read(value) not in version_range(share_group_state.VALUES[number].versions):
+    if len(value) < VERSION.size or VERSION.read(value) not in version_range(SHARE_STATE_VALUES[number].versions):
         raise MessageError("a state of unknown version")
     fields = _fields(number, value)
     return ShareState(fields["startOffset"], fields.get("deliveryCompleteCount", UNSET), fields["leaderEpoch"])
@@ -144,7 +143,7 @@ def _state_in(record: Record) -> ShareState:
 def _type_of(record: Record) -> int:
     key = record.key or b""
     number = VERSION.read(key) if len(key) >= VERSION.size else None
-    if number not in share_group_state.KEYS:
+    if number is None or number not in SHARE_STATE_KEYS:
         raise MessageError(f"key of unknown type {number}")
     return number
 
@@ -152,7 +151,7 @@ def _type_of(record: Record) -> int:
 def _fields(number: int, value: bytes) -> Fields:
     version = VERSION.read(value)
     try:
-        return parse_message(share_group_state.VALUES[number], version, value, VERSION.end).value
+        return parse_message(SHARE_STATE_VALUES[number], version, value, VERSION.end).value
     except MessageError:
         # 4.0 wrote other fields under the same version.
         return parse_message(EARLY_SHARE_STATE_VALUES[number], version, value, VERSION.end).value

@@ -11,8 +11,7 @@ from kseg.errors import KsegError
 from kseg.formats.codes import DELETE_HORIZON_MASK, NO_TIMESTAMP, ControlType, DamageKind
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.positions import VERSION
-from kseg.formats.schemas.schema import version_range
-from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
+from kseg.formats.schemas import message_schema, version_range
 from kseg.index.folding import events
 from kseg.index.headers import header_runs, is_intact
 from kseg.index.producer_state import EndMarker, ProducerState, end_marker_in
@@ -402,14 +401,15 @@ def _coordinator_transaction(record: Record, partition: int | None) -> Coordinat
     if not key.startswith(b"\0\0") or len(value) < VERSION.size:
         raise MessageError(f"key of unknown type {key[: VERSION.size].hex()}, or a value without version")
     version = VERSION.read(value)
-    if version not in version_range(TRANSACTION_LOG_VALUE.versions):
-        raise MessageError(f"{TRANSACTION_LOG_VALUE.name} of unknown version {version}")
-    fields = parse_message(TRANSACTION_LOG_VALUE, version, value, 2).value
+    schema = message_schema("TransactionLogValue")
+    if version not in version_range(schema.versions):
+        raise MessageError(f"{schema.name} of unknown version {version}")
+    fields = parse_message(schema, version, value, 2).value
     status = fields["transactionStatus"]
     if not 0 <= status < len(STATES):
         raise MessageError(f"unknown transaction status {status}")
     return CoordinatorTransaction(
-        transactional_id=parse_message(TRANSACTION_LOG_KEY, 0, key, 2).value["transactionalId"],
+        transactional_id=parse_message(message_schema("TransactionLogKey"), 0, key, 2).value["transactionalId"],
         coordinator_partition=partition,
         producer_id=fields["producerId"],
         producer_epoch=fields["producerEpoch"],

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import consumer_offsets
+from kseg.formats.schemas import message_schema
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
@@ -194,8 +194,8 @@ HOSTILE = "\x1b[31mred\x1b]0;title\x07\n\u202e[bold]x[/bold]"
 
 def hostile_partition(tmp_path: Path) -> None:
     fields = {"group": HOSTILE, "topic": HOSTILE, "partition": 0}
-    key = b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, fields)
-    value = b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": 5, "metadata": HOSTILE})
+    key = b"\0\1" + build_message(message_schema("OffsetCommitKey"), 0, fields)
+    value = b"\0\3" + build_message(message_schema("OffsetCommitValue"), 3, {"offset": 5, "metadata": HOSTILE})
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([NewRecord(key, value)])])
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD, PARTITION_CHANGE_RECORD, PARTITION_RECORD, TOPIC_RECORD
+from kseg.formats.schemas import message_schema
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
@@ -84,7 +84,7 @@ def test_what_is_missing_is_said_and_ends_with_1() -> None:
 
 def config(name: str, value: str) -> NewRecord:
     fields = {"resourceType": 4, "resourceName": "1", "name": name, "value": value}
-    return NewRecord(None, b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields))
+    return NewRecord(None, b"\1\4\0" + build_message(message_schema("ConfigRecord"), 0, fields))
 
 
 def test_passwords_are_hidden_in_every_form(tmp_path: Path) -> None:
@@ -160,12 +160,15 @@ def write_disks(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "meta.properties").write_text(f"node.id=1\nversion=1\ndirectory.id={directory_id}\n")
     topic_id = "AAAAAAAAAAAAAAAAAAAABQ"
-    topic = b"\1\2\0" + build_message(TOPIC_RECORD, 0, {"name": "orders", "topicId": topic_id})
+    topic = b"\1\2\0" + build_message(message_schema("TopicRecord"), 0, {"name": "orders", "topicId": topic_id})
     replicas = {"replicas": [1, 2], "isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0}
     fields = {**replicas, "topicId": topic_id, "directories": [ids["disk2"], "AAAAAAAAAAAAAAAAAAAAAQ"]}
-    written = [b"\1\3\1" + build_message(PARTITION_RECORD, 1, {**fields, "partitionId": number}) for number in range(2)]
+    written = [
+        b"\1\3\1" + build_message(message_schema("PartitionRecord"), 1, {**fields, "partitionId": number})
+        for number in range(2)
+    ]
     changed = {"partitionId": 1, "topicId": topic_id, "directories": [ids["disk1"], "AwMDAwMDAwMDAwMDAwMDAw"]}
-    written.append(b"\1\5\1" + build_message(PARTITION_CHANGE_RECORD, 1, changed))
+    written.append(b"\1\5\1" + build_message(message_schema("PartitionChangeRecord"), 1, changed))
     batch = NewBatch([NewRecord(None, value) for value in (topic, *written)])
     write_segment(tmp_path / "disk1" / "__cluster_metadata-0", [batch])
     write_segment(tmp_path / "disk2" / "orders-0", [NewBatch([NewRecord(b"k", b"v")])])
@@ -212,7 +215,7 @@ def test_a_topic_that_is_not_there_is_an_error_that_names_those_there() -> None:
 
 def test_settings_that_are_no_text_are_carried_over_as_brokers_read_them(tmp_path: Path) -> None:
     fields = {"resourceType": 16, "resourceName": "sub", "name": "match", "value": "a??b"}
-    value = b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields).replace(b"??", b"\xff\xc3")
+    value = b"\1\4\0" + build_message(message_schema("ConfigRecord"), 0, fields).replace(b"??", b"\xff\xc3")
     write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, value)])])
     run = kseg(["metadata", ".", "--as-commands"], tmp_path)
     assert (run.status, run.stderr) == (0, b"kseg: 1 command; left out: 0\n")

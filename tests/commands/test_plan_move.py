@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import cluster_metadata as records
-from kseg.formats.schemas.schema import MessageSchema
+from kseg.formats.schemas import MessageSchema, message_schema
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
 
@@ -27,14 +26,14 @@ def new_disks(work: Path, *disks: dict[int, int], cordoned: tuple[str, ...] = ()
     numbers = sorted(number for disk in disks for number in disk)
     registered = {"brokerId": 1, "logDirs": [*IDS[: len(disks)]], "cordonedLogDirs": [*cordoned]}
     written = [
-        framed(records.REGISTER_BROKER_RECORD, registered, 4),
-        framed(records.TOPIC_RECORD, {"name": "t", "topicId": TOPIC_ID}),
+        framed(message_schema("RegisterBrokerRecord"), registered, 4),
+        framed(message_schema("TopicRecord"), {"name": "t", "topicId": TOPIC_ID}),
     ]
     for number in numbers:
         fields = {"partitionId": number, "topicId": TOPIC_ID, "replicas": [2, 1], "isr": [1], "leader": 1}
         own = {**fields, "leaderEpoch": 0, "partitionEpoch": 0, "directories": [IDS[2], IDS[0]]}
         own["addingReplicas"] = [3] if number in adding else []
-        written.append(framed(records.PARTITION_RECORD, own, 1))
+        written.append(framed(message_schema("PartitionRecord"), own, 1))
     for place, (disk, directory_id) in enumerate(zip(disks, IDS, strict=False), 1):
         path = work / f"disk{place}"
         path.mkdir()

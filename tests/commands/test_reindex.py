@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD
+from kseg.formats.schemas import message_schema
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
 
@@ -105,7 +105,7 @@ def test_the_topics_setting_is_the_interval(tmp_path: Path) -> None:
     built(tmp_path, 1000)
     fields = {"resourceType": 2, "resourceName": "t", "name": "index.interval.bytes", "value": "1000"}
     metadata = tmp_path / "kafka-logs" / "__cluster_metadata-0"
-    setting = NewRecord(None, b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields))
+    setting = NewRecord(None, b"\1\4\0" + build_message(message_schema("ConfigRecord"), 0, fields))
     write_segment(metadata, [NewBatch([setting])])
     said = b"kseg: kafka-logs/t-0: index.interval.bytes is 1000, from the cluster's metadata\n"
     assert compared(tmp_path) == (SAME, said)

@@ -7,11 +7,7 @@ from typing import Any
 import pytest
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD, PARTITION_RECORD, TOPIC_RECORD
-from kseg.formats.schemas.remote_log_metadata import (
-    REMOTE_LOG_SEGMENT_METADATA_RECORD,
-    REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD,
-)
+from kseg.formats.schemas import message_schema
 from tests.export.exports import write_indexes
 from tests.log.advice import COUNT, overwrite
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -36,12 +32,12 @@ def write_metadata(tmp_path: Path, **configs: str) -> None:
     """The topic with settings of its own, in `__cluster_metadata`."""
     replicas = {"replicas": [1], "isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0, "partitionId": 0}
     written = [
-        b"\1\2\0" + build_message(TOPIC_RECORD, 0, {"name": "orders", "topicId": TOPIC_ID}),
-        b"\1\3\0" + build_message(PARTITION_RECORD, 0, {**replicas, "topicId": TOPIC_ID}),
+        b"\1\2\0" + build_message(message_schema("TopicRecord"), 0, {"name": "orders", "topicId": TOPIC_ID}),
+        b"\1\3\0" + build_message(message_schema("PartitionRecord"), 0, {**replicas, "topicId": TOPIC_ID}),
     ]
     for name, value in configs.items():
         fields = {"resourceType": 2, "resourceName": "orders", "name": name.replace("_", "."), "value": value}
-        written.append(b"\1\4\0" + build_message(CONFIG_RECORD, 0, fields))
+        written.append(b"\1\4\0" + build_message(message_schema("ConfigRecord"), 0, fields))
     write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, value) for value in written])])
 
 
@@ -58,9 +54,9 @@ def write_remote_segments(tmp_path: Path, *segments: tuple[str, int, int]) -> No
             "segmentLeaderEpochs": [{"leaderEpoch": 0, "offset": 10}],
             "remoteLogSegmentState": STARTED,
         }
-        written.append(b"\1\0\0" + build_message(REMOTE_LOG_SEGMENT_METADATA_RECORD, 0, begun))
+        written.append(b"\1\0\0" + build_message(message_schema("RemoteLogSegmentMetadataRecord"), 0, begun))
         changed = {"remoteLogSegmentId": segment_id, "remoteLogSegmentState": state}
-        written.append(b"\1\1\0" + build_message(REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD, 0, changed))
+        written.append(b"\1\1\0" + build_message(message_schema("RemoteLogSegmentMetadataUpdateRecord"), 0, changed))
     write_segment(tmp_path / "__remote_log_metadata-3", [NewBatch([NewRecord(None, value) for value in written])])
 
 

@@ -14,7 +14,7 @@ import pytest
 from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas.transaction_state import TRANSACTION_LOG_KEY, TRANSACTION_LOG_VALUE
+from kseg.formats.schemas import message_schema
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.views.coordinators import Coordinators, Judge
 from kseg.views.transactions import PartitionTransactions
@@ -126,7 +126,7 @@ def coordinator_records(
 ) -> list[NewRecord]:
     records = []
     for name, producer_id, status, partitions in states:
-        key = build_message(TRANSACTION_LOG_KEY, 0, {"transactionalId": name})
+        key = build_message(message_schema("TransactionLogKey"), 0, {"transactionalId": name})
         value = {
             "producerId": producer_id,
             "producerEpoch": 1,
@@ -138,7 +138,7 @@ def coordinator_records(
             "transactionLastUpdateTimestampMs": 5000,
             "transactionStartTimestampMs": 4000,
         }
-        content = b"\0\0" + build_message(TRANSACTION_LOG_VALUE, 0, value)
+        content = b"\0\0" + build_message(message_schema("TransactionLogValue"), 0, value)
         records.append(NewRecord(b"\0\0" + key, content, written_at))
     return records
 

@@ -9,22 +9,21 @@ from kseg.decode.internal import DECODERS, decoder_for
 from kseg.decode.parts import DecodeError, Parts
 from kseg.errors import UsageError
 from kseg.formats.messages import build_message, parse_message
-from kseg.formats.schemas import cluster_metadata, consumer_offsets, remote_log_metadata, transaction_state
-from kseg.formats.schemas.schema import MessageSchema
+from kseg.formats.schemas import METADATA_RECORDS, OFFSETS_KEYS, OFFSETS_VALUES, MessageSchema, message_schema
 from tests import golden
 from tests.decode.records import records
 from tests.golden import GoldenCase
 from tests.loops import for_each
 
-OFFSET_KEY = b"\0\1" + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, {"group": "g", "topic": "t"})
-OFFSET_VALUE = b"\0\3" + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, {"offset": 5, "metadata": "m"})
-GROUP_KEY = b"\0\2" + build_message(consumer_offsets.GROUP_METADATA_KEY, 0, {"group": 'g"'})
-TRANSACTION_KEY = b"\0\0" + build_message(transaction_state.TRANSACTION_LOG_KEY, 0, {"transactionalId": "x"})
+OFFSET_KEY = b"\0\1" + build_message(message_schema("OffsetCommitKey"), 0, {"group": "g", "topic": "t"})
+OFFSET_VALUE = b"\0\3" + build_message(message_schema("OffsetCommitValue"), 3, {"offset": 5, "metadata": "m"})
+GROUP_KEY = b"\0\2" + build_message(message_schema("GroupMetadataKey"), 0, {"group": 'g"'})
+TRANSACTION_KEY = b"\0\0" + build_message(message_schema("TransactionLogKey"), 0, {"transactionalId": "x"})
 
 
 def group_value(version: int, members: list[dict[str, object]], protocol_type: str = "consumer") -> bytes:
     value = {"protocolType": protocol_type, "generation": 3, "protocol": 'r"', "members": members}
-    return version.to_bytes(2, "big") + build_message(consumer_offsets.GROUP_METADATA_VALUE, version, value)
+    return version.to_bytes(2, "big") + build_message(message_schema("GroupMetadataValue"), version, value)
 
 
 ASSIGNED = bytes.fromhex("0000 00000001 000174 00000002 00000000 00000001 00000002 00ab")
@@ -84,7 +83,7 @@ def test_offsets_survive_parsing_and_building(path: Path) -> None:
     for record in records(path):
         if not record.is_control and record.key is not None:
             number = int.from_bytes(record.key[:2], "big")
-            key, value = consumer_offsets.KEYS[number], consumer_offsets.VALUES[number or 1]
+            key, value = OFFSETS_KEYS[number], OFFSETS_VALUES[number or 1]
             assert build_message(key, 0, parse_message(key, 0, record.key, 2).value) == record.key[2:]
             if record.value is not None:
                 version = int.from_bytes(record.value[:2], "big")
@@ -99,7 +98,7 @@ def test_metadata_survives_parsing_and_building(path: Path) -> None:
     for record in records(path):
         if not record.is_control and record.value is not None:
             _, number, version = record.value[:3]
-            message = cluster_metadata.RECORDS[number]
+            message = METADATA_RECORDS[number]
             fields = parse_message(message, version, record.value, 3).value
             assert build_message(message, version, fields) == record.value[3:]
 
@@ -266,7 +265,7 @@ def test_remote_segment_is_javas_text(release: tuple[int, ...], end: bytes) -> N
         "remoteLogSegmentState": 1,
         "txnIndexEmpty": True,
     }
-    record = b"\1\0\0" + build_message(remote_log_metadata.REMOTE_LOG_SEGMENT_METADATA_RECORD, 0, value)
+    record = b"\1\0\0" + build_message(message_schema("RemoteLogSegmentMetadataRecord"), 0, value)
     assert decoder_for("remote-log-metadata-decoder", release)(None, record, 0) == (
         None,
         b"RemoteLogSegmentMetadata{remoteLogSegmentId=RemoteLogSegmentId{topicIdPartition=AAAAAAAAAAAAAAAAAAAAAA:t-1, "
@@ -278,10 +277,10 @@ def test_remote_segment_is_javas_text(release: tuple[int, ...], end: bytes) -> N
 @pytest.mark.parametrize(
     ("message", "number", "text"),
     [
-        (remote_log_metadata.REMOTE_PARTITION_DELETE_METADATA_RECORD, 2, b"null"),
-        (remote_log_metadata.REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD, 3, b"state can not be null"),
+        (message_schema("RemotePartitionDeleteMetadataRecord"), 2, b"null"),
+        (message_schema("RemoteLogSegmentMetadataSnapshotRecord"), 3, b"state can not be null"),
         (
-            remote_log_metadata.REMOTE_LOG_SEGMENT_METADATA_RECORD,
+            message_schema("RemoteLogSegmentMetadataRecord"),
             0,
             b"segmentLeaderEpochs can not be null or empty",
         ),

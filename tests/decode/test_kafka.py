@@ -4,23 +4,13 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from kseg.formats.messages import Fields, build_message, json_text, json_value, parse_message
-from kseg.formats.schemas import (
-    cluster_metadata,
-    consumer_offsets,
-    consumer_protocol,
-    control_records,
-    remote_log_metadata,
-    share_group_state,
-    transaction_state,
-)
-from kseg.formats.schemas.schema import MessageSchema, version_range
+from kseg.formats.schemas import MessageSchema, messages_in, version_range
 from tests import run
 from tests.formats.test_messages import fields_of
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -37,14 +27,14 @@ EXAMPLES = 40
 """Random values of each version of each message."""
 DUMPED = 12
 """The same in a log for the real tool."""
-PACKAGES: dict[ModuleType, str] = {
-    consumer_offsets: "org.apache.kafka.coordinator.group.generated",
-    transaction_state: "org.apache.kafka.coordinator.transaction.generated",
-    share_group_state: "org.apache.kafka.coordinator.share.generated",
-    cluster_metadata: "org.apache.kafka.common.metadata",
-    remote_log_metadata: "org.apache.kafka.server.log.remote.metadata.storage.generated",
-    consumer_protocol: "org.apache.kafka.common.message",
-    control_records: "org.apache.kafka.common.message",
+PACKAGES: dict[str, str] = {
+    "consumer_offsets": "org.apache.kafka.coordinator.group.generated",
+    "transaction_state": "org.apache.kafka.coordinator.transaction.generated",
+    "share_group_state": "org.apache.kafka.coordinator.share.generated",
+    "cluster_metadata": "org.apache.kafka.common.metadata",
+    "remote_log_metadata": "org.apache.kafka.server.log.remote.metadata.storage.generated",
+    "consumer_protocol": "org.apache.kafka.common.message",
+    "control_records": "org.apache.kafka.common.message",
 }
 
 
@@ -59,16 +49,12 @@ class Kind(NamedTuple):
         return f"{self.message.name}-{self.version}"
 
 
-def messages_of(table: ModuleType) -> list[MessageSchema]:
-    return [message for message in vars(table).values() if isinstance(message, MessageSchema)]
-
-
-def kinds_of(*tables: ModuleType) -> list[Kind]:
+def kinds_of(*files: str) -> list[Kind]:
     """Every version of every message."""
     return [
-        Kind(PACKAGES[table], message, version)
-        for table in tables
-        for message in messages_of(table)
+        Kind(PACKAGES[file], message, version)
+        for file in files
+        for message in messages_in(file)
         for first, last in [version_range(message.versions)]
         for version in range(first, last + 1)
     ]
@@ -150,9 +136,9 @@ def test_message_that_kafka_wrote_is_shown_as_kafkas_json(kafka: Kafka, kind: Ki
 # --- the dump tool ---------------------------------------------------------------------------------------------------
 
 
-def coordinator_records(kafka: Kafka, table: ModuleType, count: int = DUMPED) -> Iterator[NewRecord]:
+def coordinator_records(kafka: Kafka, file: str, count: int = DUMPED) -> Iterator[NewRecord]:
     """Records with random keys and values of each version, and tombstones."""
-    kinds = kinds_of(table)
+    kinds = kinds_of(file)
     values: dict[int | None, list[bytes]] = {kind.message.api_key: [] for kind in kinds}
     for kind in kinds:
         if kind.message.kind == "coordinator-value":
@@ -173,7 +159,7 @@ def embedded(kafka: Kafka, kind: Kind) -> list[Fields]:
     inner = {
         name: [
             kafka.write(each, value, "value")[0]
-            for each in kinds_of(consumer_protocol)
+            for each in kinds_of("consumer_protocol")
             if word in each.message.name
             for value in random_values(each, 2)
         ]
@@ -192,9 +178,9 @@ def embedded(kafka: Kafka, kind: Kind) -> list[Fields]:
     return [{**value, "protocolType": "consumer", "members": members}]
 
 
-def framed_records(kafka: Kafka, table: ModuleType, count: int = DUMPED) -> Iterator[NewRecord]:
+def framed_records(kafka: Kafka, file: str, count: int = DUMPED) -> Iterator[NewRecord]:
     """Records of each version of each message; of each value that Kafka's classes may refuse a likelier one too."""
-    for kind in kinds_of(table):
+    for kind in kinds_of(file):
         for value in random_values(kind, count):
             for one in (value, likely(value)):
                 yield NewRecord(None, kafka.write(kind, one, "record")[0])
@@ -221,7 +207,7 @@ CONTROL_TYPES = {
 
 def control_batches(kafka: Kafka, offset: int) -> Iterator[NewBatch]:
     """Control records as KRaft has them: version 0 of each."""
-    for kind in kinds_of(control_records):
+    for kind in kinds_of("control_records"):
         number = CONTROL_TYPES.get(kind.message.name)
         for value in random_values(kind, 3) if number is not None and kind.version == 0 else ():
             data, _ = kafka.write(kind, {**value, "version": 0})
@@ -230,11 +216,11 @@ def control_batches(kafka: Kafka, offset: int) -> Iterator[NewBatch]:
 
 
 TOPICS = {
-    "offsets-decoder": consumer_offsets,
-    "transaction-log-decoder": transaction_state,
-    "share-group-state-decoder": share_group_state,
-    "cluster-metadata-decoder": cluster_metadata,
-    "remote-log-metadata-decoder": remote_log_metadata,
+    "offsets-decoder": "consumer_offsets",
+    "transaction-log-decoder": "transaction_state",
+    "share-group-state-decoder": "share_group_state",
+    "cluster-metadata-decoder": "cluster_metadata",
+    "remote-log-metadata-decoder": "remote_log_metadata",
 }
 
 
@@ -242,11 +228,11 @@ TOPICS = {
 def test_dump_of_what_kafka_wrote_is_the_real_tools(
     kafka: Kafka, tool: KafkaClasses, option: str, tmp_path: Path
 ) -> None:
-    table = TOPICS[option]
-    is_framed = table in (cluster_metadata, remote_log_metadata)
-    records = list((framed_records if is_framed else coordinator_records)(kafka, table))
+    file = TOPICS[option]
+    is_framed = file in ("cluster_metadata", "remote_log_metadata")
+    records = list((framed_records if is_framed else coordinator_records)(kafka, file))
     batches = [NewBatch([record], offset) for offset, record in enumerate(records)]
-    if table is cluster_metadata:
+    if file == "cluster_metadata":
         batches += control_batches(kafka, len(batches))
     log = write_segment(tmp_path / "topic-0", batches).relative_to(tmp_path)
     arguments = ["--files", str(log), f"--{option}"]

@@ -11,7 +11,7 @@ import pytest
 import kseg
 from kseg.formats.codes import Codec, TimestampType
 from kseg.formats.messages import build_message
-from kseg.formats.schemas.cluster_metadata import CONFIG_RECORD, UNREGISTER_CONTROLLER_RECORD
+from kseg.formats.schemas import message_schema
 from tests import golden, run
 from tests.kernel.made import MARKER_KEY, MARKER_VALUE, BatchHeader, Record, batch
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -426,7 +426,7 @@ NEW_TAG = b"\x01\x63\x02hi"
 """Tagged fields: one, of tag 99 and two bytes."""
 METADATA = {
     "a newer version": (
-        b"\1\4\7" + build_message(CONFIG_RECORD, 0, {"resourceName": "t", "name": "n", "value": "v"}),
+        b"\1\4\7" + build_message(message_schema("ConfigRecord"), 0, {"resourceName": "t", "name": "n", "value": "v"}),
         "ConfigRecord version 7 is newer than kseg knows, which is Kafka 4.4.0",
     ),
     "a new tagged field": (
@@ -459,7 +459,7 @@ def test_types_that_are_newer_than_kseg_knows_are_said(tmp_path: Path) -> None:
 
 
 def test_records_of_4_4_are_known(tmp_path: Path) -> None:
-    value = build_message(UNREGISTER_CONTROLLER_RECORD, 0, {"controllerId": 7})
+    value = build_message(message_schema("UnregisterControllerRecord"), 0, {"controllerId": 7})
     write_segment(tmp_path / "__cluster_metadata-0", [NewBatch([NewRecord(None, b"\1\x1d\0" + value)])])
     ran = run.kseg(["dump", "__cluster_metadata-0", "-o", "json", "--only", "records"], tmp_path)
     wanted = {"type": "UNREGISTER_CONTROLLER_RECORD", "version": 0, "data": {"controllerId": 7}}

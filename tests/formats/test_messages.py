@@ -1,12 +1,14 @@
 """Kafka's messages: bytes by schema and version, and JSON as Jackson writes it."""
 
 from base64 import urlsafe_b64encode
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kseg.formats import schemas
 from kseg.formats.messages import (
     UNKNOWN_TAGGED_FIELDS,
     MessageError,
@@ -16,31 +18,10 @@ from kseg.formats.messages import (
     json_value,
     parse_message,
 )
-from kseg.formats.schemas import (
-    cluster_metadata,
-    cluster_metadata_2_8,
-    consumer_offsets,
-    consumer_protocol,
-    control_records,
-    protocol,
-    remote_log_metadata,
-    share_group_state,
-    transaction_state,
-)
-from kseg.formats.schemas.schema import Field, MessageSchema, version_range
+from kseg.formats.schemas import Field, MessageSchema, message_schema, messages_in, version_range
 
-TABLES = (
-    cluster_metadata,
-    cluster_metadata_2_8,
-    consumer_offsets,
-    consumer_protocol,
-    control_records,
-    protocol,
-    remote_log_metadata,
-    share_group_state,
-    transaction_state,
-)
-MESSAGES = [message for table in TABLES for message in vars(table).values() if isinstance(message, MessageSchema)]
+FILES = sorted(path.stem for path in Path(schemas.__file__).with_name("message_schemas").iterdir())
+MESSAGES = [message for file in FILES for message in messages_in(file)]
 VERSIONS = [
     (message, version)
     for message in MESSAGES
@@ -116,25 +97,25 @@ def values(draw: st.DrawFn) -> tuple[MessageSchema, int, dict[str, Any]]:
 
 
 def test_fields_of_a_message_are_read_by_version() -> None:
-    value, end = parse_message(consumer_offsets.OFFSET_COMMIT_VALUE, 3, OFFSET_COMMIT_V3 + b"more")
+    value, end = parse_message(message_schema("OffsetCommitValue"), 3, OFFSET_COMMIT_V3 + b"more")
     assert value == {"offset": 42, "leaderEpoch": 7, "metadata": "ü", "commitTimestamp": 0x19000000000}
     assert end == len(OFFSET_COMMIT_V3)
 
 
 def test_tagged_fields_are_read_and_unknown_ones_are_kept() -> None:
     data = REGISTER_BROKER_V3_WITH_UNKNOWN_TAG
-    value = parse_message(cluster_metadata.REGISTER_BROKER_RECORD, 3, data).value
+    value = parse_message(message_schema("RegisterBrokerRecord"), 3, data).value
     assert value["endPoints"] == [{"name": "A", "host": "B", "port": 60000, "securityProtocol": 0}]
     assert value["rack"] is None
     assert value["logDirs"] == ["AAAAAAAAAAAAAAAAAAAAAg"]
     assert value[UNKNOWN_TAGGED_FIELDS] == {9: b"\xca\xfe"}
-    assert build_message(cluster_metadata.REGISTER_BROKER_RECORD, 3, value) == data
+    assert build_message(message_schema("RegisterBrokerRecord"), 3, value) == data
 
 
 def test_json_leaves_out_tagged_defaults_and_unknown_tagged_fields() -> None:
-    value = parse_message(cluster_metadata.REGISTER_BROKER_RECORD, 3, REGISTER_BROKER_V3_WITH_UNKNOWN_TAG).value
+    value = parse_message(message_schema("RegisterBrokerRecord"), 3, REGISTER_BROKER_V3_WITH_UNKNOWN_TAG).value
     value["logDirs"] = []
-    shown = json_text(json_value(cluster_metadata.REGISTER_BROKER_RECORD, 3, value))
+    shown = json_text(json_value(message_schema("RegisterBrokerRecord"), 3, value))
     assert shown == (
         '{"brokerId":1,"isMigratingZkBroker":false,"incarnationId":"AAAAAAAAAAAAAAAAAAAAAQ","brokerEpoch":5,'
         '"endPoints":[{"name":"A","host":"B","port":60000,"securityProtocol":0}],"features":[],"rack":null,'
@@ -152,7 +133,7 @@ def test_json_leaves_out_tagged_defaults_and_unknown_tagged_fields() -> None:
     ids=["default", "null", "set"],
 )
 def test_tagged_structure_that_may_be_null_has_a_uvarint_before_it(value: dict[str, Any], data: str) -> None:
-    message = consumer_offsets.CONSUMER_GROUP_MEMBER_METADATA_VALUE
+    message = message_schema("ConsumerGroupMemberMetadataValue")
     built = build_message(message, 0, value)
     assert built.endswith(bytes.fromhex(data))
     assert parse_message(message, 0, built).value["classicMemberMetadata"] == value.get(
@@ -188,15 +169,15 @@ def test_wrong_bytes_are_refused_or_read_but_never_crash(
     ("message", "version", "data", "text"),
     [
         (
-            consumer_offsets.GROUP_METADATA_VALUE,
+            message_schema("GroupMetadataValue"),
             0,
             "0000 00000000 ffff ffff 7fffffff",
             "Tried to allocate a collection of size 2147483647, but there are only 0 bytes remaining.",
         ),
-        (consumer_offsets.GROUP_METADATA_KEY, 2, "7fff61", "Error reading byte array of 32767 byte(s): only 1 "),
-        (consumer_offsets.GROUP_METADATA_KEY, 2, "ffff", "non-nullable field group was serialized as null"),
-        (cluster_metadata.TOPIC_RECORD, 0, "818004", "string field name had invalid length 65536"),
-        (cluster_metadata.REMOVE_TOPIC_RECORD, 0, "00", "null"),
+        (message_schema("GroupMetadataKey"), 2, "7fff61", "Error reading byte array of 32767 byte(s): only 1 "),
+        (message_schema("GroupMetadataKey"), 2, "ffff", "non-nullable field group was serialized as null"),
+        (message_schema("TopicRecord"), 0, "818004", "string field name had invalid length 65536"),
+        (message_schema("RemoveTopicRecord"), 0, "00", "null"),
     ],
     ids=["count", "size", "null", "long string", "end"],
 )
@@ -208,7 +189,7 @@ def test_refusals_have_kafkas_text(message: MessageSchema, version: int, data: s
 
 def test_null_where_null_cannot_be_is_not_built() -> None:
     with pytest.raises(MessageError, match="group can't be null"):
-        build_message(consumer_offsets.GROUP_METADATA_KEY, 0, {"group": None})
+        build_message(message_schema("GroupMetadataKey"), 0, {"group": None})
 
 
 @pytest.mark.parametrize(
@@ -246,4 +227,4 @@ def test_doubles_are_printed_as_java_prints_them(value: float, text: str) -> Non
 
 def test_encoded_surrogate_is_one_replacement_character() -> None:
     data = b"\x00\x05a\xed\xa0\x80b"
-    assert parse_message(consumer_offsets.GROUP_METADATA_KEY, 2, data).value == {"group": "a\ufffdb"}
+    assert parse_message(message_schema("GroupMetadataKey"), 2, data).value == {"group": "a\ufffdb"}

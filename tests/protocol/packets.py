@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import dpkt
 
 from kseg.formats.messages import Fields, build_message
-from kseg.formats.schemas.protocol import REQUEST_HEADER, REQUESTS, RESPONSES
+from kseg.formats.schemas import REQUESTS, RESPONSES, message_schema
 from kseg.protocol.api_message import request_header_version, response_header_version
 
 CLIENT, SERVER = (bytes([10, 0, 0, 2]), 40000), (bytes([10, 0, 0, 1]), 9092)
@@ -30,7 +30,9 @@ def request(api_key: int, version: int, body: Fields, correlation_id: int = 1, c
     }
     header_version = request_header_version(api_key, version)
     assert header_version is not None
-    return build_message(REQUEST_HEADER, header_version, header) + build_message(REQUESTS[api_key], version, body)
+    return build_message(message_schema("RequestHeader"), header_version, header) + build_message(
+        REQUESTS[api_key], version, body
+    )
 
 
 def response(api_key: int, version: int, body: Fields, correlation_id: int = 1) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import dpkt
 
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, build_message
-from kseg.formats.schemas.protocol import REQUEST_HEADER, RESPONSE_HEADER
+from kseg.formats.schemas import message_schema
 from kseg.protocol.capture import Capture
 from kseg.protocol.conversation import Frame
 from tests import golden
@@ -80,7 +80,9 @@ def test_what_is_read_gives_the_same_bytes_again() -> None:
             "correlationId": message.correlation_id,
             "clientId": message.client_id,
         }
-        built = build_message(REQUEST_HEADER if is_request else RESPONSE_HEADER, message.header_version, header)
+        built = build_message(
+            message_schema("RequestHeader" if is_request else "ResponseHeader"), message.header_version, header
+        )
         built += build_message(message.schema, message.body_version, message.body)
         there = streams[peers.client, is_request][frame.position : frame.position + frame.size]
         assert len(built).to_bytes(4, "big") + built == there, f"frame {frame.number}"

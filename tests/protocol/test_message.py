@@ -4,8 +4,7 @@ import struct
 
 import pytest
 
-from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas import REQUESTS, version_range
 from kseg.protocol.api_message import (
     FrameError,
     read_request,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from kseg.formats.messages import Fields, MessageError
-from kseg.formats.schemas.protocol import RESPONSES
-from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas import RESPONSES, version_range
 from kseg.protocol.api_message import read_response
 from kseg.protocol.response_frame import build_response
 from kseg.serve.apis.table import APIS

@@ -11,8 +11,7 @@ from random import Random
 from typing import Any
 
 from kseg.formats.messages import Fields, MessageError
-from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import Field, version_range
+from kseg.formats.schemas import REQUESTS, Field, version_range
 from kseg.log.partition.log_dir import find_partitions
 from kseg.protocol.api_message import read_request_header, read_response
 from kseg.serve.apis.table import APIS

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas import REQUESTS, version_range
 from kseg.log.partition.log_dir import find_partitions
 from kseg.protocol.api_message import read_response
 from kseg.serve.groups.group_limits import COMMITS_SECONDS

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import version_range
+from kseg.formats.schemas import REQUESTS, version_range
 from kseg.protocol.api_message import api_name
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each

@@ -9,10 +9,7 @@ import pytest
 
 import kseg as library
 from kseg.formats.messages import build_message
-from kseg.formats.schemas.remote_log_metadata import (
-    REMOTE_LOG_SEGMENT_METADATA_RECORD,
-    REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD,
-)
+from kseg.formats.schemas import message_schema
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
@@ -41,10 +38,10 @@ def write_metadata(log_dir: Path, *segments: tuple[str, int, int, int]) -> None:
             "segmentLeaderEpochs": [{"leaderEpoch": 0, "offset": base}],
             "remoteLogSegmentState": STARTED,
         }
-        written.append(b"\1\0\0" + build_message(REMOTE_LOG_SEGMENT_METADATA_RECORD, 0, begun))
+        written.append(b"\1\0\0" + build_message(message_schema("RemoteLogSegmentMetadataRecord"), 0, begun))
         if state != STARTED:
             update = {"remoteLogSegmentId": own, "eventTimestampMs": changed, "remoteLogSegmentState": state}
-            written.append(b"\1\1\0" + build_message(REMOTE_LOG_SEGMENT_METADATA_UPDATE_RECORD, 0, update))
+            written.append(b"\1\1\0" + build_message(message_schema("RemoteLogSegmentMetadataUpdateRecord"), 0, update))
     write_segment(log_dir / "__remote_log_metadata-3", [NewBatch([NewRecord(None, value) for value in written])])
 
 

@@ -1,7 +1,7 @@
 """Records of coordinators' topics: commits, share groups, and their share-partitions' states."""
 
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import consumer_offsets, share_group_state
+from kseg.formats.schemas import OFFSETS_KEYS, OFFSETS_VALUES, SHARE_STATE_KEYS, SHARE_STATE_VALUES, message_schema
 from tests.log_files import NewRecord
 
 TOPIC_ID, OTHER_ID = "AAAAAAAAAAAAAAAAAAAABQ", "AAAAAAAAAAAAAAAAAAAABg"
@@ -20,11 +20,11 @@ def commit(
     leader_epoch: int = -1,
 ) -> NewRecord:
     """A commit of a group."""
-    key = build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, {"group": group, "topic": topic, "partition": partition})
+    key = build_message(message_schema("OffsetCommitKey"), 0, {"group": group, "topic": topic, "partition": partition})
     fields: dict[str, object] = {"offset": offset, "metadata": metadata, "leaderEpoch": leader_epoch}
     if topic_id is not None:
         fields["topicId"] = topic_id
-    value = build_message(consumer_offsets.OFFSET_COMMIT_VALUE, NEWEST_COMMIT, fields)
+    value = build_message(message_schema("OffsetCommitValue"), NEWEST_COMMIT, fields)
     return NewRecord(b"\0\1" + key, NEWEST_COMMIT.to_bytes(2, "big") + value)
 
 
@@ -35,8 +35,8 @@ def share_group(group: str, *partitions: int) -> list[NewRecord]:
 
 
 def _of_group(group: str, number: int, fields: dict[str, object]) -> NewRecord:
-    key = number.to_bytes(2, "big") + build_message(consumer_offsets.KEYS[number], 0, {"groupId": group})
-    return NewRecord(key, b"\0\0" + build_message(consumer_offsets.VALUES[number], 0, fields))
+    key = number.to_bytes(2, "big") + build_message(OFFSETS_KEYS[number], 0, {"groupId": group})
+    return NewRecord(key, b"\0\0" + build_message(OFFSETS_VALUES[number], 0, fields))
 
 
 SNAPSHOT, UPDATE = 0, 1
@@ -47,7 +47,7 @@ def share_state(
 ) -> NewRecord:
     """A snapshot or an update of a share-partition of the topic `t`."""
     fields = {"startOffset": start_offset, "deliveryCompleteCount": complete, "leaderEpoch": 3, "stateBatches": []}
-    value = b"\0\0" + build_message(share_group_state.VALUES[number], 0, fields)
+    value = b"\0\0" + build_message(SHARE_STATE_VALUES[number], 0, fields)
     return NewRecord(_share_key(number, partition, group), value, timestamp)
 
 
@@ -58,4 +58,4 @@ def share_tombstone(partition: int, *, group: str = "g") -> NewRecord:
 
 def _share_key(number: int, partition: int, group: str) -> bytes:
     own = {"groupId": group, "topicId": TOPIC_ID, "partition": partition}
-    return number.to_bytes(2, "big") + build_message(share_group_state.KEYS[number], 0, own)
+    return number.to_bytes(2, "big") + build_message(SHARE_STATE_KEYS[number], 0, own)

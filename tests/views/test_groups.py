@@ -7,8 +7,7 @@ import pytest
 
 from kseg.errors import KsegError
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import consumer_offsets
-from kseg.formats.schemas.consumer_protocol import CONSUMER_PROTOCOL_ASSIGNMENT, CONSUMER_PROTOCOL_SUBSCRIPTION
+from kseg.formats.schemas import OFFSETS_KEYS, OFFSETS_VALUES, message_schema
 from kseg.views.group import AssignedTasks, AssignedTopic, Group
 from kseg.views.groups import read_groups
 from tests import golden
@@ -111,12 +110,12 @@ def test_a_commit_of_an_open_transaction_is_pending(release: str) -> None:
 
 def key(group: str, topic: str = "t", partition: int = 0, number: int = 1) -> bytes:
     fields = {"group": group, "topic": topic, "partition": partition}
-    return number.to_bytes(2, "big") + build_message(consumer_offsets.OFFSET_COMMIT_KEY, 0, fields)
+    return number.to_bytes(2, "big") + build_message(message_schema("OffsetCommitKey"), 0, fields)
 
 
 def value(offset: int, version: int = 3, metadata: str = "", commit_timestamp: int = 5) -> bytes:
     fields = {"offset": offset, "metadata": metadata, "commitTimestamp": commit_timestamp}
-    return version.to_bytes(2, "big") + build_message(consumer_offsets.OFFSET_COMMIT_VALUE, version, fields)
+    return version.to_bytes(2, "big") + build_message(message_schema("OffsetCommitValue"), version, fields)
 
 
 def offsets(path: Path, at_ms: int | None = None) -> dict[str, list[int]]:
@@ -197,7 +196,7 @@ def test_commits_without_a_records_time_have_their_own(release: str) -> None:
 
 def record(number: int, fields: dict[str, object], member: str | None = None, version: int = 0) -> NewRecord:
     """A record of group `g`, or of one of its members, by its type's number."""
-    keys, values = consumer_offsets.KEYS[number], consumer_offsets.VALUES[number]
+    keys, values = OFFSETS_KEYS[number], OFFSETS_VALUES[number]
     own = {"groupId": "g"} if member is None else {"groupId": "g", "memberId": member}
     written_key = number.to_bytes(2, "big") + build_message(keys, 0, own)
     return NewRecord(written_key, version.to_bytes(2, "big") + build_message(values, version, fields))
@@ -313,16 +312,16 @@ def test_ids_of_topics_become_names_by_the_metadata_beside() -> None:
 
 
 def test_a_classic_groups_member_of_any_version_is_read(partition: Path) -> None:
-    subscription = b"\0\0" + build_message(CONSUMER_PROTOCOL_SUBSCRIPTION, 0, {"topics": ["t"]})
+    subscription = b"\0\0" + build_message(message_schema("ConsumerProtocolSubscription"), 0, {"topics": ["t"]})
     assigned = {"assignedPartitions": [{"topic": "t", "partitions": [4, 2]}]}
-    assignment = b"\0\0" + build_message(CONSUMER_PROTOCOL_ASSIGNMENT, 0, assigned)
+    assignment = b"\0\0" + build_message(message_schema("ConsumerProtocolAssignment"), 0, assigned)
     member = {"memberId": "m", "clientId": "c", "clientHost": "/h"}
     for version in range(5):
         whole = {**member, "subscription": subscription, "assignment": assignment}
         broken = {**member, "memberId": "n", "subscription": b"\0", "assignment": b"\0\0\0"}
         fields = {"protocolType": "consumer", "generation": 9, "members": [whole, broken]}
-        group_key = b"\0\2" + build_message(consumer_offsets.GROUP_METADATA_KEY, 0, {"group": "g"})
-        group_value = build_message(consumer_offsets.GROUP_METADATA_VALUE, version, fields)
+        group_key = b"\0\2" + build_message(message_schema("GroupMetadataKey"), 0, {"group": "g"})
+        group_value = build_message(message_schema("GroupMetadataValue"), version, fields)
         write_segment(partition, [NewBatch([NewRecord(group_key, version.to_bytes(2, "big") + group_value)])])
         found = group_of(partition, "g")
         assert (found.epoch, found.state) == (9, "Stable")

@@ -8,8 +8,7 @@ import pytest
 
 from kseg.errors import KsegError
 from kseg.formats.messages import build_message
-from kseg.formats.schemas import cluster_metadata as records
-from kseg.formats.schemas.schema import MessageSchema
+from kseg.formats.schemas import MessageSchema, message_schema
 from kseg.views.access import Acl, DelegationToken, Quota, QuotaEntity, ScramUser
 from kseg.views.cluster import Config, Feature
 from kseg.views.metadata import Until, read_cluster_metadata
@@ -112,9 +111,9 @@ def partition_of(tmp_path: Path, *written: NewRecord) -> Path:
     return directory
 
 
-TOPIC = framed(records.TOPIC_RECORD, {"name": "orders", "topicId": TOPIC_ID})
+TOPIC = framed(message_schema("TopicRecord"), {"name": "orders", "topicId": TOPIC_ID})
 PARTITION = framed(
-    records.PARTITION_RECORD,
+    message_schema("PartitionRecord"),
     {
         "partitionId": 0,
         "topicId": TOPIC_ID,
@@ -128,7 +127,7 @@ PARTITION = framed(
 
 
 def changed(**fields: object) -> NewRecord:
-    return framed(records.PARTITION_CHANGE_RECORD, {"partitionId": 0, "topicId": TOPIC_ID, **fields})
+    return framed(message_schema("PartitionChangeRecord"), {"partitionId": 0, "topicId": TOPIC_ID, **fields})
 
 
 def test_a_change_of_isr_keeps_leader_and_epoch(tmp_path: Path) -> None:
@@ -144,9 +143,9 @@ def test_a_change_of_leader_raises_its_epoch(tmp_path: Path) -> None:
 
 def test_a_removed_topic_is_gone_with_its_configs(tmp_path: Path) -> None:
     config = {"resourceType": 2, "resourceName": "orders", "name": "cleanup.policy", "value": "compact"}
-    removed = framed(records.REMOVE_TOPIC_RECORD, {"topicId": TOPIC_ID})
-    again = framed(records.TOPIC_RECORD, {"name": "orders", "topicId": OTHER_ID})
-    written = (TOPIC, PARTITION, framed(records.CONFIG_RECORD, config), removed, again)
+    removed = framed(message_schema("RemoveTopicRecord"), {"topicId": TOPIC_ID})
+    again = framed(message_schema("TopicRecord"), {"name": "orders", "topicId": OTHER_ID})
+    written = (TOPIC, PARTITION, framed(message_schema("ConfigRecord"), config), removed, again)
     found = read_cluster_metadata(partition_of(tmp_path, *written))
     assert [(topic.name, topic.topic_id, topic.partitions) for topic in found.topics] == [("orders", OTHER_ID, ())]
     assert found.configs == ()
@@ -155,7 +154,7 @@ def test_a_removed_topic_is_gone_with_its_configs(tmp_path: Path) -> None:
 def test_a_config_set_to_null_is_gone(tmp_path: Path) -> None:
     config = {"resourceType": 4, "resourceName": "", "name": "log.retention.ms", "value": "5"}
     other = {**config, "name": "ssl.key.password", "value": "x"}
-    written = [framed(records.CONFIG_RECORD, fields) for fields in (config, other, {**config, "value": None})]
+    written = [framed(message_schema("ConfigRecord"), fields) for fields in (config, other, {**config, "value": None})]
     (found,) = read_cluster_metadata(partition_of(tmp_path, *written)).configs
     assert found == Config("broker", "", "ssl.key.password", "x")
     assert found.is_secret
@@ -176,16 +175,20 @@ def test_settings_with_secrets_are_known(name: str, is_secret: bool) -> None:
 
 
 def test_a_broker_is_fenced_unfenced_and_unregistered(tmp_path: Path) -> None:
-    broker = framed(records.REGISTER_BROKER_RECORD, {"brokerId": 5, "brokerEpoch": 9, "fenced": True, "rack": "r"}, 1)
+    broker = framed(
+        message_schema("RegisterBrokerRecord"), {"brokerId": 5, "brokerEpoch": 9, "fenced": True, "rack": "r"}, 1
+    )
     steps = [
         broker,
-        framed(records.UNFENCE_BROKER_RECORD, {"id": 5, "epoch": 9}),
-        framed(records.FENCE_BROKER_RECORD, {"id": 5, "epoch": 9}),
-        framed(records.BROKER_REGISTRATION_CHANGE_RECORD, {"brokerId": 5, "brokerEpoch": 9, "fenced": -1}, 1),
+        framed(message_schema("UnfenceBrokerRecord"), {"id": 5, "epoch": 9}),
+        framed(message_schema("FenceBrokerRecord"), {"id": 5, "epoch": 9}),
+        framed(message_schema("BrokerRegistrationChangeRecord"), {"brokerId": 5, "brokerEpoch": 9, "fenced": -1}, 1),
         framed(
-            records.BROKER_REGISTRATION_CHANGE_RECORD, {"brokerId": 5, "brokerEpoch": 9, "inControlledShutdown": 1}, 1
+            message_schema("BrokerRegistrationChangeRecord"),
+            {"brokerId": 5, "brokerEpoch": 9, "inControlledShutdown": 1},
+            1,
         ),
-        framed(records.UNREGISTER_BROKER_RECORD, {"brokerId": 5, "brokerEpoch": 9}),
+        framed(message_schema("UnregisterBrokerRecord"), {"brokerId": 5, "brokerEpoch": 9}),
     ]
     partition = partition_of(tmp_path, *steps)
     states = [
@@ -197,12 +200,14 @@ def test_a_broker_is_fenced_unfenced_and_unregistered(tmp_path: Path) -> None:
 
 def test_features_are_set_and_removed(tmp_path: Path) -> None:
     levels = [("metadata.version", 7), ("group.version", 1), ("metadata.version", 30), ("group.version", 0)]
-    written = [framed(records.FEATURE_LEVEL_RECORD, {"name": name, "featureLevel": level}) for name, level in levels]
+    written = [
+        framed(message_schema("FeatureLevelRecord"), {"name": name, "featureLevel": level}) for name, level in levels
+    ]
     assert read_cluster_metadata(partition_of(tmp_path, *written)).features == (Feature("metadata.version", 30),)
 
 
-BEGIN, END = framed(records.BEGIN_TRANSACTION_RECORD, {}), framed(records.END_TRANSACTION_RECORD, {})
-ABORT = framed(records.ABORT_TRANSACTION_RECORD, {})
+BEGIN, END = framed(message_schema("BeginTransactionRecord"), {}), framed(message_schema("EndTransactionRecord"), {})
+ABORT = framed(message_schema("AbortTransactionRecord"), {})
 
 
 @pytest.mark.parametrize(
@@ -219,11 +224,13 @@ def test_metadata_transactions_count_once_they_ended(
 
 def test_clearing_eligible_replicas(tmp_path: Path) -> None:
     elr = framed(
-        records.PARTITION_CHANGE_RECORD,
+        message_schema("PartitionChangeRecord"),
         {"partitionId": 0, "topicId": TOPIC_ID, "eligibleLeaderReplicas": [2], "lastKnownElr": [3]},
         2,
     )
-    partition = partition_of(tmp_path, TOPIC, PARTITION, elr, framed(records.CLEAR_ELR_RECORD, {"topicName": ""}))
+    partition = partition_of(
+        tmp_path, TOPIC, PARTITION, elr, framed(message_schema("ClearElrRecord"), {"topicName": ""})
+    )
     before, after = (read_cluster_metadata(partition, Until(offset=offset)).partitions[0] for offset in (2, 3))
     assert (before.elr, before.last_known_elr, after.elr, after.last_known_elr) == ((2,), (3,), (), ())
 
@@ -272,16 +279,16 @@ def test_acls_quotas_users_and_tokens_come_and_go(tmp_path: Path) -> None:
     scram = {"name": "a", "mechanism": 2, "salt": b"s", "storedKey": b"k", "serverKey": b"k", "iterations": 4096}
     token = {"owner": "User:a", "requester": "User:b", "renewers": ["User:c"], "issueTimestamp": 1, "tokenId": "id"}
     there = [
-        framed(records.ACCESS_CONTROL_ENTRY_RECORD, {**acl, "operation": 3, "permissionType": 99}),
-        framed(records.CLIENT_QUOTA_RECORD, quota),
-        framed(records.USER_SCRAM_CREDENTIAL_RECORD, scram),
-        framed(records.DELEGATION_TOKEN_RECORD, {**token, "expirationTimestamp": 2, "maxTimestamp": 3}),
+        framed(message_schema("AccessControlEntryRecord"), {**acl, "operation": 3, "permissionType": 99}),
+        framed(message_schema("ClientQuotaRecord"), quota),
+        framed(message_schema("UserScramCredentialRecord"), scram),
+        framed(message_schema("DelegationTokenRecord"), {**token, "expirationTimestamp": 2, "maxTimestamp": 3}),
     ]
     gone = [
-        framed(records.REMOVE_ACCESS_CONTROL_ENTRY_RECORD, {"id": TOPIC_ID}),
-        framed(records.CLIENT_QUOTA_RECORD, {**quota, "remove": True}),
-        framed(records.REMOVE_USER_SCRAM_CREDENTIAL_RECORD, {"name": "a", "mechanism": 2}),
-        framed(records.REMOVE_DELEGATION_TOKEN_RECORD, {"tokenId": "id"}),
+        framed(message_schema("RemoveAccessControlEntryRecord"), {"id": TOPIC_ID}),
+        framed(message_schema("ClientQuotaRecord"), {**quota, "remove": True}),
+        framed(message_schema("RemoveUserScramCredentialRecord"), {"name": "a", "mechanism": 2}),
+        framed(message_schema("RemoveDelegationTokenRecord"), {"tokenId": "id"}),
     ]
     partition = partition_of(tmp_path, *there, *gone)
     before, after = (read_cluster_metadata(partition, Until(offset=offset)) for offset in (3, 7))

@@ -2,19 +2,11 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 from kseg.explain.tables import HOW_TO_READ, format_page
 from kseg.formats.codes import CODECS_SINCE, Codec
 from kseg.formats.names import KIND_OF_EXTENSION, KIND_OF_NAME, SUFFIXES, DirectoryState, FileKind
-from kseg.formats.schemas import (
-    cluster_metadata,
-    consumer_offsets,
-    remote_log_metadata,
-    share_group_state,
-    transaction_state,
-)
-from kseg.formats.schemas.schema import Field, MessageSchema
+from kseg.formats.schemas import Field, MessageSchema, messages_in
 from kseg.formats.text_files import TEXT_FILES
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden" / "logs"
@@ -79,26 +71,26 @@ CODEC_FRAMING = {
     Codec.ZSTD: "A zstd frame (RFC 8878); the content size may be missing.",
 }
 """How the body of a batch is framed, by codec."""
-TOPICS: dict[str, tuple[ModuleType, str]] = {
+TOPICS: dict[str, tuple[str, str]] = {
     "__consumer_offsets": (
-        consumer_offsets,
+        "consumer_offsets",
         "Key and value each begin with an int16: in the key the type of the record, in the value the version of its"
         " message. A group is in the partition that is the hash of its name modulo the number of partitions. A null"
         " value is a tombstone.",
     ),
     "__transaction_state": (
-        transaction_state,
+        "transaction_state",
         "Framed as in `__consumer_offsets`; the partition is that of the transactional id's hash.",
     ),
-    "__share_group_state": (share_group_state, "Framed as in `__consumer_offsets`; from 4.0 on."),
+    "__share_group_state": ("share_group_state", "Framed as in `__consumer_offsets`; from 4.0 on."),
     "__cluster_metadata": (
-        cluster_metadata,
+        "cluster_metadata",
         "No keys. A value begins with three unsigned varints: the version of the frame (1), the type of the record, the"
         " version of its message. Snapshots (`.checkpoint`) hold the same records.",
     ),
-    "__remote_log_metadata": (remote_log_metadata, "Framed as in `__cluster_metadata`."),
+    "__remote_log_metadata": ("remote_log_metadata", "Framed as in `__cluster_metadata`."),
 }
-"""Internal topics: the module of the schemas, and how a message is framed."""
+"""Internal topics: the file of the schemas, and how a message is framed."""
 
 
 def page() -> str:
@@ -169,11 +161,10 @@ def _topics() -> Iterator[str]:
     yield "Strings are UTF-8 after their size: int16 or, in flexible versions, an unsigned varint that is one more."
     yield "Lists have their count likewise, int32 or a varint. Flexible versions end with tagged fields. Each field"
     yield "stands with its type and, in brackets, the versions that have it, if these aren't all; `?` may be null."
-    for topic, (module, about) in TOPICS.items():
+    for topic, (file, about) in TOPICS.items():
         yield f"\n### `{topic}`\n\n{about}\n"
         yield "| type | message | versions | flexible | fields |\n|---|---|---|---|---|"
-        messages = [each for each in vars(module).values() if isinstance(each, MessageSchema)]
-        yield from map(_message_row, messages)
+        yield from map(_message_row, messages_in(file))
 
 
 def _message_row(message: MessageSchema) -> str:

@@ -8,13 +8,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "developers" / "architecture.md"
 WIDTH = 26
-SCHEMAS = "Kafka's message schemas as tables, written by tools/read_schemas.py"
-COMPILED = {
+OTHER_FILES = {
     "fast.pyx": "The compiled kernel (Cython), joined from its parts",
     "fast": "The parts of the compiled kernel",
     "crc.h": "CRC-32 and CRC-32C for the compiled kernel",
     "escape.h": "Quotes of JSON strings, escaped by the processor's shuffle, for the compiled kernel",
+    "message_schemas": "Kafka's message schemas, one JSON line per message, written by tools/read_schemas.py",
 }
+"""Files and folders that aren't Python."""
 SHORTEST_PACKAGE = 3
 """Lines from which a package's own module is more than its docstring."""
 
@@ -33,21 +34,20 @@ def lines(folder: Path, depth: int, layers: list[str]) -> Iterator[str]:
     places = [path for path in folder.iterdir() if is_listed(path)]
     for path in sorted(places, key=lambda path: rank(path, layers)):
         if path.is_dir():
-            about = SCHEMAS if path.name == "schemas" else COMPILED.get(path.name) or first_line(path / "__init__.py")
+            about = OTHER_FILES.get(path.name) or first_line(path / "__init__.py")
             yield line(depth, f"{path.name}/", about)
-            if path.name != "schemas":
-                yield from lines(path, depth + 2, [])
+            yield from lines(path, depth + 2, [])
         else:
-            yield line(depth, path.name, COMPILED.get(path.name) or first_line(path))
+            yield line(depth, path.name, OTHER_FILES.get(path.name) or first_line(path))
 
 
 def is_listed(path: Path) -> bool:
     """Whether a module or folder has a line of its own."""
     if path.is_dir():
-        return path.name in COMPILED or (path / "__init__.py").exists()
+        return path.name in OTHER_FILES or (path / "__init__.py").exists()
     if path.name == "__init__.py":
         return path.read_text(encoding="utf-8").count("\n") >= SHORTEST_PACKAGE
-    return path.suffix in (".py", ".pxi") or path.name in COMPILED
+    return path.suffix in (".py", ".pxi") or path.name in OTHER_FILES
 
 
 def rank(path: Path, layers: list[str]) -> tuple[int, str, bool]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.messages import parse_message
 from kseg.formats.names import parse_file_name
-from kseg.formats.schemas.control_records import SNAPSHOT_HEADER_RECORD
+from kseg.formats.schemas import message_schema
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.roll import RetainedSegment
 from kseg.log.partition.segment_files import FoundFile
@@ -82,6 +82,8 @@ def _timestamp(file: FoundFile) -> int | None:
             record = None if first is None else next(first.records(), None)
         if record is None or record.value is None:
             return None
-        return int(parse_message(SNAPSHOT_HEADER_RECORD, 0, record.value).value["lastContainedLogTimestamp"])
+        return int(
+            parse_message(message_schema("SnapshotHeaderRecord"), 0, record.value).value["lastContainedLogTimestamp"]
+        )
     except KsegError:
         return None

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas.schema import VersionRange
+from kseg.formats.schemas import REQUESTS, VersionRange, version_range
 from kseg.serve.groups.classic_member import ClientName
 from kseg.serve.served_cluster import ServedCluster
 from kseg.serve.served_partition import ServedPartition
@@ -49,9 +49,14 @@ class ApiAnswer(NamedTuple):
 
 
 class Api(NamedTuple):
-    """An api: its key, the versions that clients are told, what answers it, and whether clients are told of it."""
+    """An api: its key, what answers it, whether clients are told of it, and of which versions if not of all known."""
 
     key: int
-    versions: VersionRange
     answer: Callable[[ApiRequest], ApiAnswer]
     is_offered: bool = True
+    told_versions: VersionRange | None = None
+
+    @property
+    def versions(self) -> VersionRange:
+        """The versions that clients are told."""
+        return self.told_versions or version_range(REQUESTS[self.key].versions)

@@ -1,8 +1,7 @@
 """The table of apis: which are answered, in which versions, by what; and ApiVersions, which tells it to clients."""
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas.protocol import REQUESTS
-from kseg.formats.schemas.schema import VersionRange, version_range
+from kseg.formats.schemas import REQUESTS, VersionRange
 from kseg.protocol.api_message import API_VERSIONS, PRODUCE, api_name
 from kseg.serve.apis.api_request import Api, ApiAnswer, ApiRequest
 from kseg.serve.apis.cluster_metadata import answer_metadata
@@ -56,46 +55,42 @@ def _row(api: Api) -> Fields:
     return {"apiKey": api.key, "minVersion": api.versions.first, "maxVersion": api.versions.last}
 
 
-def _known(key: int) -> VersionRange:
-    return version_range(REQUESTS[key].versions)
-
-
 def _refused(refusal: Refusal) -> Api:
     key = next(key for key in REQUESTS if api_name(key) == refusal.api)
-    return Api(key, _known(key), refusal.answer, is_offered=False)
+    return Api(key, refusal.answer, is_offered=False)
 
 
 APIS = {
     api.key: api
     for api in (
-        Api(PRODUCE, OLD_PRODUCE, refuse_produce),
-        Api(FETCH, _known(FETCH), answer_fetch),
-        Api(LIST_OFFSETS, _known(LIST_OFFSETS), answer_list_offsets),
-        Api(METADATA, _known(METADATA), answer_metadata),
-        Api(OFFSET_FOR_LEADER_EPOCH, _known(OFFSET_FOR_LEADER_EPOCH), answer_offset_for_leader_epoch),
-        Api(DESCRIBE_ACLS, _known(DESCRIBE_ACLS), answer_describe_acls),
-        Api(DESCRIBE_CONFIGS, _known(DESCRIBE_CONFIGS), answer_describe_configs),
-        Api(DESCRIBE_LOG_DIRS, _known(DESCRIBE_LOG_DIRS), answer_describe_log_dirs),
-        Api(DESCRIBE_PRODUCERS, _known(DESCRIBE_PRODUCERS), answer_describe_producers),
-        Api(DESCRIBE_TRANSACTIONS, _known(DESCRIBE_TRANSACTIONS), answer_describe_transactions),
-        Api(LIST_TRANSACTIONS, _known(LIST_TRANSACTIONS), answer_list_transactions),
-        Api(LIST_PARTITION_REASSIGNMENTS, _known(LIST_PARTITION_REASSIGNMENTS), answer_list_partition_reassignments),
-        Api(DESCRIBE_CLUSTER, _known(DESCRIBE_CLUSTER), answer_describe_cluster),
-        Api(DESCRIBE_TOPIC_PARTITIONS, _known(DESCRIBE_TOPIC_PARTITIONS), answer_describe_topic_partitions),
-        Api(SASL_HANDSHAKE, _known(SASL_HANDSHAKE), refuse_handshake),
-        Api(OFFSET_COMMIT, _known(OFFSET_COMMIT), answer_offset_commit),
-        Api(OFFSET_FETCH, _known(OFFSET_FETCH), answer_offset_fetch),
-        Api(FIND_COORDINATOR, _known(FIND_COORDINATOR), answer_find_coordinator),
-        Api(JOIN_GROUP, _known(JOIN_GROUP), answer_join_group),
-        Api(HEARTBEAT, _known(HEARTBEAT), answer_heartbeat),
-        Api(LEAVE_GROUP, _known(LEAVE_GROUP), answer_leave_group),
-        Api(SYNC_GROUP, _known(SYNC_GROUP), answer_sync_group),
-        Api(DESCRIBE_GROUPS, _known(DESCRIBE_GROUPS), answer_describe_groups),
-        Api(LIST_GROUPS, _known(LIST_GROUPS), answer_list_groups),
-        Api(CONSUMER_GROUP_HEARTBEAT, _known(CONSUMER_GROUP_HEARTBEAT), answer_consumer_heartbeat),
-        Api(CONSUMER_GROUP_DESCRIBE, _known(CONSUMER_GROUP_DESCRIBE), answer_consumer_group_describe),
-        Api(API_VERSIONS, _known(API_VERSIONS), answer_api_versions),
-        Api(SASL_AUTHENTICATE, _known(SASL_AUTHENTICATE), refuse_authentication),
+        Api(PRODUCE, refuse_produce, told_versions=OLD_PRODUCE),
+        Api(FETCH, answer_fetch),
+        Api(LIST_OFFSETS, answer_list_offsets),
+        Api(METADATA, answer_metadata),
+        Api(OFFSET_FOR_LEADER_EPOCH, answer_offset_for_leader_epoch),
+        Api(DESCRIBE_ACLS, answer_describe_acls),
+        Api(DESCRIBE_CONFIGS, answer_describe_configs),
+        Api(DESCRIBE_LOG_DIRS, answer_describe_log_dirs),
+        Api(DESCRIBE_PRODUCERS, answer_describe_producers),
+        Api(DESCRIBE_TRANSACTIONS, answer_describe_transactions),
+        Api(LIST_TRANSACTIONS, answer_list_transactions),
+        Api(LIST_PARTITION_REASSIGNMENTS, answer_list_partition_reassignments),
+        Api(DESCRIBE_CLUSTER, answer_describe_cluster),
+        Api(DESCRIBE_TOPIC_PARTITIONS, answer_describe_topic_partitions),
+        Api(SASL_HANDSHAKE, refuse_handshake),
+        Api(OFFSET_COMMIT, answer_offset_commit),
+        Api(OFFSET_FETCH, answer_offset_fetch),
+        Api(FIND_COORDINATOR, answer_find_coordinator),
+        Api(JOIN_GROUP, answer_join_group),
+        Api(HEARTBEAT, answer_heartbeat),
+        Api(LEAVE_GROUP, answer_leave_group),
+        Api(SYNC_GROUP, answer_sync_group),
+        Api(DESCRIBE_GROUPS, answer_describe_groups),
+        Api(LIST_GROUPS, answer_list_groups),
+        Api(CONSUMER_GROUP_HEARTBEAT, answer_consumer_heartbeat),
+        Api(CONSUMER_GROUP_DESCRIBE, answer_consumer_group_describe),
+        Api(API_VERSIONS, answer_api_versions),
+        Api(SASL_AUTHENTICATE, refuse_authentication),
         *(_refused(refusal) for refusal in REFUSALS),
     )
 }

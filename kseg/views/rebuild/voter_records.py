@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from kseg.formats.codes import CONTROL_MASK, ControlType
 from kseg.formats.fixed import CONTROL_RECORD_KEY_FIELDS
 from kseg.formats.messages import Fields, build_message
-from kseg.formats.schemas.control_records import VOTERS_RECORD
+from kseg.formats.schemas import message_schema
 from kseg.reading.header import BatchHeader
 from kseg.views.quorum import Voter
 from kseg.writer.batch_builder import build_batch
@@ -17,7 +17,7 @@ def voters_batch(voters: Sequence[Voter], offset: int, leader_epoch: int, timest
 
     A record, and no checkpoint with the new voters: the surviving brokers go on with their own logs, and so learn them.
     """
-    value = build_message(VOTERS_RECORD, 0, {"version": 0, "voters": [*map(_fields, voters)]})
+    value = build_message(message_schema("VotersRecord"), 0, {"version": 0, "voters": [*map(_fields, voters)]})
     key = CONTROL_RECORD_KEY_FIELDS.struct.pack(0, ControlType.KRAFT_VOTERS)
     header = BatchHeader(
         position=0,

@@ -1,11 +1,10 @@
 import pytest
-
-from tests.loops import for_each
 from construct import ConstructError
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kseg.formats.varint import UVARINT, VARINT, VARLONG
+from tests.loops import for_each
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)

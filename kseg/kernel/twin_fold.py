@@ -15,7 +15,7 @@ from kseg.formats.codes import (
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
     LEAST_SIZES,
     LOG_ENTRY_HEADER_V0_FIELDS,

@@ -11,7 +11,7 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     ControlType,
 )
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
     CONTROL_RECORD_KEY_FIELDS,
     END_TXN_MARKER_FIELDS,

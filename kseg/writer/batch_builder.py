@@ -4,7 +4,7 @@ from kseg import kernel
 from kseg.codecs.body import compress
 from kseg.errors import RecordError
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec
-from kseg.formats.fixed import BATCH_CRC, BATCH_HEADER_FIELDS
+from kseg.formats.header_fields import BATCH_CRC, BATCH_HEADER_FIELDS
 from kseg.reading.header import BatchHeader
 from kseg.writer.record_encoding import LARGEST_SIZE
 

@@ -17,7 +17,7 @@ from kseg.formats.codes import (
     ControlType,
     TimestampType,
 )
-from kseg.formats.fixed import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
+from kseg.formats.header_fields import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
 from kseg.kernel.contract import Appended, Encoded
 from kseg.reading.header import NEW_HEADER, BatchHeader
 from kseg.writer.batch_builder import build_batch

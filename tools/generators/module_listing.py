@@ -15,6 +15,8 @@ COMPILED = {
     "crc.h": "CRC-32 and CRC-32C for the compiled kernel",
     "escape.h": "Quotes of JSON strings, escaped by the processor's shuffle, for the compiled kernel",
 }
+MADE_AT_BUILD = "positions.pxi"
+"""A part of the compiled kernel that is there only after a build."""
 SHORTEST_PACKAGE = 3
 """Lines from which a package's own module is more than its docstring."""
 
@@ -47,7 +49,7 @@ def is_listed(path: Path) -> bool:
         return path.name in COMPILED or (path / "__init__.py").exists()
     if path.name == "__init__.py":
         return path.read_text(encoding="utf-8").count("\n") >= SHORTEST_PACKAGE
-    return path.suffix in (".py", ".pxi") or path.name in COMPILED
+    return (path.suffix in (".py", ".pxi") and path.name != MADE_AT_BUILD) or path.name in COMPILED
 
 
 def rank(path: Path, layers: list[str]) -> tuple[int, str, bool]:

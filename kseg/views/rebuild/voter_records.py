@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kseg.formats.codes import CONTROL_MASK, ControlType
-from kseg.formats.fixed import CONTROL_RECORD_KEY_FIELDS
+from kseg.formats.header_fields import CONTROL_RECORD_KEY_FIELDS
 from kseg.formats.messages import Fields, build_message
 from kseg.formats.schemas.control_records import VOTERS_RECORD
 from kseg.reading.header import BatchHeader

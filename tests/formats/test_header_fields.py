@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER
 from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION
 from kseg.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     ATTRIBUTES as ATTRIBUTE_MASKS,
 )
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
     CONTROL_RECORD_KEY_FIELDS,
     END_TXN_MARKER_FIELDS,
@@ -24,8 +24,10 @@ from kseg.formats.fixed import (
     PRODUCER_SNAPSHOT_HEADER_FIELDS,
     TIME_INDEX_ENTRY_FIELDS,
     TRANSACTION_INDEX_ENTRY_FIELDS,
+    FixedField,
+    FixedFields,
+    struct_of,
 )
-from kseg.formats.fixed_fields import FixedField, FixedFields, struct_of
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1, LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
 from kseg.formats.snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT
@@ -99,6 +101,16 @@ def test_masks_take_the_bits_of_their_attribute(name: str) -> None:
     assert int.from_bytes(bits, "big") == ATTRIBUTE_MASKS[name]
 
 
+def test_attributes_stand_at_the_same_bits_in_all_formats() -> None:
+    places: dict[str, set[tuple[int, int]]] = {}
+    for pair in ATTRIBUTE_GRAMMARS:
+        for bits, shift, mask in PAIRS[pair][0].bits("attributes"):
+            if bits.name != "unused":
+                places.setdefault(bits.name, set()).add((shift, mask))
+    assert [name for name, each in places.items() if len(each) > 1] == []
+    assert set(places) == set(ATTRIBUTE_MASKS)
+
+
 @given(value=st.integers(-(2**31), 2**31 - 1), before=st.binary(max_size=9))
 def test_a_field_reads_what_it_wrote_where_it_stands(value: int, before: bytes) -> None:
     field = FixedField(3, 4, "i")
@@ -108,12 +120,18 @@ def test_a_field_reads_what_it_wrote_where_it_stands(value: int, before: bytes) 
     assert content[: len(before) + 3] == before + bytes(3)
 
 
+@pytest.mark.parametrize("fields", [fixed for fixed, _ in PAIRS.values()], ids=PAIRS)
+def test_a_field_by_its_name_is_where_the_struct_has_it(fields: FixedFields) -> None:
+    content = bytes(range(1, 1 + fields.struct.size))
+    assert tuple(fields.field(name).read(content) for name in fields.names) == fields.struct.unpack(content)
+
+
 def test_struct_of_passes_over_what_lies_between_its_fields() -> None:
     content = bytes.fromhex("ff 0001 ffff 02 ff")
     assert struct_of(FixedField(1, 2, "h"), FixedField(5, 1, "b")).unpack_from(content) == (1, 2)
 
 
-@pytest.mark.parametrize("module", ["fixed", "fixed_fields", "entries", "names", "checkpoint", "codes", "positions"])
+@pytest.mark.parametrize("module", ["header_fields", "entries", "names", "checkpoint", "codes", "positions"])
 def test_module_is_imported_without_construct(module: str) -> None:
     code = f"import sys, kseg.formats.{module}; sys.exit('construct' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

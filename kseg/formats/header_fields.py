@@ -45,6 +45,12 @@ class FixedField(NamedTuple):
         """Position of the first byte after it."""
         return self.position + self.size
 
+    @property
+    def limits(self) -> range:
+        """The values that fit."""
+        bits = 8 * self.size
+        return range(-(1 << bits - 1), 1 << bits - 1) if self.code.islower() else range(1 << bits)
+
     def read(self, content: Bytes, at: int = 0) -> int:
         """Its value in the structure that begins at byte `at`. Where bytes are missing it means nothing."""
         start = at + self.position
@@ -85,6 +91,12 @@ class FixedFields:
         for bits in reversed(self.fields[self.names.index(name)].bits):
             yield bits, shift, (1 << bits.width) - 1 << shift
             shift += bits.width
+
+
+def camel_case(name: str) -> str:
+    """A value's name as Kafka writes it in lines and JSON: `baseOffset` for base_offset."""
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))
 
 
 def struct_of(*fields: FixedField) -> Struct:
@@ -169,6 +181,15 @@ BATCH_HEADER_FIELDS = FixedFields(
     Field("records_count", INT32, "records that are there now; 0 in a batch that compaction emptied"),
 )
 """The 61 bytes of a v2 batch before its records. Source: DefaultRecordBatch."""
+
+_NAMES_OF_VALUES = {"length": "size", "last_offset_delta": "last_offset"}
+HEADER_NAMES = ("position", *(_NAMES_OF_VALUES.get(name, name) for name in BATCH_HEADER_FIELDS.names), "is_valid")
+"""Values of a header as readers give them: its position, its fields, and whether its CRC is right.
+
+The size includes the bytes that the length doesn't count, and the last offset stands for its delta.
+"""
+PRODUCER_NAMES = HEADER_NAMES[HEADER_NAMES.index("producer_id") : HEADER_NAMES.index("records_count")]
+"""Values of a batch's producer; -1 for each if there is none."""
 
 ENTRY_V0_OFFSET = LOG_ENTRY_HEADER_V0_FIELDS.field("offset")
 ENTRY_V0_MESSAGE_SIZE = LOG_ENTRY_HEADER_V0_FIELDS.field("message_size")

@@ -10,6 +10,7 @@ from kseg.formats.header_fields import (
     BATCH_MAGIC,
     CONTROL_RECORD_KEY_FIELDS,
     END_TXN_MARKER_FIELDS,
+    HEADER_NAMES,
     KNOWN_ATTRIBUTES,
     LEAST_SIZES,
     LOG_ENTRY_HEADER_V0_FIELDS,
@@ -64,6 +65,11 @@ def part() -> Iterator[str]:
             kind = C_TYPES[field.code]
             yield f"\n\ncdef inline {kind} {name.lower()}(const uint8_t* at) noexcept nogil:"
             yield f"    return <{kind}>big_endian(at + {name}_AT, {field.size})"
+    yield "\n\ncdef inline void put_batch_header(const uint8_t* at, int64_t* to, Py_ssize_t step) noexcept nogil:"
+    yield '    """The fields that are values of a header as they are, into their columns."""'
+    for name in BATCH_HEADER_FIELDS.names:
+        if name in HEADER_NAMES:
+            yield f"    to[COLUMN_{name.upper()} * step] = batch_{name}(at)"
 
 
 def numbers() -> Iterator[tuple[str, int]]:
@@ -81,3 +87,5 @@ def numbers() -> Iterator[tuple[str, int]]:
             yield f"{name}_MASK", mask
             yield f"{name}_SHIFT", shift
     yield from ((f"LEAST_SIZE_V{magic}", size) for magic, size in LEAST_SIZES.items())
+    yield from ((f"COLUMN_{name.upper()}", number) for number, name in enumerate(HEADER_NAMES))
+    yield "HEADER_VALUES", len(HEADER_NAMES)

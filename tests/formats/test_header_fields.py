@@ -16,11 +16,13 @@ from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
     CONTROL_RECORD_KEY_FIELDS,
     END_TXN_MARKER_FIELDS,
+    HEADER_NAMES,
     LEAST_SIZES,
     LOG_ENTRY_HEADER_V0_FIELDS,
     LOG_ENTRY_HEADER_V1_FIELDS,
     OFFSET_INDEX_ENTRY_FIELDS,
     PRODUCER_ENTRY_FIELDS,
+    PRODUCER_NAMES,
     PRODUCER_SNAPSHOT_HEADER_FIELDS,
     TIME_INDEX_ENTRY_FIELDS,
     TRANSACTION_INDEX_ENTRY_FIELDS,
@@ -31,6 +33,7 @@ from kseg.formats.header_fields import (
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1, LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
 from kseg.formats.snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT
+from kseg.reading.header import NEW_HEADER, BatchHeader
 
 
 def up_to(grammar: Construct, last: str) -> list[Construct]:
@@ -124,6 +127,24 @@ def test_a_field_reads_what_it_wrote_where_it_stands(value: int, before: bytes) 
 def test_a_field_by_its_name_is_where_the_struct_has_it(fields: FixedFields) -> None:
     content = bytes(range(1, 1 + fields.struct.size))
     assert tuple(fields.field(name).read(content) for name in fields.names) == fields.struct.unpack(content)
+
+
+@pytest.mark.parametrize(("code", "limits"), [("b", range(-128, 128)), ("I", range(2**32))])
+def test_limits_are_the_values_that_fit(code: str, limits: range) -> None:
+    field = FixedField(0, struct_of(FixedField(0, 0, code)).size, code)
+    assert field.limits == limits
+    for value in (limits[0], limits[-1]):
+        assert field.read(field.packed(value)) == value
+    for value in (limits[0] - 1, limits[-1] + 1):
+        with pytest.raises(OverflowError):
+            field.packed(value)
+
+
+def test_a_header_as_a_value_has_the_declared_names() -> None:
+    assert BatchHeader._fields == HEADER_NAMES
+    assert dict(zip(PRODUCER_NAMES, NEW_HEADER.of_producer(3, 4, 5).producer, strict=True)) == {
+        name: getattr(NEW_HEADER.of_producer(3, 4, 5), name) for name in PRODUCER_NAMES
+    }
 
 
 def test_struct_of_passes_over_what_lies_between_its_fields() -> None:

@@ -18,8 +18,8 @@ from construct import (
 )
 
 from kseg.formats.codes import CODECS_SINCE, LOG_OVERHEAD, Codec, codec_name
-from kseg.formats.grammar import grammar
-from kseg.formats.header_fields import BATCH_HEADER_FIELDS, Field
+from kseg.formats.grammar import grammars
+from kseg.formats.header_fields import BATCH_HEADER_FIELDS
 from kseg.formats.legacy import length_or_null, nullable_bytes
 from kseg.formats.varint import VARINT, VARLONG
 
@@ -51,14 +51,7 @@ _CODECS = ", ".join(
 _CODECS += f"; {len(Codec)}-7 unknown"
 
 
-def _with_codecs(field: Field) -> Field:
-    """The field as declared, with the list of codecs for the meaning of the bits that have the codec."""
-    return field._replace(
-        bits=tuple(bits._replace(meaning=_CODECS) if bits.name == "codec" else bits for bits in field.bits)
-    )
-
-
-BATCH_HEADER = Struct(*(grammar(_with_codecs(field)) for field in BATCH_HEADER_FIELDS.fields))
+BATCH_HEADER = Struct(*grammars(BATCH_HEADER_FIELDS, meanings={"codec": _CODECS}))
 """The 61 bytes before the records. Source: DefaultRecordBatch."""
 ATTRIBUTES = BATCH_HEADER.attributes.subcon.subcon
 

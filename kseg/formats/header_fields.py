@@ -191,7 +191,7 @@ HEADER_NAMES = ("position", *(_NAMES_OF_VALUES.get(name, name) for name in BATCH
 
 The size includes the bytes that the length doesn't count, and the last offset stands for its delta.
 """
-PRODUCER_NAMES = HEADER_NAMES[HEADER_NAMES.index("producer_id") : HEADER_NAMES.index("records_count")]
+PRODUCER_NAMES = ("producer_id", "producer_epoch", "base_sequence")
 """Values of a batch's producer; -1 for each if there is none."""
 
 ENTRY_V0_OFFSET = LOG_ENTRY_HEADER_V0_FIELDS.field("offset")

@@ -21,7 +21,6 @@ from kseg.formats.header_fields import (
     LEAST_SIZES,
     LOG_ENTRY_HEADER_V0_FIELDS,
     LOG_ENTRY_HEADER_V1_FIELDS,
-    PRODUCER_NAMES,
 )
 from kseg.formats.positions import size_field
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, Bodies, Buffer, RecordProblem, Rows
@@ -36,7 +35,8 @@ if TYPE_CHECKING:
 _BATCH = BATCH_HEADER_FIELDS.struct
 _ENTRY_V0 = LOG_ENTRY_HEADER_V0_FIELDS.struct
 _ENTRY_V1 = LOG_ENTRY_HEADER_V1_FIELDS.struct
-_NO_PRODUCER = (-1,) * len(PRODUCER_NAMES)
+_ONLY_OF_BATCHES = (-1,) * (HEADER_NAMES.index("records_count") - HEADER_NAMES.index("max_timestamp") - 1)
+"""Values of an entry where a batch has its producer's."""
 _HEADER_SIZES = {0: _ENTRY_V0.size, 1: _ENTRY_V1.size, 2: BATCH_HEADER_SIZE}
 _LARGEST_SEQUENCE = 2**31 - 1
 _LEAST = -(2**63)
@@ -119,7 +119,7 @@ def _entry_values(buffer: memoryview | bytes, at: int, size: int) -> tuple[int, 
         offset, _, crc, magic, attributes, _ = _ENTRY_V0.unpack_from(buffer, at)
     is_wrapper = bool(attributes & CODEC_MASK)
     first, count = (-1, -1) if is_wrapper else (offset, 1)
-    return first, size, -1, magic, crc, attributes & 0xFF, offset, timestamp, timestamp, *_NO_PRODUCER, count
+    return first, size, -1, magic, crc, attributes & 0xFF, offset, timestamp, timestamp, *_ONLY_OF_BATCHES, count
 
 
 def _check_header(buffer: memoryview | bytes, start: int, size: int) -> None:

@@ -7,7 +7,8 @@ VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built; kseg is installed then
 DEVELOPMENT := $(VENV)/development# a file: what tests and checks need is installed, and kseg
-KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h
+KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h \
+    setup.py kseg/kernel/positions.py kseg/formats/header_fields.py
 PEERS := $(VENV)/peers# a file: the libraries that kseg is compared with are installed
 DIST := $(VENV)/dist# a file: what checks wheels is installed
 BROWSER := $(VENV)/browser# a file: what drives a browser for the tests is installed
@@ -72,7 +73,7 @@ watched = cd $(WATCHED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gc
 $(WATCHED)-kernel: $(DEVELOPMENT) Makefile
 	rm -rf $@ build/temp* && mkdir -p $@
 	CFLAGS='$(SANITIZE) -fno-omit-frame-pointer -g -O1' LDFLAGS='$(SANITIZE)' \
-	    $(VENV_PYTHON) -W ignore -c 'import setuptools; setuptools.setup()' -q build_ext --force --build-lib $@ --build-temp $@
+	    $(VENV_PYTHON) -W ignore setup.py -q build_ext --force --build-lib $@ --build-temp $@
 
 $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -rf $@ && mkdir $@
@@ -155,7 +156,7 @@ build: $(DIST) ## Make dist/: the source distribution and a wheel, the same byte
 clean: ## Remove everything that make made, .venv/ included
 	rm -rf $(VENV) build dist *.egg-info bench/data bench/jars
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -f kseg/kernel/fast.c kseg/kernel/fast.*.so
+	rm -f kseg/kernel/fast.c kseg/kernel/fast.*.so kseg/kernel/fast/positions.pxi
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # --- the environment -------------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Generated pages are current, man pages say what `--help` says, and shells complete by the same."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -55,22 +54,6 @@ def test_pages_that_are_out_of_date_or_of_nothing_are_named_and_mended(
     assert generate.main() == 0
     assert not left.exists()
     assert page.read_bytes() == (ROOT / "docs" / "reference" / "commands.md").read_bytes()
-
-
-def test_positions_are_written_although_kseg_cannot_be_imported_without_them(tmp_path: Path) -> None:
-    for name in ("docs", "kseg", "tools", *FOLDERS):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "golden").symlink_to(ROOT / "golden")
-    fixed = tmp_path / "kseg" / "formats" / "fixed.py"
-    fixed.write_text(fixed.read_text(encoding="utf-8").replace("\nBATCH_CRC =", "\nOLD_NAME ="), encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    tool = tmp_path / "tools" / "generate.py"
-    tool.write_text(re.sub(r'    "docs/.*\n', "", tool.read_text(encoding="utf-8")), encoding="utf-8")  # they take long
-    starts = [sys.executable, "-c", "import kseg.reading.log_file"]
-    assert subprocess.run(starts, cwd=tmp_path, env=environment, capture_output=True, check=False).returncode == 1
-    ran = subprocess.run([sys.executable, str(tool)], env=environment, capture_output=True, text=True, check=True)
-    assert ran.stdout == "kseg/formats/fixed.py written\n"
-    assert subprocess.run(starts, cwd=tmp_path, env=environment, check=False).returncode == 0
 
 
 def test_picture_takes_nothing_from_other_hosts() -> None:

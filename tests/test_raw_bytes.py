@@ -1,4 +1,4 @@
-"""No number of a format stands in code that reads bytes: positions and struct formats are made from the grammars."""
+"""No number of a format stands in code that reads bytes: positions and struct formats are made from declared fields."""
 
 import ast
 import re
@@ -20,7 +20,6 @@ SOURCES = [
 
 # Where numbers may stand: the beginning of `path:function`, and why.
 ALLOWED = {
-    "kseg/formats/fixed.py": "made from the grammars",
     "kseg/codecs": "frames of gzip, snappy, lz4 and zstd, which have no grammar here",
     "kseg/kernel/fast/bodies.pxi:take_lz4": "lz4's frame",
     "kseg/kernel/fast/bodies.pxi:blocks_of": "lz4's blocks",
@@ -46,7 +45,7 @@ class Found(NamedTuple):
 @for_each("path", SOURCES)
 def test_raw_bytes_are_read_by_names(path: str) -> None:
     found = [each for each in numbers_in(path) if reason_for(path, each) is None]
-    assert found == [], "take the field from kseg/formats/fixed.py, or positions.pxi"
+    assert found == [], "take the field from kseg/formats/header_fields.py, or positions.pxi"
 
 
 def test_each_exception_is_needed() -> None:

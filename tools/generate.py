@@ -5,7 +5,6 @@ python tools/generate.py --check    ends with 1 if one of them is out of date, a
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -14,9 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FILES = {
-    "kseg/formats/fixed.py": "tools.generators.positions:fixed_module",
-    "kseg/kernel/fast/positions.pxi": "tools.generators.positions:kernel_positions",
-    "kseg/kernel/fast/contract.pxi": "tools.generators.positions:kernel_contract",
+    "kseg/kernel/fast/contract.pxi": "tools.generators.kernel_contract:kernel_contract",
     "docs/pictures/browse.svg": "tools.generators.screens:record",
     "docs/pictures/browse-damage.svg": "tools.generators.screens:damage",
     "docs/developers/architecture.md": "tools.generators.module_listing:page",
@@ -32,11 +29,7 @@ FILES = {
     "docs/pictures/report-batches.svg": "tools.generators.report_pictures:batches_picture",
     "docs/pictures/report-codecs.svg": "tools.generators.report_pictures:codecs_picture",
 }
-"""Each generated file, and the function that gives its text.
-
-A later one may need what an earlier one wrote: with an old kseg/formats/fixed.py most of kseg can't be imported.
-Therefore a generator is imported when its turn comes.
-"""
+"""Each generated file, and the function that gives its text."""
 FOLDERS = {"share": "tools.generators.shared_files:files"}
 """Each folder that has nothing but generated files, and the function that gives their texts by their paths in it."""
 
@@ -54,8 +47,6 @@ def main() -> int:
         else:
             _write(ROOT / name, text)
             print(f"{name} {'removed' if text is None else 'written'}", flush=True)
-            if name.endswith(".py"):  # what was imported of kseg is out of date: begin again
-                os.execv(sys.executable, [sys.executable, *sys.argv])
     return int(arguments.check and stale > 0)
 
 

@@ -11,10 +11,10 @@ from kseg.commands.parameters import LARGEST_INT, Number, Size, int_number, is_g
 from kseg.commands.setting_options import setting_options
 from kseg.errors import UsageError
 from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
-from kseg.log.build import BATCH_SIZE, BatchSettings
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import RollSettings
 from kseg.times import now_ms, parse_time, parse_zone
+from kseg.writer.builder import BATCH_SIZE, BatchSettings
 
 _ROLL_SETTINGS = ("segment.bytes", "segment.ms", "segment.index.bytes")
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
@@ -98,7 +98,7 @@ class BuildOptions(NamedTuple):
             batch_records=self.batch_records or 2**31 - 1,
             producer_id=producer_id,
             producer_epoch=self.epoch if is_idempotent else -1,
-            base_sequence=self.sequence if is_idempotent else -1,
+            sequence=self.sequence if is_idempotent else -1,
             is_transactional=self.transaction is not None,
             end=_ENDS.get(self.transaction or ""),
             coordinator_epoch=self.coordinator_epoch,

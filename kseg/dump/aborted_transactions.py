@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION, AbortedTransaction
-from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.entry_file import EntryFile
 from kseg.layouts.indexes import TRANSACTION_INDEX_LINE as LINE
 

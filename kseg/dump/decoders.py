@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from kseg.control_characters import json_bytes_escaped
 from kseg.errors import UsageError
 from kseg.formats.codes import ControlType
-from kseg.formats.fixed import CONTROL_KEY_TYPE
+from kseg.formats.header_fields import CONTROL_KEY_TYPE
 from kseg.layouts.tool_options import CLASS_PREFIX, OLD_CLASS_PREFIX
 from kseg.releases import Release
 

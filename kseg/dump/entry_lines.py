@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kseg.errors import KsegError, OpenError
 from kseg.formats import checkpoint
-from kseg.formats.fixed import ENTRY_FIELDS
+from kseg.formats.header_fields import ENTRY_FIELDS
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.formats.text_files import TEXT_FILES, Members
 from kseg.index.entry_file import EntryFile

@@ -17,7 +17,7 @@ from kseg.dump.found import Found
 from kseg.dump.reports import Pairs, absolute_path
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, Codec
-from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.layouts import indexes as layout

@@ -5,8 +5,7 @@ from struct import calcsize
 from typing import TYPE_CHECKING
 
 from kseg.formats.entries import PRODUCER_SNAPSHOT_VERSION
-from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS
-from kseg.formats.fixed_fields import FixedFields
+from kseg.formats.header_fields import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS, FixedFields
 from kseg.index.producer_snapshot import LARGEST_READ, ProducerSnapshot
 from kseg.index.producer_state import ProducerState
 from kseg.layouts import snapshots as layout

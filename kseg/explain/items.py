@@ -14,8 +14,7 @@ from kseg.explain.field import Check, ExplainedField
 from kseg.explain.internal_records import OpenRecord, internal_opener
 from kseg.explain.walk import walk
 from kseg.formats.catalogue import FORMATS
-from kseg.formats.fixed import ENTRY_FIELDS, PRODUCER_ENTRY_FIELDS, SNAPSHOT_CRC
-from kseg.formats.fixed_fields import FixedFields
+from kseg.formats.header_fields import ENTRY_FIELDS, PRODUCER_ENTRY_FIELDS, SNAPSHOT_CRC, FixedFields
 from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.snapshot import PRODUCER_SNAPSHOT
 from kseg.formats.text_files import TEXT_FILES

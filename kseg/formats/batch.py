@@ -5,17 +5,10 @@ from typing import Any
 
 from construct import (
     Array,
-    BitsInteger,
-    BitStruct,
     Bytes,
     CheckError,
     Construct,
-    Flag,
     Int8sb,
-    Int16sb,
-    Int32sb,
-    Int32ub,
-    Int64sb,
     Rebuild,
     Struct,
     Tell,
@@ -24,8 +17,10 @@ from construct import (
     this,
 )
 
-from kseg.formats.codes import CODECS_SINCE, Codec, codec_name
-from kseg.formats.legacy import LOG_OVERHEAD, length_or_null, nullable_bytes
+from kseg.formats.codes import CODECS_SINCE, LOG_OVERHEAD, Codec, codec_name
+from kseg.formats.grammar import grammars
+from kseg.formats.header_fields import BATCH_HEADER_FIELDS
+from kseg.formats.legacy import length_or_null, nullable_bytes
 from kseg.formats.varint import VARINT, VARLONG
 
 
@@ -53,34 +48,12 @@ _CODECS = ", ".join(
     f"{codec} {codec_name(codec)}" + (f" ({CODECS_SINCE[codec]} on)" if codec in CODECS_SINCE else "")
     for codec in Codec
 )
+_CODECS += f"; {len(Codec)}-7 unknown"
 
-ATTRIBUTES = BitStruct(
-    "unused" / BitsInteger(9) * "0; Kafka reads the low byte only",
-    "has_delete_horizon" / Flag * "base_timestamp is the time from which tombstones and markers may go (3.1 on)",
-    "is_control" / Flag * "control batch: its records are the broker's (markers, KRaft's state)",
-    "is_transactional" / Flag * "part of a transaction",
-    "timestamp_type" / BitsInteger(1) * "0 CreateTime, 1 LogAppendTime",
-    "codec" / BitsInteger(3) * f"{_CODECS}; {len(Codec)}-7 unknown",
-)
 
-BATCH_HEADER = Struct(
-    "base_offset" / Int64sb * "offset of the first record as written; kept by compaction",
-    "length" / Int32sb * "bytes from partition_leader_epoch to the batch's end",
-    "partition_leader_epoch" / Int32sb * "epoch of the leader that appended it, set by the broker; -1 none",
-    "magic" / Int8sb * "format of the batch: 2",
-    "crc" / Int32ub * "CRC-32C of all bytes from the attributes to the batch's end",
-    "attributes" / ATTRIBUTES * "codec, timestamp type, flags",
-    "last_offset_delta" / Int32sb * "last offset minus base_offset; kept by compaction",
-    "base_timestamp"
-    / Int64sb
-    * "base of the records' time deltas in milliseconds; the delete horizon if that bit is set",
-    "max_timestamp" / Int64sb * "largest record time (CreateTime) or append time (LogAppendTime), in milliseconds",
-    "producer_id" / Int64sb * "id of an idempotent or transactional producer; -1 none",
-    "producer_epoch" / Int16sb * "epoch of that producer; -1 none",
-    "base_sequence" / Int32sb * "sequence of the first record as written; -1 none",
-    "records_count" / Int32sb * "records that are there now; 0 in a batch that compaction emptied",
-)
+BATCH_HEADER = Struct(*grammars(BATCH_HEADER_FIELDS, meanings={"codec": _CODECS}))
 """The 61 bytes before the records. Source: DefaultRecordBatch."""
+ATTRIBUTES = BATCH_HEADER.attributes.subcon.subcon
 
 RECORD_HEADER = Struct(
     "key_length" / Rebuild(VARINT, len_(this.key)) * "bytes of the key; never negative",

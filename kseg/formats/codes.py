@@ -2,7 +2,7 @@
 
 from enum import IntEnum, StrEnum
 
-from kseg.formats.fixed import ATTRIBUTES, BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC, LEAST_SIZES
+from kseg.formats.header_fields import ATTRIBUTES, BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC, LEAST_SIZES
 
 LOG_OVERHEAD = BATCH_LENGTH.end
 """Bytes of offset and size in front of each v0/v1 message and v2 batch."""

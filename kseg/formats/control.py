@@ -23,6 +23,8 @@ from construct import (
     this,
 )
 
+from kseg.formats.grammar import grammars
+from kseg.formats.header_fields import CONTROL_RECORD_KEY_FIELDS, END_TXN_MARKER_FIELDS
 from kseg.formats.varint import UVARINT
 
 _LENGTH_PLUS_ONE = ExprAdapter(UVARINT, obj_ - 1, obj_ + 1)
@@ -45,17 +47,9 @@ TAGGED_FIELDS = PrefixedArray(
 _TAGS = "tagged_fields" / TAGGED_FIELDS * "optional fields by their tag"
 _TRAILING = "trailing" / Default(GreedyBytes, b"") * "what a newer version appends; ignored"
 
-CONTROL_RECORD_KEY = Struct(
-    "version" / Int16sb * "version of the key: 0",
-    "type" / Int16sb * "kind of control record, see ControlType",
-    _TRAILING,
-)
+CONTROL_RECORD_KEY = Struct(*grammars(CONTROL_RECORD_KEY_FIELDS), _TRAILING)
 
-END_TXN_MARKER = Struct(
-    "version" / Int16sb * "version of the value: 0",
-    "coordinator_epoch" / Int32sb * "epoch of the transaction coordinator that ended the transaction",
-    _TRAILING,
-)
+END_TXN_MARKER = Struct(*grammars(END_TXN_MARKER_FIELDS), _TRAILING)
 """Value of ABORT and COMMIT. Source: EndTransactionMarker."""
 
 _LEADER_CHANGE_VOTER_V0 = Struct(

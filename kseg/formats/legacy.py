@@ -4,8 +4,6 @@ from collections.abc import Callable
 from typing import Any
 
 from construct import (
-    BitsInteger,
-    BitStruct,
     Bytes,
     Computed,
     Default,
@@ -14,15 +12,20 @@ from construct import (
     GreedyBytes,
     IfThenElse,
     Int8sb,
-    Int32sb,
-    Int32ub,
-    Int64sb,
     Padding,
     Peek,
-    Rebuild,
     Struct,
     Switch,
     this,
+)
+
+from kseg.formats.grammar import grammar, grammars
+from kseg.formats.header_fields import (
+    LOG_OVERHEAD_FIELDS,
+    MESSAGE_V0_FIELDS,
+    MESSAGE_V1_FIELDS,
+    VALUE_LENGTH,
+    FixedFields,
 )
 
 
@@ -44,40 +47,19 @@ def length_or_null(field: str) -> Callable[[Any], int]:
     return length
 
 
-ATTRIBUTES_V0 = BitStruct(
-    "unused" / BitsInteger(5) * "0",
-    "codec" / BitsInteger(3) * "0 none, 1 gzip, 2 snappy, 3 lz4; not 0: a wrapper",
-)
+def _message(fields: FixedFields) -> Any:
+    return Struct(
+        *grammars(fields, key_length=length_or_null("key")),
+        "key" / nullable_bytes("key_length") * "the key; null in a wrapper",
+        grammar(VALUE_LENGTH, length_or_null("value")),
+        "value" / nullable_bytes("value_length") * "the value; a wrapper's: the compressed log entries",
+        "trailing" / Default(GreedyBytes, b"") * "bytes after the value; Kafka never writes any, and ignores them",
+    )
 
-ATTRIBUTES_V1 = BitStruct(
-    "unused" / BitsInteger(4) * "0",
-    "timestamp_type" / BitsInteger(1) * "0 CreateTime, 1 LogAppendTime",
-    "codec" / BitsInteger(3) * "0 none, 1 gzip, 2 snappy, 3 lz4; not 0: a wrapper",
-)
 
-_KEY_AND_VALUE = (
-    "key_length" / Rebuild(Int32sb, length_or_null("key")) * "bytes of the key; -1: null key, no key bytes",
-    "key" / nullable_bytes("key_length") * "the key; null in a wrapper",
-    "value_length" / Rebuild(Int32sb, length_or_null("value")) * "bytes of the value; -1: null value (tombstone)",
-    "value" / nullable_bytes("value_length") * "the value; a wrapper's: the compressed log entries",
-    "trailing" / Default(GreedyBytes, b"") * "bytes after the value; Kafka never writes any, and ignores them",
-)
-
-MESSAGE_V0 = Struct(
-    "crc" / Int32ub * "CRC-32 of all bytes from the magic to the message's end",
-    "magic" / Int8sb * "format of the message: 0",
-    "attributes" / ATTRIBUTES_V0 * "codec",
-    *_KEY_AND_VALUE,
-)
-
-MESSAGE_V1 = Struct(
-    "crc" / Int32ub * "CRC-32 of all bytes from the magic to the message's end",
-    "magic" / Int8sb * "format of the message: 1",
-    "attributes" / ATTRIBUTES_V1 * "codec and timestamp type",
-    "timestamp" / Int64sb * "milliseconds since 1970, -1 none; a wrapper's: largest inner one, or the append time",
-    *_KEY_AND_VALUE,
-)
-
+MESSAGE_V0 = _message(MESSAGE_V0_FIELDS)
+MESSAGE_V1 = _message(MESSAGE_V1_FIELDS)
+ATTRIBUTES_V0, ATTRIBUTES_V1 = (message.attributes.subcon.subcon for message in (MESSAGE_V0, MESSAGE_V1))
 MESSAGES = {0: MESSAGE_V0, 1: MESSAGE_V1}
 """Magic to the message's grammar."""
 
@@ -94,10 +76,8 @@ def _message_size(context: Any) -> int:
 
 
 LOG_ENTRY = Struct(
-    "offset" / Int64sb * "offset of the message; a wrapper's: of its last inner message",
-    "message_size" / Rebuild(Int32sb, _message_size) * "bytes of the message that follows",
+    *grammars(LOG_OVERHEAD_FIELDS, message_size=_message_size),
     "_ahead" / Peek(Struct(Padding(4), "magic" / Int8sb)),
     "message" / FixedSized(this.message_size, Switch(_message_magic, MESSAGES, default=Error)) * "chosen by its magic",
 )
 """An entry of a v0/v1 log: 12 bytes (LOG_OVERHEAD) and a message."""
-LOG_OVERHEAD = sum(field.sizeof() for field in LOG_ENTRY.subcons[:2])

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION, MINIMUM_SIZE_FIELD
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     BATCH_ATTRIBUTES,
     BATCH_BASE_OFFSET,
     BATCH_CRC,
@@ -15,8 +15,9 @@ from kseg.formats.fixed import (
     ENTRY_V0_KEY_LENGTH,
     ENTRY_V1_KEY_LENGTH,
     KNOWN_ATTRIBUTES,
+    Bytes,
+    FixedField,
 )
-from kseg.formats.fixed_fields import Bytes, FixedField
 
 SIZE_POSITION = BATCH_LENGTH.position
 """The same in all formats; the size doesn't count the bytes up to its own end."""

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 
 from kseg.errors import OpenError, UnreadableError
-from kseg.formats.fixed_fields import FixedFields
+from kseg.formats.header_fields import FixedFields
 from kseg.system.file_holes import stored_stretches
 from kseg.system.regular_file import open_regular
 

@@ -42,7 +42,7 @@ def _headers_between(run: Run, first: int, last: int) -> Iterator[BatchHeader]:
     columns = kernel.load().header_columns(run.buffer, run.rows, first, last, run.position)
     if columns.has_wrappers:
         return (header_of(run, row) for row in range(first, last))
-    values = [memoryview(getattr(columns, name)).cast("B").cast("q") for name in BatchHeader._fields[:-1]]
+    values = [memoryview(columns.column(name)).cast("B").cast("q") for name in BatchHeader._fields[:-1]]
     are_valid = map(_VALIDITY.__getitem__, run.rows[first * ROW + VALID : last * ROW : ROW])
     return map(BatchHeader._make, zip(*values, are_valid, strict=True))
 

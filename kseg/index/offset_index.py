@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.formats.entries import OffsetIndexEntry
-from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import OFFSET_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from kseg import kernel
 from kseg.errors import KsegError
 from kseg.formats.entries import PRODUCER_SNAPSHOT_VERSION
-from kseg.formats.fixed import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS, SNAPSHOT_CRC
+from kseg.formats.header_fields import PRODUCER_ENTRY_FIELDS, PRODUCER_SNAPSHOT_HEADER_FIELDS, SNAPSHOT_CRC
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.producer_state import ProducerState, ProducerStates

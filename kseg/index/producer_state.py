@@ -6,7 +6,7 @@ from typing import NamedTuple, TypeGuard
 
 from kseg import kernel
 from kseg.formats.codes import ControlType
-from kseg.formats.fixed import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
+from kseg.formats.header_fields import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
 from kseg.reading.batch import Batch
 from kseg.reading.header import BatchHeader
 from kseg.reading.log_file import LogFile, Run

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kseg import kernel
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION
-from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.folding import events
 from kseg.index.producer_state import EndMarker, ProducerStates, end_marker_in
 from kseg.kafka_defaults import INDEX_INTERVAL_BYTES

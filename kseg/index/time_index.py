@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.entries import TimeIndexEntry
-from kseg.formats.fixed import TIME_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import TIME_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 from kseg.index.offset_index import SlotRange, slot_range

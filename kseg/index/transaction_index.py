@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kseg.formats.entries import TRANSACTION_INDEX_VERSION, AbortedTransaction
-from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.formats.names import parse_file_name
 from kseg.index.entry_file import EntryFile
 

@@ -55,28 +55,18 @@ class Event(IntFlag):
 
 
 class HeaderColumns(Protocol):
-    """Headers of a run of batches, column by column: the fields of reading.header.BatchHeader, in its order.
+    """Headers of a run of batches, column by column.
 
-    All are int64 in the machine's byte order. Where BatchHeader has None for a wrapper, here is -1; `is_valid` is
-    a row's VALID.
+    has_wrappers: whether one of them is that of a wrapper, whose base offset and count are -1 here.
     """
 
     has_wrappers: bool
-    position: Buffer
-    base_offset: Buffer
-    size: Buffer
-    partition_leader_epoch: Buffer
-    magic: Buffer
-    crc: Buffer
-    attributes: Buffer
-    last_offset: Buffer
-    base_timestamp: Buffer
-    max_timestamp: Buffer
-    producer_id: Buffer
-    producer_epoch: Buffer
-    base_sequence: Buffer
-    records_count: Buffer
-    is_valid: Buffer
+
+    def column(self, name: str) -> Buffer:
+        """The column of a name in formats.header_fields.HEADER_NAMES.
+
+        All values are int64 in the machine's byte order; `is_valid` is a row's VALID.
+        """
 
 
 class ProducerTable(Protocol):

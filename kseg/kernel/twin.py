@@ -10,8 +10,15 @@ from itertools import pairwise
 from zlib import crc32
 
 from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, MAGIC_POSITION
-from kseg.formats.fixed import BATCH_BASE_OFFSET, BATCH_CRC, BATCH_LENGTH, BATCH_MAGIC, ENTRY_V0_CRC, LEAST_SIZES
-from kseg.formats.fixed_fields import struct_of
+from kseg.formats.header_fields import (
+    BATCH_BASE_OFFSET,
+    BATCH_CRC,
+    BATCH_LENGTH,
+    BATCH_MAGIC,
+    ENTRY_V0_CRC,
+    LEAST_SIZES,
+    struct_of,
+)
 from kseg.formats.positions import BATCH_FLAGS, PLAUSIBLE_ATTRIBUTES
 from kseg.kernel.contract import (
     ROW,

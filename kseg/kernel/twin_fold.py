@@ -15,8 +15,9 @@ from kseg.formats.codes import (
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
 )
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
+    HEADER_NAMES,
     LEAST_SIZES,
     LOG_ENTRY_HEADER_V0_FIELDS,
     LOG_ENTRY_HEADER_V1_FIELDS,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 _BATCH = BATCH_HEADER_FIELDS.struct
 _ENTRY_V0 = LOG_ENTRY_HEADER_V0_FIELDS.struct
 _ENTRY_V1 = LOG_ENTRY_HEADER_V1_FIELDS.struct
+_ONLY_OF_BATCHES = (-1,) * (HEADER_NAMES.index("records_count") - HEADER_NAMES.index("max_timestamp") - 1)
+"""Values of an entry where a batch has its producer's."""
 _HEADER_SIZES = {0: _ENTRY_V0.size, 1: _ENTRY_V1.size, 2: BATCH_HEADER_SIZE}
 _LARGEST_SEQUENCE = 2**31 - 1
 _LEAST = -(2**63)
@@ -77,25 +80,16 @@ def end_marker(raw: memoryview | bytes) -> tuple[int, int, int] | None:
     return kind, cast("int", record[Slot.COORDINATOR_EPOCH - OFFSET]), timestamp_of(record)
 
 
-class HeaderColumns(NamedTuple):
-    """The columns of the contract, by name."""
+class HeaderColumns:
+    """See the contract."""
 
-    has_wrappers: bool
-    position: Buffer
-    base_offset: Buffer
-    size: Buffer
-    partition_leader_epoch: Buffer
-    magic: Buffer
-    crc: Buffer
-    attributes: Buffer
-    last_offset: Buffer
-    base_timestamp: Buffer
-    max_timestamp: Buffer
-    producer_id: Buffer
-    producer_epoch: Buffer
-    base_sequence: Buffer
-    records_count: Buffer
-    is_valid: Buffer
+    def __init__(self, headers: list[tuple[int, ...]], *, has_wrappers: bool) -> None:
+        self.has_wrappers = has_wrappers
+        self._columns = list(zip(*headers, strict=True)) if headers else [()] * len(HEADER_NAMES)
+
+    def column(self, name: str) -> Buffer:
+        """The column of a name; see the contract."""
+        return array("q", self._columns[HEADER_NAMES.index(name)]).tobytes()
 
 
 def header_columns(buffer: memoryview | bytes, rows: Rows, first: int, last: int, position: int) -> HeaderColumns:
@@ -108,9 +102,8 @@ def header_columns(buffer: memoryview | bytes, rows: Rows, first: int, last: int
         _check_header(buffer, start, size)
         values = _entry_values if buffer[start + MAGIC_POSITION] not in range(2, 128) else _batch_values
         headers.append((position + start, *values(buffer, start, size), is_valid))
-    columns = zip(*headers, strict=True) if headers else ((),) * len(HeaderColumns._fields[1:])
     has_wrappers = any(header[1] == header[-2] == -1 and header[4] < 2 for header in headers)
-    return HeaderColumns(has_wrappers, *(array("q", column).tobytes() for column in columns))
+    return HeaderColumns(headers, has_wrappers=has_wrappers)
 
 
 def _batch_values(buffer: memoryview | bytes, at: int, size: int) -> tuple[int, ...]:
@@ -126,7 +119,7 @@ def _entry_values(buffer: memoryview | bytes, at: int, size: int) -> tuple[int, 
         offset, _, crc, magic, attributes, _ = _ENTRY_V0.unpack_from(buffer, at)
     is_wrapper = bool(attributes & CODEC_MASK)
     first, count = (-1, -1) if is_wrapper else (offset, 1)
-    return first, size, -1, magic, crc, attributes & 0xFF, offset, timestamp, timestamp, -1, -1, -1, count
+    return first, size, -1, magic, crc, attributes & 0xFF, offset, timestamp, timestamp, *_ONLY_OF_BATCHES, count
 
 
 def _check_header(buffer: memoryview | bytes, start: int, size: int) -> None:
@@ -189,15 +182,13 @@ class _Header(NamedTuple):
     max_timestamp: int
     producer_id: int
     producer_epoch: int
-    base_sequence: int
+    sequence: int
     records_count: int
 
     @property
     def last_sequence(self) -> int:
         """Sequence of the last record; -1 for none."""
-        if self.base_sequence < 0:
-            return -1
-        return (self.base_sequence + self.last_offset_delta) & _LARGEST_SEQUENCE
+        return -1 if self.sequence < 0 else (self.sequence + self.last_offset_delta) & _LARGEST_SEQUENCE
 
 
 def _batch_header(buffer: memoryview | bytes, at: int, size: int, position: int) -> _Header:
@@ -328,7 +319,7 @@ class HeaderFold:
             return Event.PRODUCER
         if header.attributes & CONTROL_MASK or (header.attributes & TRANSACTIONAL_MASK and known[-1] < 0):
             return Event.PRODUCER
-        if known[2] < 0 or header.base_sequence != (known[2] + 1) & _LARGEST_SEQUENCE:
+        if known[2] < 0 or header.sequence != (known[2] + 1) & _LARGEST_SEQUENCE:
             return Event.SEQUENCE
         return 0
 

@@ -1,6 +1,6 @@
 """Entries of .index and .timeindex: the twin's comparison with batches, and what writes them."""
 
-from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
 from kseg.kernel.contract import Buffer
 from kseg.kernel.twin_values import int64
 

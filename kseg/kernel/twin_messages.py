@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from zlib import crc32
 
 from kseg.formats.codes import CODEC_MASK, ENTRY_MINIMUM_SIZE, LOG_OVERHEAD, TIMESTAMP_TYPE_MASK
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     ENTRY_V0_ATTRIBUTES,
     ENTRY_V0_CRC,
     ENTRY_V0_KEY_LENGTH,
@@ -13,8 +13,8 @@ from kseg.formats.fixed import (
     ENTRY_V0_OFFSET,
     ENTRY_V1_KEY_LENGTH,
     ENTRY_V1_TIMESTAMP,
+    struct_of,
 )
-from kseg.formats.fixed_fields import struct_of
 from kseg.formats.positions import LEGACY_FLAGS_POSITION, LENGTH
 from kseg.kernel.contract import Problem, RecordProblem
 from kseg.kernel.twin_values import (

@@ -11,7 +11,7 @@ from kseg.formats.codes import (
     TRANSACTIONAL_MASK,
     ControlType,
 )
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
     CONTROL_RECORD_KEY_FIELDS,
     END_TXN_MARKER_FIELDS,
@@ -19,10 +19,10 @@ from kseg.formats.fixed import (
 )
 from kseg.formats.varint_bytes import LONGEST_VARINT
 from kseg.kernel.contract import Headers, Problem, RecordProblem
+from kseg.kernel.program import Slot
 from kseg.kernel.twin_headers import ManyHeaders, header, nullable_bytes, varint, varlong
 from kseg.kernel.twin_values import (
     BASE_OFFSET,
-    BASE_SEQUENCE,
     BASE_TIMESTAMP,
     CODEC,
     COUNT,
@@ -55,6 +55,7 @@ from kseg.kernel.twin_values import (
 _BATCH_HEADER = BATCH_HEADER_FIELDS.struct
 _CONTROL_KEY = CONTROL_RECORD_KEY_FIELDS.struct
 _MARKER = END_TXN_MARKER_FIELDS.struct
+BASE_SEQUENCE = Slot.BASE_SEQUENCE.value
 MARKERS = (ControlType.ABORT.value, ControlType.COMMIT.value)
 _LARGEST_SEQUENCE = 2**31 - 1
 _SUM_FITS_FROM, _SUM_FITS_TO = -(2**62), 2**62

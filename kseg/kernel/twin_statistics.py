@@ -356,7 +356,7 @@ class Statistics:
 
 def _headers(buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> Iterator[_Header]:
     columns = header_columns(buffer, rows, first, last, 0)
-    values = [memoryview(getattr(columns, name)).cast("q") for name in _Header._fields]
+    values = [memoryview(columns.column(name)).cast("q") for name in _Header._fields]
     for header in map(_Header._make, zip(*values, strict=True)):
         yield header if header.is_batch else header._replace(base_offset=header.last_offset)
 

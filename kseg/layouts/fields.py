@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from kseg.formats.codes import CODEC_NAMES
+from kseg.formats.header_fields import camel_case
 from kseg.kernel.program import Op, Slot, Text, Words
 
 
@@ -39,14 +40,7 @@ def _word(slot: Slot, words: Words) -> LineField:
 
 
 FIELDS: dict[str, LineField] = {
-    "baseOffset": _number(Slot.BASE_OFFSET),
-    "lastOffset": _number(Slot.LAST_OFFSET),
-    "count": _number(Slot.COUNT),
-    "baseSequence": _number(Slot.BASE_SEQUENCE),
-    "lastSequence": _number(Slot.LAST_SEQUENCE),
-    "producerId": _number(Slot.PRODUCER_ID),
-    "producerEpoch": _number(Slot.PRODUCER_EPOCH),
-    "partitionLeaderEpoch": _number(Slot.PARTITION_LEADER_EPOCH),
+    **{camel_case(slot.name.lower()): _number(slot) for slot in list(Slot)[: Slot.IS_TRANSACTIONAL]},
     "isTransactional": _word(Slot.IS_TRANSACTIONAL, BOOLEANS),
     "isControl": _word(Slot.IS_CONTROL, BOOLEANS),
     "hasDeleteHorizon": _word(Slot.HAS_DELETE_HORIZON, BOOLEANS),

@@ -11,13 +11,12 @@ from kseg.formats.codes import (
     TIMESTAMP_TYPE_MASK,
     Codec,
     ControlType,
-    TimestampType,
 )
 from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter, WrittenSegment
 from kseg.log.partition.roll import Rolled
 from kseg.writer import RecordsBuilder
 from kseg.writer.batch_builder import build_batch
-from kseg.writer.builder import LAST_SEQUENCE, check_offset
+from kseg.writer.builder import LAST_SEQUENCE, BatchSettings, check_offset
 from kseg.writer.legacy import encode_entry, encode_wrapper
 from kseg.writer.record_encoding import encode_record
 from kseg.writer.source_items import (
@@ -29,33 +28,6 @@ from kseg.writer.source_items import (
     SourceRecord,
     TransactionEnd,
 )
-
-BATCH_SIZE = 16384
-"""`batch.size` of a producer."""
-
-
-@dataclass(frozen=True, slots=True)
-class BatchSettings:
-    """Settings for batches of records that come without one. None: the format's or Kafka's default.
-
-    timestamp: of records that have none, in milliseconds; with LogAppendTime, of all. batch_size: bytes of a batch,
-    uncompressed. codec: None keeps that of whole batches. is_transactional: until an end comes, and `end` at the end.
-    """
-
-    timestamp: int
-    magic: int | None = None
-    codec: Codec | None = None
-    level: int | None = None
-    timestamp_type: TimestampType | None = None
-    batch_size: int = BATCH_SIZE
-    batch_records: int = 2**31 - 1
-    producer_id: int = -1
-    producer_epoch: int = -1
-    base_sequence: int = -1
-    is_transactional: bool = False
-    end: ControlType | None = None
-    coordinator_epoch: int = 0
-    partition_leader_epoch: int = 0
 
 
 @dataclass(slots=True)
@@ -110,7 +82,7 @@ class _Build:
         self._writer = writer
         self._settings = settings
         self._keep_segments = keep_segments
-        self._sequence = settings.base_sequence
+        self._sequence = settings.sequence
         self._open: RecordsBuilder | None = None
         self._line = 0
         self._is_in_transaction = False
@@ -176,30 +148,13 @@ class _Build:
                 check_offset(first)
                 self._writer.roll(Rolled.UNKNOWN, first)
             self._is_base_open = False
-            builder = self._open = self._new_builder(first)
+            builder = self._open = self._settings.new_builder(first, self._sequence)
         offset = builder.next_offset if record.offset is None else record.offset
         builder.append_at(offset, timestamp, record.key, record.value, record.headers)
 
     def _check_rises(self, offset: int, line: int) -> None:
         if offset < self._writer.next_offset:
             raise SourceError(line, f"the offset {offset} doesn't increase: the next one is {self._writer.next_offset}")
-
-    def _new_builder(self, base_offset: int) -> RecordsBuilder:
-        settings = self._settings
-        return RecordsBuilder(
-            base_offset,
-            magic=2 if settings.magic is None else settings.magic,
-            codec=settings.codec or Codec.NONE,
-            level=settings.level,
-            timestamp_type=settings.timestamp_type,
-            log_append_time=settings.timestamp,
-            producer_id=settings.producer_id,
-            producer_epoch=settings.producer_epoch,
-            base_sequence=self._sequence,
-            is_transactional=settings.is_transactional,
-            partition_leader_epoch=settings.partition_leader_epoch,
-            write_limit=settings.batch_size,
-        )
 
     def _flush(self) -> None:
         """Writes the open batch."""

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from kseg.counted import counted
+from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.log.diff.batch_cursor import FoundDamage
 from kseg.log.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
 
@@ -81,9 +82,7 @@ def _batch_object(batch: BatchAt) -> dict[str, object]:
         "baseOffset": header.first_offset,
         "lastOffset": header.last_offset,
         "leaderEpoch": header.partition_leader_epoch,
-        "producerId": header.producer_id,
-        "producerEpoch": header.producer_epoch,
-        "baseSequence": header.base_sequence,
+        **dict(zip(map(camel_case, PRODUCER_NAMES), header.producer, strict=True)),
         "firstTimestamp": header.base_timestamp,
         "maxTimestamp": header.max_timestamp,
         "crc": header.crc,

@@ -141,7 +141,8 @@ def _extent_text(copy: ComparedCopy) -> str:
 
 def _batch_text(batch: BatchAt, zone: tzinfo) -> str:
     header = batch.header
-    producer = f"producer {header.producer_id} epoch {header.producer_epoch} sequence {header.base_sequence}"
+    producer_id, epoch, sequence = header.producer
+    producer = f"producer {producer_id} epoch {epoch} sequence {sequence}"
     times = f"{iso_time(header.base_timestamp, zone)} to {iso_time(header.max_timestamp, zone)}"
     return (
         f"batch at position {header.position} of {batch.log.name}: offsets {header.first_offset} to"

@@ -6,6 +6,8 @@ Names are Kafka's. The meaning of each is with its field in the grammars.
 from enum import Enum
 from typing import NamedTuple
 
+from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
+
 
 class Kind(Enum):
     """How a column's values are written."""
@@ -61,9 +63,7 @@ BATCH_COLUMNS = (
     _everywhere("timestampType", Kind.WORD),
     _only_v2("baseTimestamp", Kind.NUMBER),
     _from_v1("maxTimestamp", Kind.NUMBER),
-    _only_v2("producerId", Kind.NUMBER),
-    _only_v2("producerEpoch", Kind.NUMBER),
-    _only_v2("baseSequence", Kind.NUMBER),
+    *(_only_v2(camel_case(name), Kind.NUMBER) for name in PRODUCER_NAMES),
     _only_v2("lastSequence", Kind.NUMBER),
     _only_v2("partitionLeaderEpoch", Kind.NUMBER),
     _only_v2("isTransactional", Kind.BOOLEAN),

@@ -15,6 +15,7 @@ from kseg.export.filter_bounds import FilterBounds
 from kseg.findings.finding_kinds import id_of_damage, status_of
 from kseg.findings.findings import Finding
 from kseg.formats.codes import codec_name
+from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.formats.names import parse_partition_directory, plain_text
 from kseg.index.headers import checked_headers
 from kseg.kafka_defaults import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS
@@ -119,9 +120,7 @@ _BATCH_COLUMNS = (
     RowColumn("timestampType", pa.int64(), lambda row: row.header.timestamp_type.value),
     RowColumn("baseTimestamp", TIMESTAMP, _of_header("base_timestamp")),
     RowColumn("maxTimestamp", TIMESTAMP, _of_header("max_timestamp")),
-    _number("producerId", "producer_id"),
-    _number("producerEpoch", "producer_epoch"),
-    _number("baseSequence", "base_sequence"),
+    *(_number(camel_case(name), name) for name in PRODUCER_NAMES),
     _number("partitionLeaderEpoch", "partition_leader_epoch"),
     RowColumn("isTransactional", pa.bool_(), _of_header("is_transactional")),
     RowColumn("isControl", pa.bool_(), _of_header("is_control")),

@@ -20,7 +20,7 @@ from kseg.formats.codes import (
     TimestampType,
     codec_name,
 )
-from kseg.formats.fixed import BATCH_ATTRIBUTES
+from kseg.formats.header_fields import BATCH_ATTRIBUTES
 from kseg.kernel.contract import Problem, RecordProblem, Rows, new_rows
 from kseg.kernel.program import Program, Template
 from kseg.kernel.record import Record

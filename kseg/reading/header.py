@@ -14,7 +14,7 @@ from kseg.formats.codes import (
     Codec,
     TimestampType,
 )
-from kseg.formats.fixed import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
+from kseg.formats.header_fields import BATCH_HEADER_FIELDS, LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
 
 _BATCH = BATCH_HEADER_FIELDS.struct
 _ENTRY_V0 = LOG_ENTRY_HEADER_V0_FIELDS.struct
@@ -25,7 +25,7 @@ _LARGEST_SEQUENCE = 2**31 - 1
 class BatchHeader(NamedTuple):
     """What the header of a batch, or of a v0 or v1 log entry, says. What a format doesn't have is -1.
 
-    Fields are in the order of the grammar BATCH_HEADER, where the batch stands is before them. `position` and `size`
+    The values that HEADER_NAMES names, in its order. `position` and `size`
     are bytes of the file, the first 12 included. `base_offset` and `records_count` are None for a v0 or v1 wrapper:
     they lie in its compressed value. `last_offset` stands for the delta. `is_valid`: the CRC holds; None if nobody
     looked.
@@ -96,11 +96,27 @@ class BatchHeader(NamedTuple):
         return self.position + self.size
 
     @property
+    def producer(self) -> tuple[int, int, int]:
+        """The values that PRODUCER_NAMES names: id, epoch, sequence of the first record."""
+        return self.producer_id, self.producer_epoch, self.base_sequence
+
+    def of_producer(self, producer_id: int, epoch: int, sequence: int) -> "BatchHeader":
+        """The same header with other values of the producer."""
+        return self._replace(producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+
+    @property
     def last_sequence(self) -> int:
         """Sequence of the last record, -1 for none; 0 follows 2³¹ - 1."""
         if self.base_sequence < 0 or self.base_offset is None:
             return -1
         return (self.base_sequence + self.last_offset - self.base_offset) & _LARGEST_SEQUENCE
+
+    def cut(self, first_offset: int, last_offset: int) -> "BatchHeader":
+        """The header of a batch with only the records between two offsets; its count stays."""
+        sequence = self.base_sequence
+        if sequence >= 0:
+            sequence = (sequence + first_offset - self.first_offset) & _LARGEST_SEQUENCE
+        return self._replace(base_offset=first_offset, last_offset=last_offset, base_sequence=sequence)
 
 
 def parse_header(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from kseg.errors import KsegError
 from kseg.formats.checkpoint import QuorumState, parse_quorum_state
 from kseg.formats.codes import ControlType
-from kseg.formats.fixed import CONTROL_KEY_TYPE
+from kseg.formats.header_fields import CONTROL_KEY_TYPE
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import message_schema
 from kseg.kernel.record import Record

@@ -4,7 +4,7 @@ from kseg import kernel
 from kseg.codecs.body import compress
 from kseg.errors import RecordError
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec
-from kseg.formats.fixed import BATCH_CRC, BATCH_HEADER_FIELDS
+from kseg.formats.header_fields import BATCH_CRC, BATCH_HEADER_FIELDS
 from kseg.reading.header import BatchHeader
 from kseg.writer.record_encoding import LARGEST_SIZE
 
@@ -29,21 +29,15 @@ def build_batch(header: BatchHeader, records: bytes, level: int | None = None) -
 def _encoded(header: BatchHeader, size: int) -> bytes:
     from struct import error as struct_error
 
+    values = header._asdict() | {
+        "base_offset": header.first_offset,
+        "length": BATCH_HEADER_SIZE - LOG_OVERHEAD + size,
+        "magic": _MAGIC,
+        "crc": 0,
+        "attributes": (header.attributes + 0x8000) % 0x10000 - 0x8000,
+        "last_offset_delta": header.last_offset - header.first_offset,
+    }
     try:
-        return BATCH_HEADER_FIELDS.struct.pack(
-            header.first_offset,
-            BATCH_HEADER_SIZE - LOG_OVERHEAD + size,
-            header.partition_leader_epoch,
-            _MAGIC,
-            0,
-            (header.attributes + 0x8000) % 0x10000 - 0x8000,
-            header.last_offset - header.first_offset,
-            header.base_timestamp,
-            header.max_timestamp,
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            header.records_count,
-        )
+        return BATCH_HEADER_FIELDS.struct.pack(*map(values.__getitem__, BATCH_HEADER_FIELDS.names))
     except struct_error as error:
         raise RecordError(f"a field of the batch from offset {header.first_offset} is out of its range") from error

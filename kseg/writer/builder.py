@@ -1,6 +1,7 @@
 """Builds a v2 batch, v0 or v1 messages, or a wrapper of them, record by record. Source: MemoryRecordsBuilder."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from kseg import kernel
 from kseg.codecs.body import check_level
@@ -17,7 +18,7 @@ from kseg.formats.codes import (
     ControlType,
     TimestampType,
 )
-from kseg.formats.fixed import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
+from kseg.formats.header_fields import CONTROL_KEY_TYPE, CONTROL_KEY_VERSION, MARKER_COORDINATOR_EPOCH, MARKER_VERSION
 from kseg.kernel.contract import Appended, Encoded
 from kseg.reading.header import NEW_HEADER, BatchHeader
 from kseg.writer.batch_builder import build_batch
@@ -244,6 +245,52 @@ class RecordsBuilder:
             DELETE_HORIZON_MASK: self.delete_horizon_ms is not None,
         }
         return self.codec | sum(mask for mask, is_set in flags.items() if is_set)
+
+
+BATCH_SIZE = 16384
+"""`batch.size` of a producer."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """Settings for batches of records that come without one. None: the format's or Kafka's default.
+
+    timestamp: of records that have none, in milliseconds; with LogAppendTime, of all. batch_size: bytes of a batch,
+    uncompressed. codec: None keeps that of whole batches. sequence: of the producer's first record. is_transactional:
+    until an end comes, and `end` at the end.
+    """
+
+    timestamp: int
+    magic: int | None = None
+    codec: Codec | None = None
+    level: int | None = None
+    timestamp_type: TimestampType | None = None
+    batch_size: int = BATCH_SIZE
+    batch_records: int = 2**31 - 1
+    producer_id: int = -1
+    producer_epoch: int = -1
+    sequence: int = -1
+    is_transactional: bool = False
+    end: ControlType | None = None
+    coordinator_epoch: int = 0
+    partition_leader_epoch: int = 0
+
+    def new_builder(self, base_offset: int, sequence: int) -> RecordsBuilder:
+        """A builder for the next batch; sequence: of its first record."""
+        return RecordsBuilder(
+            base_offset,
+            magic=2 if self.magic is None else self.magic,
+            codec=self.codec or Codec.NONE,
+            level=self.level,
+            timestamp_type=self.timestamp_type,
+            log_append_time=self.timestamp,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=sequence,
+            is_transactional=self.is_transactional,
+            partition_leader_epoch=self.partition_leader_epoch,
+            write_limit=self.batch_size,
+        )
 
 
 def check_offset(offset: int) -> None:

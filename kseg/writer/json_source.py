@@ -6,13 +6,12 @@ from pathlib import PurePath
 
 from kseg.errors import quoted
 from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
+from kseg.formats.header_fields import BATCH_HEADER_FIELDS, PRODUCER_NAMES, camel_case
 from kseg.formats.names import FileKind, parse_file_name
 from kseg.reading.header import NEW_HEADER
-from kseg.writer.builder import LAST_SEQUENCE
 from kseg.writer.record_encoding import HeaderPair
 from kseg.writer.source_items import (
     INT8,
-    INT16,
     INT32,
     INT64,
     Note,
@@ -42,8 +41,9 @@ FIELDS: dict[str, tuple[str, ...]] = {
     ),
     "batch": (
         *("type", "file", "position", "size", "baseOffset", "lastOffset", "count", "magic", "compression", "crc"),
-        *("isValid", "attributes", "timestampType", "baseTimestamp", "maxTimestamp", "producerId", "producerEpoch"),
-        *("baseSequence", "lastSequence", "partitionLeaderEpoch", "isTransactional", "isControl", "deleteHorizonMs"),
+        *("isValid", "attributes", "timestampType", "baseTimestamp", "maxTimestamp"),
+        *map(camel_case, PRODUCER_NAMES),
+        *("lastSequence", "partitionLeaderEpoch", "isTransactional", "isControl", "deleteHorizonMs"),
     ),
     "damage": ("type", "file", "kind", "position", "size", "detail", "nextOffset"),
     "summary": ("type", "file", "batches", "records", "bytes", "lost"),
@@ -51,6 +51,7 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "abort": ("type",),
 }
 """The allowed fields of objects, by type: all that `dump` prints, even those that aren't needed for writing."""
+_PRODUCER = {camel_case(name): BATCH_HEADER_FIELDS.field(name).limits for name in PRODUCER_NAMES}
 _PASSED_OVER = frozenset({"finding", *FileKind})
 """Types of objects for other files than logs, and for findings."""
 
@@ -205,15 +206,11 @@ def _cut(batch: SourceBatch, records: tuple[SourceRecord, ...]) -> SourceBatch:
     """The batch with only some of its records: its offsets, first sequence and largest time follow from them."""
     header = batch.header
     offsets = [record.offset for record in records if record.offset is not None]
-    first, last = offsets[0], offsets[-1]
-    sequence = header.base_sequence
-    if sequence >= 0:
-        sequence = (sequence + first - header.first_offset) & LAST_SEQUENCE
     largest = header.max_timestamp
     if not header.attributes & TIMESTAMP_TYPE_MASK:
         largest = max((record.timestamp for record in records if record.timestamp is not None), default=largest)
-    cut = header._replace(base_offset=first, last_offset=last, base_sequence=sequence, max_timestamp=largest)
-    return batch._replace(header=cut, records=records)
+    cut = header.cut(offsets[0], offsets[-1])
+    return batch._replace(header=cut._replace(max_timestamp=largest), records=records)
 
 
 def _batch(members: Members, line: int) -> SourceBatch:
@@ -231,12 +228,10 @@ def _batch(members: Members, line: int) -> SourceBatch:
         attributes=number("attributes", range(-(1 << 15), 1 << 16), 0),
         base_timestamp=number("baseTimestamp", INT64, max_timestamp),
         max_timestamp=max_timestamp,
-        producer_id=number("producerId", INT64),
-        producer_epoch=number("producerEpoch", INT16),
-        base_sequence=number("baseSequence", INT32),
         partition_leader_epoch=number("partitionLeaderEpoch", INT32),
     )
-    return SourceBatch(line, header, ())
+    producer = (number(name, limits) for name, limits in _PRODUCER.items())
+    return SourceBatch(line, header.of_producer(*producer), ())
 
 
 def _record(members: Members, line: int) -> SourceRecord:

@@ -14,7 +14,7 @@ from kseg.formats.codes import (
     TimestampType,
     codec_name,
 )
-from kseg.formats.fixed import ENTRY_V0_CRC, LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
+from kseg.formats.header_fields import ENTRY_V0_CRC, LOG_ENTRY_HEADER_V0_FIELDS, LOG_ENTRY_HEADER_V1_FIELDS
 from kseg.formats.positions import LENGTH
 from kseg.writer.record_encoding import LARGEST_SIZE
 

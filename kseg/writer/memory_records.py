@@ -18,7 +18,7 @@ from kseg.formats.codes import (
     MINIMUM_SIZE_FIELD,
     Codec,
 )
-from kseg.formats.fixed import BATCH_BASE_OFFSET, ENTRY_V0_OFFSET
+from kseg.formats.header_fields import BATCH_BASE_OFFSET, ENTRY_V0_OFFSET
 from kseg.formats.positions import size_field
 from kseg.kernel.record import Record
 from kseg.reading.batch import Batch

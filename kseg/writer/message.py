@@ -14,7 +14,7 @@ from kseg.formats.codes import (
     Codec,
     TimestampType,
 )
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     ENTRY_V0_ATTRIBUTES,
     ENTRY_V0_CRC,
     ENTRY_V0_KEY_LENGTH,
@@ -22,8 +22,8 @@ from kseg.formats.fixed import (
     ENTRY_V0_OFFSET,
     ENTRY_V1_KEY_LENGTH,
     ENTRY_V1_TIMESTAMP,
+    FixedField,
 )
-from kseg.formats.fixed_fields import FixedField
 from kseg.formats.positions import LENGTH
 from kseg.writer.legacy import attributes_of, encode_entry
 

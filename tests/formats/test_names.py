@@ -3,7 +3,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.formats.fixed import ENTRY_FIELDS
+from kseg.formats.header_fields import ENTRY_FIELDS
 from kseg.formats.names import (
     KIND_OF_EXTENSION,
     LOG_KINDS,

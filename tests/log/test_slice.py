@@ -9,13 +9,14 @@ import pytest
 from kseg import Segment
 from kseg.errors import KsegError
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
-from kseg.log.build import BatchSettings, build_partition
+from kseg.log.build import build_partition
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.partition.partition_writer import PartitionSettings
 from kseg.log.partition.roll import RollSettings
 from kseg.log.reindex import Comparison, reindex_partition
 from kseg.log.slice import Sliced, SliceSettings, slice_partition
 from kseg.reading.damage import Damage
+from kseg.writer.builder import BatchSettings
 from kseg.writer.source_items import SourceRecord
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
@@ -120,7 +121,7 @@ def test_records_of_a_key_are_left_out(tmp_path: Path) -> None:
 
 
 def test_what_is_left_of_a_batch_stays_as_it_is(tmp_path: Path) -> None:
-    build(tmp_path / "s-0", codec=Codec.ZSTD, producer_id=5, producer_epoch=1, base_sequence=7)
+    build(tmp_path / "s-0", codec=Codec.ZSTD, producer_id=5, producer_epoch=1, sequence=7)
     cut(tmp_path / "s-0", tmp_path / "t-0", drop_offsets=frozenset({19}))
     with Segment(tmp_path / "s-0" / f"{0:020}.log") as before, Segment(tmp_path / "t-0" / f"{0:020}.log") as after:
         one, other = next(before.batches()), next(after.batches())

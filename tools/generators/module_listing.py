@@ -16,6 +16,8 @@ OTHER_FILES = {
     "message_schemas": "Kafka's message schemas, one JSON line per message, written by tools/read_schemas.py",
 }
 """Files and folders that aren't Python."""
+MADE_AT_BUILD = "positions.pxi"
+"""A part of the compiled kernel that is there only after a build."""
 SHORTEST_PACKAGE = 3
 """Lines from which a package's own module is more than its docstring."""
 
@@ -47,7 +49,7 @@ def is_listed(path: Path) -> bool:
         return path.name in OTHER_FILES or (path / "__init__.py").exists()
     if path.name == "__init__.py":
         return path.read_text(encoding="utf-8").count("\n") >= SHORTEST_PACKAGE
-    return path.suffix in (".py", ".pxi") or path.name in OTHER_FILES
+    return (path.suffix in (".py", ".pxi") and path.name != MADE_AT_BUILD) or path.name in OTHER_FILES
 
 
 def rank(path: Path, layers: list[str]) -> tuple[int, str, bool]:

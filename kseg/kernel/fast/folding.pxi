@@ -56,57 +56,49 @@ def end_marker(const uint8_t[::1] raw):
 
 @cython.final
 cdef class HeaderColumns:
-    """See the contract."""
+    """See the contract. The columns lie one after another in `values`."""
 
     cdef readonly bint has_wrappers
-    cdef readonly Growing position, base_offset, size, partition_leader_epoch, magic, crc, attributes, last_offset
-    cdef readonly Growing base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence, records_count
-    cdef readonly Growing is_valid
+    cdef Growing values
+    cdef Py_ssize_t count
 
-    def __cinit__(self):
-        self.position, self.base_offset, self.size, self.partition_leader_epoch = Growing(), Growing(), Growing(), Growing()
-        self.magic, self.crc, self.attributes, self.last_offset = Growing(), Growing(), Growing(), Growing()
-        self.base_timestamp, self.max_timestamp, self.producer_id = Growing(), Growing(), Growing()
-        self.producer_epoch, self.base_sequence, self.records_count = Growing(), Growing(), Growing()
-        self.is_valid = Growing()
+    def __cinit__(self, Py_ssize_t count):
+        self.values, self.count = Growing(), count
+        self.values.add(8 * HEADER_VALUES * count)
 
-    cdef int add(self, const uint8_t* at, int64_t size, int64_t valid, int64_t position) except -1 nogil:
-        """unsafe: the header of the row's magic is there."""
-        cdef bint is_wrapper = False
-        cdef int64_t timestamp
-        add_int64(self.position, position)
-        add_int64(self.size, size)
-        add_int64(self.is_valid, valid)
-        if at[MAGIC_AT] < 2 or at[MAGIC_AT] > 127:
-            is_wrapper = entry_v0_attributes(at) & CODEC_MASK != 0
-            self.has_wrappers = self.has_wrappers or is_wrapper
-            timestamp = entry_v1_timestamp(at) if at[MAGIC_AT] == 1 else -1
-            add_int64(self.base_offset, -1 if is_wrapper else entry_v0_offset(at))
-            add_int64(self.partition_leader_epoch, -1)
-            add_int64(self.magic, entry_v0_magic(at))
-            add_int64(self.crc, entry_v0_crc(at))
-            add_int64(self.attributes, <uint8_t>entry_v0_attributes(at))
-            add_int64(self.last_offset, entry_v0_offset(at))
-            add_int64(self.base_timestamp, timestamp)
-            add_int64(self.max_timestamp, timestamp)
-            add_int64(self.producer_id, -1)
-            add_int64(self.producer_epoch, -1)
-            add_int64(self.base_sequence, -1)
-            add_int64(self.records_count, -1 if is_wrapper else 1)
-            return 0
-        add_int64(self.base_offset, batch_base_offset(at))
-        add_int64(self.partition_leader_epoch, batch_partition_leader_epoch(at))
-        add_int64(self.magic, batch_magic(at))
-        add_int64(self.crc, batch_crc(at))
-        add_int64(self.attributes, batch_attributes(at))
-        add_int64(self.last_offset, sum_of(batch_base_offset(at), batch_last_offset_delta(at)))
-        add_int64(self.base_timestamp, batch_base_timestamp(at))
-        add_int64(self.max_timestamp, batch_max_timestamp(at))
-        add_int64(self.producer_id, batch_producer_id(at))
-        add_int64(self.producer_epoch, batch_producer_epoch(at))
-        add_int64(self.base_sequence, batch_base_sequence(at))
-        add_int64(self.records_count, batch_records_count(at))
-        return 0
+    def column(self, name):
+        """The column of a name; see the contract."""
+        cdef Py_ssize_t size = 8 * self.count, start = HEADER_NAMES.index(name) * size
+        return memoryview(self.values)[start:start + size]
+
+    cdef void put(self, Py_ssize_t row, const uint8_t* at, int64_t size, int64_t valid, int64_t position) noexcept nogil:
+        """unsafe: the header of the row's magic is there, and `row` is below `count`."""
+        cdef int64_t* to = <int64_t*>self.values.memory + row
+        cdef Py_ssize_t step = self.count, column
+        if 2 <= at[MAGIC_AT] <= 127:
+            put_batch_header(at, to, step)
+            to[COLUMN_LAST_OFFSET * step] = sum_of(batch_base_offset(at), batch_last_offset_delta(at))
+        else:
+            for column in range(HEADER_VALUES):
+                to[column * step] = -1
+            self.put_entry(at, to, step)
+        to[COLUMN_POSITION * step] = position
+        to[COLUMN_SIZE * step] = size
+        to[COLUMN_IS_VALID * step] = valid
+
+    cdef void put_entry(self, const uint8_t* at, int64_t* to, Py_ssize_t step) noexcept nogil:
+        """The values that a v0 or v1 entry has; a wrapper's own base offset and records aren't known here."""
+        if entry_v0_attributes(at) & CODEC_MASK:
+            self.has_wrappers = True
+        else:
+            to[COLUMN_BASE_OFFSET * step] = entry_v0_offset(at)
+            to[COLUMN_RECORDS_COUNT * step] = 1
+        to[COLUMN_MAGIC * step] = entry_v0_magic(at)
+        to[COLUMN_CRC * step] = entry_v0_crc(at)
+        to[COLUMN_ATTRIBUTES * step] = <uint8_t>entry_v0_attributes(at)
+        to[COLUMN_LAST_OFFSET * step] = entry_v0_offset(at)
+        if at[MAGIC_AT] == 1:
+            to[COLUMN_BASE_TIMESTAMP * step] = to[COLUMN_MAX_TIMESTAMP * step] = entry_v1_timestamp(at)
 
 
 cdef int check_header(Py_ssize_t buffer_size, const uint8_t* base, int64_t[::1] rows, Py_ssize_t row) except -1 nogil:
@@ -124,17 +116,19 @@ cdef int check_header(Py_ssize_t buffer_size, const uint8_t* base, int64_t[::1] 
 
 def header_columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position):
     """The headers of rows first … last - 1; see the contract."""
-    cdef HeaderColumns columns = HeaderColumns()
+    cdef HeaderColumns columns
     cdef const uint8_t* base = NULL
     cdef Py_ssize_t row
     if first < 0 or last < first or last * ROW > rows.shape[0]:
         raise IndexError("rows that aren't there")
+    columns = HeaderColumns(last - first)
     if buffer.shape[0]:
         base = &buffer[0]
     with nogil:
         for row in range(first, last):
             check_header(buffer.shape[0], base, rows, row)
-            columns.add(base + rows[row * ROW], rows[row * ROW + 1], rows[row * ROW + 2], position + rows[row * ROW])
+            columns.put(
+                row - first, base + rows[row * ROW], rows[row * ROW + 1], rows[row * ROW + 2], position + rows[row * ROW])
     return columns
 
 
@@ -462,9 +456,7 @@ cdef class HeaderFold:
         begins = header.attributes & TRANSACTIONAL_MASK != 0 and known.first_offset < 0
         if begins or header.attributes & CONTROL_MASK:
             return EVENT_PRODUCER
-        if known.last_sequence < 0 or batch_base_sequence(at) != (known.last_sequence + 1) & LARGEST_SEQUENCE:
-            return EVENT_SEQUENCE
-        return 0
+        return 0 if continues_sequence(at, known.last_sequence) else EVENT_SEQUENCE
 
     cdef bint records_agree(self, const uint8_t* at, HeaderView* header, Bytes body) noexcept nogil:
         """Whether all records can be read, with rising offsets among the header's, and its largest time."""
@@ -475,7 +467,7 @@ cdef class HeaderFold:
             body.at, body.size = at + BATCH_HEADER_SIZE, header.size - BATCH_HEADER_SIZE
         if body.size < 0:
             return False
-        slots[BASE_OFFSET], slots[BASE_SEQUENCE] = header.base_offset, -1
+        slots[BASE_OFFSET] = header.base_offset
         slots[TIMESTAMP_TYPE] = header.attributes >> TIMESTAMP_TYPE_SHIFT & 1
         slots[BASE_TIMESTAMP], slots[MAX_TIMESTAMP] = batch_base_timestamp(at), header.max_timestamp
         start_walk(&walk, body, header.records_count)
@@ -533,9 +525,3 @@ cdef class HeaderFold:
         cdef Py_ssize_t first = max(self.batches - RECENT, 0), i
         cdef int64_t* at = self.recent_batches
         return [(at[i % RECENT * 3], at[i % RECENT * 3 + 1], at[i % RECENT * 3 + 2]) for i in range(first, self.batches)]
-
-
-cdef inline int64_t last_sequence_of(const uint8_t* at) noexcept nogil:
-    """Sequence of a batch's last record; -1 for none."""
-    cdef int64_t base = batch_base_sequence(at)
-    return -1 if base < 0 else (base + batch_last_offset_delta(at)) & LARGEST_SEQUENCE

@@ -73,6 +73,17 @@ cdef inline int64_t sequence_after(int64_t base, int64_t delta) noexcept nogil:
     return base - 2147483648LL if base > 2147483647LL else base
 
 
+cdef inline int64_t last_sequence_of(const uint8_t* at) noexcept nogil:
+    """Sequence of a batch's last record; -1 for none."""
+    cdef int64_t base = batch_base_sequence(at)
+    return -1 if base < 0 else (base + batch_last_offset_delta(at)) & LARGEST_SEQUENCE
+
+
+cdef inline bint continues_sequence(const uint8_t* at, int64_t last) noexcept nogil:
+    """Whether a batch's first sequence is the one after `last`, which is -1 if it isn't known."""
+    return last >= 0 and batch_base_sequence(at) == (last + 1) & LARGEST_SEQUENCE
+
+
 cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexcept nogil:
     """The message of a v0 or v1 entry into the record's slots; False if it is too short for what it says.
 

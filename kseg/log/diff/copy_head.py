@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from kseg.codecs.body import decompress
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, NO_TIMESTAMP, Codec
-from kseg.formats.fixed import BATCH_MAGIC
+from kseg.formats.header_fields import BATCH_MAGIC
 from kseg.kernel.record import Header, Record
 from kseg.log.diff.batch_cursor import OFFSETS_FALL, BatchCursor
 from kseg.reading.header import BatchHeader

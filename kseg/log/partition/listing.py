@@ -18,7 +18,7 @@ from kseg.formats.codes import (
     Codec,
     DamageKind,
 )
-from kseg.formats.fixed import TRANSACTION_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import TRANSACTION_INDEX_ENTRY_FIELDS
 from kseg.index.folding import events
 from kseg.index.headers import first_header, header_runs, is_intact
 from kseg.index.producer_state import ProducerState, ProducerStates, read_end_marker

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET
-from kseg.formats.fixed import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
+from kseg.formats.header_fields import OFFSET_INDEX_ENTRY_FIELDS, TIME_INDEX_ENTRY_FIELDS
 from kseg.kafka_defaults import RETENTION_MS, SEGMENT_BYTES, SEGMENT_INDEX_BYTES, SEGMENT_MS, UNLIMITED
 
 

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterator
 
 from kseg.formats.codes import BATCH_HEADER_SIZE, MAGIC_POSITION, DamageKind
-from kseg.formats.fixed import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
+from kseg.formats.header_fields import BATCH_RECORDS_COUNT, ENTRY_V0_KEY_LENGTH, ENTRY_V1_KEY_LENGTH
 from kseg.formats.positions import PLAUSIBLE_ATTRIBUTES, claimed_size
 from kseg.index.headers import end_of, intact_header
 from kseg.kernel.contract import ROW

@@ -160,28 +160,27 @@ class ProducerChecks:
     # --- sequences ---------------------------------------------------------------------------------------------------
 
     def _check_sequence(self, batch: CheckedBatch) -> None:
-        header = batch.header
-        known = self._known.states.producers.known(header.producer_id)
+        producer_id, epoch, sequence = batch.header.producer
+        known = self._known.states.producers.known(producer_id)
         if known is None:
             return
-        if header.producer_epoch < known.epoch:
-            sentence = f"producer {header.producer_id}: epoch {header.producer_epoch} after {known.epoch}"
-            self._add("producer-epoch-falls", batch, sentence)
+        if epoch < known.epoch:
+            self._add("producer-epoch-falls", batch, f"producer {producer_id}: epoch {epoch} after {known.epoch}")
             return
-        if header.is_control or header.base_sequence < 0:
+        if batch.header.is_control or sequence < 0:
             return
-        is_same_epoch = header.producer_epoch == known.epoch
+        is_same_epoch = epoch == known.epoch
         if is_same_epoch and known.last_sequence < 0:
             return  # its batches may have gone by retention, only its marker is known
         expected = (known.last_sequence + 1) & _SEQUENCES if is_same_epoch else 0
-        if header.base_sequence != expected:
+        if sequence != expected:
             self._tell_sequence(batch, expected)
 
     def _tell_sequence(self, batch: CheckedBatch, expected: int) -> None:
-        header = batch.header
-        ahead = (header.base_sequence - expected) & _SEQUENCES
+        producer_id, _, sequence = batch.header.producer
+        ahead = (sequence - expected) & _SEQUENCES
         finding_id = "sequence-gap" if ahead <= _SEQUENCES // 2 else "sequence-repeated"
-        sentence = f"producer {header.producer_id}: sequence {header.base_sequence}, {expected} should follow"
+        sentence = f"producer {producer_id}: sequence {sequence}, {expected} should follow"
         self._add(finding_id, batch, sentence)
 
     def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:

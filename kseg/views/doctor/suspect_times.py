@@ -90,7 +90,7 @@ class TimesWatch:
         """Takes batches of a segment."""
         run = piece.run
         columns = kernel.load().header_columns(run.buffer, run.rows, piece.first, piece.last, run.position)
-        times = memoryview(columns.max_timestamp).cast("B").cast("q")
+        times = memoryview(columns.column("max_timestamp")).cast("B").cast("q")
         latest, last_second = self.now_ms + AHEAD_MS, (self.now_ms + AHEAD_MS) // 1000
         if min(times) > last_second and max(times) <= latest:
             return

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from kseg.formats.codes import CONTROL_MASK, ControlType
-from kseg.formats.fixed import CONTROL_RECORD_KEY_FIELDS
+from kseg.formats.header_fields import CONTROL_RECORD_KEY_FIELDS
 from kseg.formats.messages import Fields, build_message
 from kseg.formats.schemas import message_schema
-from kseg.reading.header import BatchHeader
+from kseg.reading.header import NEW_HEADER
 from kseg.views.quorum import Voter
 from kseg.writer.batch_builder import build_batch
 from kseg.writer.record_encoding import encode_record
@@ -19,22 +19,14 @@ def voters_batch(voters: Sequence[Voter], offset: int, leader_epoch: int, timest
     """
     value = build_message(message_schema("VotersRecord"), 0, {"version": 0, "voters": [*map(_fields, voters)]})
     key = CONTROL_RECORD_KEY_FIELDS.struct.pack(0, ControlType.KRAFT_VOTERS)
-    header = BatchHeader(
-        position=0,
+    header = NEW_HEADER._replace(
         base_offset=offset,
-        size=0,
         partition_leader_epoch=leader_epoch,
-        magic=2,
-        crc=0,
         attributes=CONTROL_MASK,
         last_offset=offset,
         base_timestamp=timestamp,
         max_timestamp=timestamp,
-        producer_id=-1,
-        producer_epoch=-1,
-        base_sequence=-1,
         records_count=1,
-        is_valid=True,
     )
     return build_batch(header, encode_record(0, 0, key, value))
 

@@ -9,26 +9,31 @@ from hypothesis import strategies as st
 from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER
 from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION
 from kseg.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     ATTRIBUTES as ATTRIBUTE_MASKS,
 )
-from kseg.formats.fixed import (
+from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
     CONTROL_RECORD_KEY_FIELDS,
     END_TXN_MARKER_FIELDS,
+    HEADER_NAMES,
     LEAST_SIZES,
     LOG_ENTRY_HEADER_V0_FIELDS,
     LOG_ENTRY_HEADER_V1_FIELDS,
     OFFSET_INDEX_ENTRY_FIELDS,
     PRODUCER_ENTRY_FIELDS,
+    PRODUCER_NAMES,
     PRODUCER_SNAPSHOT_HEADER_FIELDS,
     TIME_INDEX_ENTRY_FIELDS,
     TRANSACTION_INDEX_ENTRY_FIELDS,
+    FixedField,
+    FixedFields,
+    struct_of,
 )
-from kseg.formats.fixed_fields import FixedField, FixedFields, struct_of
 from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1, LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
 from kseg.formats.snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT
+from kseg.reading.header import NEW_HEADER, BatchHeader
 
 
 def up_to(grammar: Construct, last: str) -> list[Construct]:
@@ -99,6 +104,16 @@ def test_masks_take_the_bits_of_their_attribute(name: str) -> None:
     assert int.from_bytes(bits, "big") == ATTRIBUTE_MASKS[name]
 
 
+def test_attributes_stand_at_the_same_bits_in_all_formats() -> None:
+    places: dict[str, set[tuple[int, int]]] = {}
+    for pair in ATTRIBUTE_GRAMMARS:
+        for bits, shift, mask in PAIRS[pair][0].bits("attributes"):
+            if bits.name != "unused":
+                places.setdefault(bits.name, set()).add((shift, mask))
+    assert [name for name, each in places.items() if len(each) > 1] == []
+    assert set(places) == set(ATTRIBUTE_MASKS)
+
+
 @given(value=st.integers(-(2**31), 2**31 - 1), before=st.binary(max_size=9))
 def test_a_field_reads_what_it_wrote_where_it_stands(value: int, before: bytes) -> None:
     field = FixedField(3, 4, "i")
@@ -108,12 +123,36 @@ def test_a_field_reads_what_it_wrote_where_it_stands(value: int, before: bytes) 
     assert content[: len(before) + 3] == before + bytes(3)
 
 
+@pytest.mark.parametrize("fields", [fixed for fixed, _ in PAIRS.values()], ids=PAIRS)
+def test_a_field_by_its_name_is_where_the_struct_has_it(fields: FixedFields) -> None:
+    content = bytes(range(1, 1 + fields.struct.size))
+    assert tuple(fields.field(name).read(content) for name in fields.names) == fields.struct.unpack(content)
+
+
+@pytest.mark.parametrize(("code", "limits"), [("b", range(-128, 128)), ("I", range(2**32))])
+def test_limits_are_the_values_that_fit(code: str, limits: range) -> None:
+    field = FixedField(0, struct_of(FixedField(0, 0, code)).size, code)
+    assert field.limits == limits
+    for value in (limits[0], limits[-1]):
+        assert field.read(field.packed(value)) == value
+    for value in (limits[0] - 1, limits[-1] + 1):
+        with pytest.raises(OverflowError):
+            field.packed(value)
+
+
+def test_a_header_as_a_value_has_the_declared_names() -> None:
+    assert BatchHeader._fields == HEADER_NAMES
+    assert dict(zip(PRODUCER_NAMES, NEW_HEADER.of_producer(3, 4, 5).producer, strict=True)) == {
+        name: getattr(NEW_HEADER.of_producer(3, 4, 5), name) for name in PRODUCER_NAMES
+    }
+
+
 def test_struct_of_passes_over_what_lies_between_its_fields() -> None:
     content = bytes.fromhex("ff 0001 ffff 02 ff")
     assert struct_of(FixedField(1, 2, "h"), FixedField(5, 1, "b")).unpack_from(content) == (1, 2)
 
 
-@pytest.mark.parametrize("module", ["fixed", "fixed_fields", "entries", "names", "checkpoint", "codes", "positions"])
+@pytest.mark.parametrize("module", ["header_fields", "entries", "names", "checkpoint", "codes", "positions"])
 def test_module_is_imported_without_construct(module: str) -> None:
     code = f"import sys, kseg.formats.{module}; sys.exit('construct' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

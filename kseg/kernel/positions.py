@@ -1,0 +1,91 @@
+"""Declared fields for the compiled kernel: the text of fast/positions.pxi, which setup.py writes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.formats.header_fields import (
+    BATCH_HEADER_FIELDS,
+    BATCH_LENGTH,
+    BATCH_MAGIC,
+    CONTROL_RECORD_KEY_FIELDS,
+    END_TXN_MARKER_FIELDS,
+    HEADER_NAMES,
+    KNOWN_ATTRIBUTES,
+    LEAST_SIZES,
+    LOG_ENTRY_HEADER_V0_FIELDS,
+    LOG_ENTRY_HEADER_V1_FIELDS,
+    OFFSET_INDEX_ENTRY_FIELDS,
+    TIME_INDEX_ENTRY_FIELDS,
+    FixedField,
+    FixedFields,
+)
+
+C_TYPES = {"b": "int8_t", "h": "int16_t", "i": "int32_t", "I": "uint32_t", "q": "int64_t"}
+
+
+class Structure(NamedTuple):
+    """A structure that the kernel reads: its name, and what the names of its fields begin with."""
+
+    name: str
+    prefix: str
+    fields: FixedFields
+
+    def placed(self) -> Iterator[tuple[str, FixedField]]:
+        """Each field, with its name in capitals."""
+        yield from ((f"{self.prefix}_{name}".upper(), self.fields.field(name)) for name in self.fields.names)
+
+
+STRUCTURES = (
+    Structure("LOG_ENTRY_HEADER_V0", "ENTRY_V0", LOG_ENTRY_HEADER_V0_FIELDS),
+    Structure("LOG_ENTRY_HEADER_V1", "ENTRY_V1", LOG_ENTRY_HEADER_V1_FIELDS),
+    Structure("BATCH_HEADER", "BATCH", BATCH_HEADER_FIELDS),
+    Structure("CONTROL_RECORD_KEY", "CONTROL_KEY", CONTROL_RECORD_KEY_FIELDS),
+    Structure("END_TXN_MARKER", "MARKER", END_TXN_MARKER_FIELDS),
+    Structure("OFFSET_INDEX_ENTRY", "OFFSET_ENTRY", OFFSET_INDEX_ENTRY_FIELDS),
+    Structure("TIME_INDEX_ENTRY", "TIME_ENTRY", TIME_INDEX_ENTRY_FIELDS),
+)
+
+
+def write_positions(path: Path) -> None:
+    """Writes the part, unless it is there as it should be: its time tells Cython whether to work."""
+    text = "\n".join(part()) + "\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def part() -> Iterator[str]:
+    """The lines of the part."""
+    yield "# Where fields stand, and how they are read. Made from formats/header_fields.py by every build."
+    yield "# unsafe: callers have a structure's bytes from `at` on, up to the field's end at least.\n"
+    yield "cdef enum:"
+    yield from (f"    {name} = {number}" for name, number in numbers())
+    for structure in STRUCTURES:
+        for name, field in structure.placed():
+            kind = C_TYPES[field.code]
+            yield f"\n\ncdef inline {kind} {name.lower()}(const uint8_t* at) noexcept nogil:"
+            yield f"    return <{kind}>big_endian(at + {name}_AT, {field.size})"
+    yield "\n\ncdef inline void put_batch_header(const uint8_t* at, int64_t* to, Py_ssize_t step) noexcept nogil:"
+    yield '    """The fields that are values of a header as they are, into their columns."""'
+    for name in BATCH_HEADER_FIELDS.names:
+        if name in HEADER_NAMES:
+            yield f"    to[COLUMN_{name.upper()} * step] = batch_{name}(at)"
+
+
+def numbers() -> Iterator[tuple[str, int]]:
+    """Names of constants, and their values."""
+    yield "LOG_OVERHEAD", BATCH_LENGTH.end
+    yield "MAGIC_AT", BATCH_MAGIC.position
+    for structure in STRUCTURES:
+        yield f"{structure.name}_SIZE", structure.fields.struct.size
+        yield from ((f"{name}_AT", field.position) for name, field in structure.placed())
+    yield "BATCH_FLAGS_AT", BATCH_HEADER_FIELDS.field("attributes").end - 1  # the lower byte
+    yield from ((f"KNOWN_ATTRIBUTES_V{magic}", bits) for magic, bits in KNOWN_ATTRIBUTES.items())
+    for bits, shift, mask in BATCH_HEADER_FIELDS.bits("attributes"):
+        if bits.name != "unused":
+            name = bits.name.removeprefix("is_").removeprefix("has_").upper()
+            yield f"{name}_MASK", mask
+            yield f"{name}_SHIFT", shift
+    yield from ((f"LEAST_SIZE_V{magic}", size) for magic, size in LEAST_SIZES.items())
+    yield from ((f"COLUMN_{name.upper()}", number) for number, name in enumerate(HEADER_NAMES))
+    yield "HEADER_VALUES", len(HEADER_NAMES)

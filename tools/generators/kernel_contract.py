@@ -1,0 +1,60 @@
+"""kernel/fast/contract.pxi: the numbers of kernel/contract.py and its neighbours, for the compiled kernel."""
+
+from collections.abc import Iterator
+
+from kseg.kernel import contract, fold_contract, program, statistics_contract
+
+
+def kernel_contract() -> str:
+    """The text of kseg/kernel/fast/contract.pxi."""
+    return "\n".join(numbers()) + "\n"
+
+
+def numbers() -> Iterator[str]:
+    """The lines of the kernel's part with the contract's numbers."""
+    made_of = "kseg.kernel.contract, fold_contract, program and statistics_contract"
+    yield f"# The numbers of {made_of}. Made from them by tools/generate.py: edit those."
+    for shown in (contract.Stop, contract.Problem, contract.Contents, program.Op):
+        yield f"\ncpdef enum {shown.__name__}:"
+        yield from (f"    {member.name} = {member.value}" for member in shown)
+    yield "\ncdef enum:"
+    for used in (program.Slot, program.Text):
+        yield from (f"    {member.name} = {member.value}" for member in used)
+        yield f"    {used.__name__.upper()}S = {len(used)}"
+    yield f"    ROW = {contract.ROW}"
+    yield from (f"    EVENT_{event.name} = {event.value}" for event in fold_contract.Event)
+    for name in ("UNCHECKED", "RECENT"):
+        yield f"    {name} = {getattr(fold_contract, name)}"
+    yield from statistics_numbers()
+    for name in ("UNKNOWN_CONTROL", "MALFORMED_CONTROL", "CONTROL_TEMPLATES"):
+        yield f"    {name} = {getattr(program, name)}"
+
+
+def statistics_numbers() -> Iterator[str]:
+    """The numbers of kseg.kernel.statistics_contract; the values of a table's rows begin with what the row is of."""
+    for values in (
+        statistics_contract.OfHistogram,
+        statistics_contract.OfCodec,
+        statistics_contract.OfTime,
+        statistics_contract.OfProducer,
+        statistics_contract.OfKey,
+    ):
+        prefix = values.__name__.replace("Of", "OF_").upper()
+        yield from (f"    {prefix}_{value.name} = {value.value}" for value in values)
+        yield f"    {prefix}_VALUES = {len(values)}"
+    yield from (f"    MEASURE_{measure.name} = {measure.value}" for measure in statistics_contract.Measure)
+    yield f"    MEASURES = {len(statistics_contract.Measure)}"
+    for name in (
+        "EXACT_BUCKETS",
+        "BUCKETS_A_DOUBLING",
+        "BUCKETS",
+        "MOST_LARGEST",
+        "MOST_TIMES",
+        "MOST_PRODUCERS",
+        "OTHER_PRODUCERS",
+        "WEEK_HOURS",
+        "HOUR_MS",
+    ):
+        yield f"    {name} = {getattr(statistics_contract, name)}"
+    yield f"    FULL_BATCH = {statistics_contract.BATCH_SIZE}"
+    yield f"    LINGERS = {len(statistics_contract.LINGERS_MS)}"

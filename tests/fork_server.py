@@ -20,7 +20,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
@@ -73,11 +73,10 @@ class Forked:
                 os.kill(self.pid, number)
 
     def kill_group(self) -> None:
-        """Ends the process and those that it has started."""
-        if self.poll() is None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.pid, signal.SIGKILL)
-            self.wait()
+        """End the process, and those that it has started, also if it has ended before them."""
+        with suppress(ProcessLookupError, PermissionError):  # macOS refuses it for a group of which all have ended
+            os.killpg(self.pid, signal.SIGKILL)
+        self.wait()
 
     def _number(self) -> int:
         received = self._connection.recv(_NUMBER.size, socket.MSG_WAITALL)
@@ -141,7 +140,10 @@ def _server(with_arrow: bool) -> socket.socket:
 
 
 def _serve(requests: socket.socket) -> socket.socket | None:
-    """Forks until the session has ended. Returns in each new process, with the connection that tells what to run."""
+    """Fork until the session has ended, however it ended; then end all that still run.
+
+    Returns in each new process, with the connection that tells what to run.
+    """
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -153,8 +155,9 @@ def _serve(requests: socket.socket) -> socket.socket | None:
             os.read(woken, 4096)
             _report_ended(running)
         if requests.fileno() in ready:
-            content, descriptors, _, _ = socket.recv_fds(requests, 1, 1 + _STREAMS)
+            content, descriptors = _received(requests)
             if not content:
+                _kill(running)
                 return None
             process = os.fork()
             if not process:
@@ -166,7 +169,22 @@ def _serve(requests: socket.socket) -> socket.socket | None:
             for descriptor in descriptors[1:]:
                 os.close(descriptor)
             running[process] = socket.socket(fileno=descriptors[0])
-            running[process].send(_NUMBER.pack(process))
+
+
+def _received(requests: socket.socket) -> tuple[bytes, list[int]]:
+    try:
+        content, descriptors, _, _ = socket.recv_fds(requests, 1, 1 + _STREAMS)
+    except ConnectionError:
+        return b"", []
+    return content, descriptors
+
+
+def _kill(processes: Iterable[int]) -> None:
+    """End processes that have not been waited for, and their groups, which they may not have yet."""
+    for process in processes:
+        for kill in (os.killpg, os.kill):
+            with suppress(ProcessLookupError, PermissionError):
+                kill(process, signal.SIGKILL)
 
 
 def _report_ended(running: dict[int, socket.socket]) -> None:
@@ -178,14 +196,19 @@ def _report_ended(running: dict[int, socket.socket]) -> None:
 
 
 def _stripped(connection: int, *streams: int) -> socket.socket:
-    """The connection of a new process that has a session and streams of its own."""
+    """The connection of a new process that has a session and streams of its own, and has told its number."""
     os.setsid()
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
-    return socket.socket(fileno=connection)
+    told = socket.socket(fileno=connection)
+    try:
+        told.send(_NUMBER.pack(os.getpid()))  # no earlier: whoever has the number may kill the group
+    except OSError:
+        os._exit(1)  # nobody wants to know
+    return told
 
 
 def _request(connection: socket.socket) -> _Request:
@@ -194,7 +217,7 @@ def _request(connection: socket.socket) -> _Request:
 
 
 def _become(request: _Request) -> None:
-    """Makes this process what an interpreter would be that has just been started for the request."""
+    """Reset this process to the state of a fresh interpreter."""
     for number in ENDING:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)

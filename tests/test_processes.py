@@ -4,11 +4,14 @@ import os
 import resource
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
+from tests import golden
 from tests.fork_server import ENDING, forked
 from tests.processes import started
 from tests.run import bounded, kseg, process
@@ -120,3 +123,47 @@ def test_forked_programs_run_at_the_same_time_and_end_with_their_context(tmp_pat
         assert other.poll() is None
     os.close(nothing)
     assert other.wait() == -signal.SIGKILL
+
+
+def test_forked_programs_end_however_early_their_context_does(tmp_path: Path) -> None:
+    limits = {resource.RLIMIT_CPU: 20}  # none is left behind if this fails
+    with Path(os.devnull).open("rb+") as nothing:
+        streams = (nothing.fileno(),) * 3
+        for _ in range(50):
+            with forked([], tmp_path, streams, program="while True: pass", limits=limits) as process:
+                pass
+            assert process.returncode == -signal.SIGKILL
+
+
+def test_processes_that_outlive_a_forked_program_end_with_its_context(tmp_path: Path) -> None:
+    program = "import os\nwhile not os.fork():\n    while True: pass"
+    reader, writer = os.pipe()
+    with Path(os.devnull).open("rb+") as nothing, open(reader, "rb") as held:  # noqa: SIM117
+        streams = (nothing.fileno(), writer, nothing.fileno())
+        with forked([], tmp_path, streams, program=program, limits={resource.RLIMIT_CPU: 20}) as process:
+            os.close(writer)
+            assert process.wait() == 0
+            os.set_blocking(reader, False)
+            assert held.read() is None
+        os.set_blocking(reader, True)
+        assert held.read() == b""
+
+
+ENDLESS = "print('runs', flush=True)\nwhile True: pass"
+FORKING = f"""
+import sys
+from pathlib import Path
+from tests.fork_server import forked
+
+with forked([], Path.cwd(), (0, 1, 2), program={ENDLESS!r}):
+    sys.stdin.read()
+"""
+
+
+def test_a_fork_server_and_its_programs_end_when_the_session_was_killed() -> None:
+    command = [sys.executable, "-c", FORKING]
+    with subprocess.Popen(command, cwd=golden.ROOT.parent, stdin=PIPE, stdout=PIPE, stderr=PIPE) as session:
+        assert session.stdout is not None
+        assert session.stdout.readline() == b"runs\n"
+        session.kill()
+        assert session.communicate(timeout=60) == (b"", b"")  # which both have open

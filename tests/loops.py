@@ -1,4 +1,7 @@
-"""Loops over many cases within few test items: every case runs, and a failure names each case that fails."""
+"""Loops over many cases within few test items: every case runs, and a failure names each case that fails.
+
+A case that skips itself, or expects to fail, is a failure: it would go unseen among the others.
+"""
 
 import functools
 import inspect
@@ -11,6 +14,8 @@ import pytest
 
 SHOWN = 10
 """Failures that are shown; the others are counted."""
+WIDTH = 100
+"""Characters of a case's name that are shown."""
 
 
 def for_each(
@@ -24,6 +29,7 @@ def for_each(
     """
     cases = list(cases)
     assert cases, f"no case for {names}"
+    assert len(cases) >= shards, f"{shards} shards for {len(cases)} cases of {names}"
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         arguments = [name.strip() for name in names.split(",")]
@@ -37,7 +43,8 @@ def for_each(
                 if (error := _failure(test, _values(arguments, case), fixtures, number)) is not None
             ]
             if failures:
-                raise AssertionError(_report(failures, len(part))) from failures[0][1]
+                file = inspect.unwrap(test).__code__.co_filename
+                raise AssertionError(_report(failures, len(part), file)) from failures[0][1]
 
         # pytest takes the fixtures' names from here, not from the test that is wrapped.
         kept = [each for each in inspect.signature(test).parameters.values() if each.name not in arguments]
@@ -66,7 +73,7 @@ def _failure(
         else:
             with patch.context() as own["monkeypatch"]:
                 test(**values, **own)
-    except (Exception, SystemExit, pytest.fail.Exception) as error:  # noqa: BLE001 - any failure is reported with its case
+    except (Exception, SystemExit, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001 - any failure is reported with its case
         return error
     return None
 
@@ -77,11 +84,21 @@ def _directory(parent: Path, number: int) -> Path:
     return directory
 
 
-def _report(failures: Sequence[tuple[object, BaseException]], count: int) -> str:
+def _report(failures: Sequence[tuple[object, BaseException]], count: int, file: str) -> str:
     lines = [f"{len(failures)} of {count} cases fail"]
     for name, error in failures[:SHOWN]:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        lines.append(f"{name}: {Path(place.filename).name}:{place.lineno}: {type(error).__name__}: {error}")
+        lines.append(f"{_shortened(str(name))}: {_place(error, file)}: {type(error).__name__}: {error}")
     if len(failures) > SHOWN:
         lines.append(f"and {len(failures) - SHOWN} more")
     return "\n".join(lines)
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= WIDTH else f"{name[: WIDTH - 1]}…"
+
+
+def _place(error: BaseException, file: str) -> str:
+    """The deepest line of the test's own file that an error went through; the deepest of all if there is none."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = [*frames[-1:], *(frame for frame in frames if frame.filename == file)][-1]
+    return f"{Path(place.filename).name}:{place.lineno}"

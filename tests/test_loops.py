@@ -1,5 +1,6 @@
 """The loops that tests run in: no case is left out, and those that fail are named."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,23 @@ def test_small(number, tmp_path, monkeypatch):
 def test_pairs(first, second):
     assert first == second
 """
+LEAVING = """
+import json
+
+import pytest
+from tests.loops import for_each
+
+@for_each("how", ["skips", "expects", "passes"])
+def test_left(how):
+    if how == "skips":
+        pytest.skip("not here")
+    if how == "expects":
+        pytest.xfail("known")
+
+@for_each("text", ["x" * 1000], ids=lambda text: text)
+def test_deep(text):
+    json.loads(text)
+"""
 
 
 def test_all_cases_run_and_each_failure_is_named(pytester: pytest.Pytester) -> None:
@@ -30,6 +48,29 @@ def test_all_cases_run_and_each_failure_is_named(pytester: pytest.Pytester) -> N
     result.assert_outcomes(passed=2, failed=2)
     result.stdout.fnmatch_lines(["*2 of 3 cases fail", "E*case 4: *AssertionError: is odd*", "E*case 7: *is odd*"])
     result.stdout.fnmatch_lines(["*1 of 2 cases fail", "E*(1, 2): *assert 1 == 2*"])
+
+
+def test_a_case_that_skips_itself_or_expects_to_fail_is_a_failure(pytester: pytest.Pytester) -> None:
+    result = run_left(pytester, "test_left")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*2 of 3 cases fail", "E*skips: *Skipped: not here*", "E*expects: *XFailed: known*"])
+
+
+def test_a_failure_shows_a_short_name_and_a_line_of_the_test(pytester: pytest.Pytester) -> None:
+    result = run_left(pytester, "test_deep")
+    (shown,) = [line for line in result.outlines if "…: " in line]
+    line = LEAVING.lstrip().splitlines().index("    json.loads(text)") + 1
+    assert re.fullmatch(rf"E +x{{99}}…: test_\w+\.py:{line}: JSONDecodeError: .*", shown)
+
+
+def run_left(pytester: pytest.Pytester, name: str) -> pytest.RunResult:
+    pytester.makepyfile(LEAVING)
+    return pytester.runpytest_subprocess("-p", "no:randomly", "-p", "no:cacheprovider", "-k", name)
+
+
+def test_a_loop_with_more_shards_than_cases_is_refused() -> None:
+    with pytest.raises(AssertionError, match="3 shards for 2 cases of path"):
+        for_each("path", [1, 2], shards=3)
 
 
 def test_a_loop_without_cases_is_refused() -> None:

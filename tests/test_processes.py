@@ -138,7 +138,7 @@ def test_forked_programs_end_however_early_their_context_does(tmp_path: Path) ->
 def test_processes_that_outlive_a_forked_program_end_with_its_context(tmp_path: Path) -> None:
     program = "import os\nwhile not os.fork():\n    while True: pass"
     reader, writer = os.pipe()
-    with Path(os.devnull).open("rb+") as nothing, open(reader, "rb") as held:  # noqa: SIM117
+    with Path(os.devnull).open("rb+") as nothing, os.fdopen(reader, "rb") as held:
         streams = (nothing.fileno(), writer, nothing.fileno())
         with forked([], tmp_path, streams, program=program, limits={resource.RLIMIT_CPU: 20}) as process:
             os.close(writer)

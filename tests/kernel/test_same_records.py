@@ -1,12 +1,18 @@
 """The twin gives the records that the compiled kernel gives, and both those of their columns."""
 
+from pathlib import Path
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast, twin
-from kseg.kernel.contract import Contents
+from kseg.kernel.contract import ROW, Contents
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import LogFile
+from tests import golden
 from tests.kernel.made import BATCHES, ENTRIES, MESSAGES, RECORDS, BatchHeader, Message, Record, batch, damaged
-from tests.kernel.runs import records_in, rows_by_lengths, values
+from tests.kernel.runs import records_in, rows_by_lengths, table, values
+from tests.loops import for_each
 
 CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
 BODIES = st.one_of(
@@ -25,6 +31,24 @@ def test_records_are_equal(content: bytes, bodies: list[bytes | None] | None) ->
     assert by_twin == by_fast
     assert repr(by_fast) == repr(by_twin)
     assert [*map(hash, by_fast[0])] == [*map(hash, by_twin[0])]
+
+
+@for_each(
+    "path",
+    [*golden.files(".log"), *golden.damaged_files(".log")],
+    ids=lambda path: path.relative_to(golden.ROOT),
+    shards=2,
+)
+def test_golden_records_and_columns_are_equal(path: Path) -> None:
+    with LogFile(path) as log_file:
+        for part in with_bodies(log_file.runs(), path.stat().st_size):
+            if isinstance(part, Slice):
+                content, rows = bytes(part.run.buffer), part.run.rows[part.first * ROW : part.last * ROW]
+                bodies = (
+                    None if part.bodies is None else [None if body is None else bytes(body) for body in part.bodies]
+                )
+                assert values(fast, content, rows, bodies) == values(twin, content, rows, bodies)
+                assert table(fast, content, rows, bodies) == table(twin, content, rows, bodies)
 
 
 @settings(max_examples=100, deadline=None)

@@ -51,11 +51,21 @@ def documented_floors() -> list[str]:
     return [line.split()[0] for line in block[1].splitlines()]
 
 
-class House:
-    """Modules, by name and source, and the order of their packages: the floors, from the top down."""
+def compiled_modules() -> list[str]:
+    """The dotted names of the modules that Cython compiles."""
+    paths = sorted((ROOT / "kseg").rglob("*.pyx"))
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths]
 
-    def __init__(self, modules: Mapping[str, str], floors: Iterable[str]) -> None:
+
+class House:
+    """Modules, by name and source, and the order of their packages: the floors, from the top down.
+
+    Of compiled modules, only the names are known: others import them.
+    """
+
+    def __init__(self, modules: Mapping[str, str], floors: Iterable[str], compiled: Iterable[str] = ()) -> None:
         self.trees = {name: ast.parse(source) for name, source in modules.items()}
+        self._names = {*self.trees, *compiled}
         self._rank = {floor: number for number, floor in enumerate(floors)}
 
     def floor(self, module: str) -> str | None:
@@ -74,9 +84,9 @@ class House:
 
     @cached_property
     def imports(self) -> dict[str, set[str]]:
-        """The modules of kseg that each module imports, within functions too."""
+        """The modules of kseg that each module imports, within functions too, and compiled ones."""
         return {
-            module: {target for target in self._imported(ast.walk(tree)) if target in self.trees} - {module}
+            module: {target for target in self._imported(ast.walk(tree)) if target in self._names} - {module}
             for module, tree in self.trees.items()
         }
 
@@ -127,7 +137,7 @@ class House:
                 assert node.level == 0, "imports are absolute"
                 for alias in node.names:
                     name = f"{node.module}.{alias.name}"
-                    yield name if name in self.trees else str(node.module)
+                    yield name if name in self._names else str(node.module)
 
 
 def _run_at_import(node: ast.AST) -> Iterator[ast.AST]:

@@ -6,7 +6,7 @@ from functools import cache
 
 import pytest
 
-from tests.architecture import HOMES, ROOT, House, documented_floors, sources
+from tests.architecture import HOMES, ROOT, House, compiled_modules, documented_floors, sources
 from tests.start import loaded_by
 
 KNOWN_UPWARD_IMPORTS: set[str] = set()
@@ -21,7 +21,7 @@ KNOWN_CHANGING_TABLES = {
 
 @cache
 def house() -> House:
-    return House(sources(), documented_floors())
+    return House(sources(), documented_floors(), compiled_modules())
 
 
 def test_imports_point_downwards() -> None:
@@ -73,11 +73,24 @@ def test_an_upward_import_is_found(module: str, target: str, statement: str) -> 
     assert House({module: "", target: statement.format(module)}, FLOORS).upward_imports() == set()
 
 
+@pytest.mark.parametrize(
+    "statement", ["import kseg.log.fast", "from kseg.log import fast", "from kseg.log.fast import name"]
+)
+def test_an_upward_import_of_a_compiled_module_is_found(statement: str) -> None:
+    planted = House({"kseg.errors": statement}, FLOORS, ["kseg.log.fast"])
+    assert planted.upward_imports() == {"kseg.errors -> kseg.log.fast"}
+
+
+def test_an_upward_import_of_the_compiled_kernel_is_found() -> None:
+    planted = House({"kseg.errors": "import kseg.kernel.fast"}, documented_floors(), compiled_modules())
+    assert planted.upward_imports() == {"kseg.errors -> kseg.kernel.fast"}
+
+
 def test_a_module_on_no_floor_is_found() -> None:
     assert House({"kseg.cli": "", "kseg.drawer.things": ""}, FLOORS).modules_on_no_floor() == ["kseg.drawer.things"]
 
 
-def test_a_floor_that_nobody_is_on_is_found() -> None:
+def test_an_empty_floor_is_found() -> None:
     assert House({"kseg.cli": "", "kseg.log.verify.checks": ""}, FLOORS).empty_floors() == [
         "errors",
         "log",
@@ -110,5 +123,5 @@ def test_a_table_that_changes_is_found(change: str) -> None:
 
 
 @pytest.mark.parametrize("use", ["def f():\n    return TABLE['key']", "def f():\n    TABLE = {}\n    TABLE['key'] = 1"])
-def test_a_table_that_is_read_is_none_that_changes(use: str) -> None:
+def test_a_table_that_is_only_read_is_allowed(use: str) -> None:
     assert House({"kseg.log.a": f"TABLE = {{'key': 0}}\n{use}"}, FLOORS).changing_tables() == set()

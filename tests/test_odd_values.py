@@ -176,9 +176,9 @@ def cases() -> Iterator[tuple[str, str, tuple[str, ...]]]:
         yield command, parameter, values
 
 
-def contents(directory: Path) -> set[str]:
-    """All that is below a directory, by name."""
-    return {str(path) for path in directory.rglob("*")}
+def contents(directory: Path) -> dict[str, tuple[int, int]]:
+    """Sizes and times of change of all that is below a directory, by name."""
+    return {str(path): (path.lstat().st_size, path.lstat().st_mtime_ns) for path in directory.rglob("*")}
 
 
 @for_each("command, parameter, values", list(cases()), ids=lambda case: " ".join(case[:2]), shards=4)

@@ -192,15 +192,16 @@ def joined(client: Connection, version: int, **changed: Any) -> Fields:
 
 @for_each("version", versions(JOIN_GROUP))
 def test_a_member_joins_syncs_beats_and_leaves(client: Connection, version: int) -> None:
-    member = joined(client, version)
+    group = f"group of version {version}"
+    member = joined(client, version, groupId=group)
     assert member["leader"] == member["memberId"]
     assert [each["metadata"] for each in member["members"]] == [b"wanted"]
-    name = {"groupId": GROUP, "memberId": member["memberId"], "generationId": member["generationId"]}
+    name = {"groupId": group, "memberId": member["memberId"], "generationId": member["generationId"]}
     assignments = [{"memberId": member["memberId"], "assignment": b"given"}]
     synced = {**name, "protocolType": "consumer", "protocolName": "range", "assignments": assignments}
     assert client.ask(SYNC_GROUP, min(version, 5), synced)["assignment"] == b"given"
     assert client.ask(HEARTBEAT, min(version, 4), name)["errorCode"] == 0
-    (described,) = client.ask(DESCRIBE_GROUPS, min(version, 6), {"groups": [GROUP]})["groups"]
+    (described,) = client.ask(DESCRIBE_GROUPS, min(version, 6), {"groups": [group]})["groups"]
     assert (described["groupState"], described["protocolData"]) == ("Stable", "range")
     (shown,) = described["members"]
     assert (shown["clientHost"], shown["memberAssignment"]) == ("/127.0.0.1", b"given")

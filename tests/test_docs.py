@@ -135,6 +135,7 @@ def test_python_examples_print_what_is_shown(
 ) -> None:
     for path in restored.iterdir():  # what is written beside them is the example's own
         (tmp_path / path.name).symlink_to(path)
+    capfd.readouterr()  # of the examples before
     with chdir(tmp_path):
         exec(compile(example.code, "example", "exec"), {"__name__": "example"})
     printed = capfd.readouterr().out

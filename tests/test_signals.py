@@ -158,15 +158,30 @@ def place(tmp_path: Path) -> Place:
     return Place(work, temporary)
 
 
-def run(place: Place, line: str, at: int = 0, how: str = "once", number: int = 0) -> Run:
-    """Runs a command line; where no signal is sent, the last line of stderr tells at how many points one could be."""
+def run(place: Place, line: str, at: int = 0, how: str = "once", number: int = 0, *, imports_late: bool = False) -> Run:
+    """Runs a command line; where no signal is sent, the last line of stderr tells at how many points one could be.
+
+    imports_late: in a fresh interpreter, where the files of modules are among those that it touches.
+    """
     arguments = [str(at), how, str(number), *line.split()]
+    if imports_late:
+        command = [sys.executable, "-P", "-c", PROGRAM, *arguments]
+        ran = subprocess.run(
+            command,
+            cwd=place.work,
+            env=place.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            preexec_fn=interruptible,
+        )
+        return Run(ran.returncode, ran.stdout, ran.stderr)
     return process(arguments, place.work, program=PROGRAM, environment=place.environment, with_arrow="export" in line)
 
 
-def points(place: Place, line: str, wanted: int) -> Iterator[int]:
+def points(place: Place, line: str, wanted: int, *, imports_late: bool = False) -> Iterator[int]:
     """Numbers of files touched, spread over a run."""
-    ran = run(place, line)
+    ran = run(place, line, imports_late=imports_late)
     assert ran.status in (0, 1), ran.stderr
     count = int(ran.stderr.splitlines()[-1])
     assert all(path.startswith(("new", "some")) for path in place.left())
@@ -176,10 +191,18 @@ def points(place: Place, line: str, wanted: int) -> Iterator[int]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_ended_run_leaves_nothing(place: Place, name: str) -> None:
-    line = COMMANDS[name]
-    for turn, at in enumerate(points(place, line, POINTS)):
+    assert_ended_runs_leave_nothing(place, COMMANDS[name], POINTS)
+
+
+def test_an_export_that_is_ended_among_its_imports_leaves_nothing(place: Place) -> None:
+    assert_ended_runs_leave_nothing(place, COMMANDS["export"], 4, imports_late=True)
+
+
+def assert_ended_runs_leave_nothing(place: Place, line: str, wanted: int, *, imports_late: bool = False) -> None:
+    """A command ends at once and leaves nothing, at whatever point it gets a signal."""
+    for turn, at in enumerate(points(place, line, wanted, imports_late=imports_late)):
         number = SIGNALS[turn % len(SIGNALS)]
-        ended = run(place, line, at, ("once", "storm")[turn % 2], number)
+        ended = run(place, line, at, ("once", "storm")[turn % 2], number, imports_late=imports_late)
         assert ended.status == 128 + number, (at, number, ended.stderr)
         assert b"Traceback" not in ended.stderr
         if not place.is_whole(line):
@@ -317,8 +340,8 @@ def test_processes_that_share_the_work_end_with_it(shared: Place, name: str, num
     with started(shared, name) as (process, stderr):
         (os.killpg if to_all else os.kill)(process.pid, number)
         status, said = ended(process, stderr)
+        wait_for_end(process.pid)
     assert (status, said.strip()) == (128 + number, b"")
-    wait_for_end(process.pid)
     assert shared.left() == set()
 
 
@@ -362,7 +385,7 @@ def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name
 def test_processes_that_share_the_work_end_where_it_was_killed(shared: Place, name: str) -> None:
     with started(shared, name) as (process, _):
         process.send_signal(signal.SIGKILL)
-    wait_for_end(process.pid)
+        wait_for_end(process.pid)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")

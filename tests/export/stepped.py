@@ -38,6 +38,7 @@ def paused(
         world, exporter = begin()
         exporter.go(count)
         has_ended = exporter.outcome is not None
+        assert exporter.outcome in (None, "done"), exporter.outcome
         if has_ended and stride > 1:
             count, stride = count - stride + 1, 1
             continue

@@ -204,9 +204,13 @@ def test_no_runs_work_is_lost(sources: list[str], place: str) -> None:
 @pytest.mark.parametrize("kind", ["adding", "overwriting", "merging"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: str, kind: str) -> None:
-    """There others come and end, and then it goes on, or never does: by turns, and in the smallest scenario each."""
-    for shift in range(len(ENDS)) if (place, kind) == SMALLEST else [0]:
-        for number, (histories, pausing) in enumerate(paused_runs(sources, place, kind)):
+    """There others come and end, and then it goes on, or never does: by turns, and in the smallest scenario each.
+
+    The turns differ, so that at each step a run ends in each way at some place, and in some kind of run.
+    """
+    first = [*PLACES].index(place) + [*OTHERS].index(kind)
+    for shift in range(len(ENDS)) if (place, kind) == SMALLEST else [first]:
+        for number, (histories, pausing) in enumerate(paused_runs(sources, place, kind, stride=1)):
             for topic, options in OTHERS[kind]:
                 if histories.come(topic, **options).finish() == "done":
                     histories.check_whole()
@@ -219,8 +223,9 @@ def test_a_run_may_pause_anywhere_while_others_come(sources: list[str], place: s
 @pytest.mark.parametrize("place", PLACES)
 def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], place: str, kind: str) -> None:
     """The other has written its files, or has claimed a number too and moved no file of its own: by turns, or both."""
-    for shift in range(2) if (place, kind) == SMALLEST else [0]:
-        for number, (histories, pausing) in enumerate(paused_runs(sources, place, kind)):
+    first = [*PLACES].index(place) + [*OTHERS].index(kind)
+    for shift in range(2) if (place, kind) == SMALLEST else [first]:
+        for number, (histories, pausing) in enumerate(paused_runs(sources, place, kind, 1 if place == "local" else 3)):
             other = histories.come(2, overwrite=kind != "merging", merge_files=kind == "merging")
             other.go_to("claim", 2 if PLACES[place][1] else 4)
             if (number + shift) % 2:  # dies of its commit
@@ -230,11 +235,8 @@ def test_a_run_may_pause_anywhere_while_another_pauses_too(sources: list[str], p
             histories.end()
 
 
-def paused_runs(sources: list[str], place: str, kind: str) -> Iterator[tuple[Histories, Exporter]]:
-    """A run that comes after another one that has ended, and pauses before its steps in turn.
-
-    On a disk, where most is done, before each; elsewhere before an even sample of them.
-    """
+def paused_runs(sources: list[str], place: str, kind: str, stride: int) -> Iterator[tuple[Histories, Exporter]]:
+    """A run that comes after another one that has ended, and pauses before its steps in turn, or before a sample."""
     before = Histories(sources, Store(*PLACES[place]))
     before.come(0).finish()
 
@@ -242,7 +244,7 @@ def paused_runs(sources: list[str], place: str, kind: str) -> Iterator[tuple[His
         histories = Histories(sources, before.store.copy())
         return histories, histories.come(1, overwrite=kind == "overwriting", merge_files=kind == "merging")
 
-    for histories, pausing in paused(begin, stride=1 if place == "local" else 3, at_least=30):
+    for histories, pausing in paused(begin, stride, at_least=30):
         histories.check_what_readers_see()
         yield histories, pausing
 

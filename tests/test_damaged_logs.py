@@ -20,6 +20,7 @@ from kseg import kernel as kernels
 from kseg.log.partition.partition_log import PartitionLog
 from kseg.log.salvage.salvage_plan import Salvage
 from kseg.log.verify.verify import verify_partition
+from kseg.views.doctor.trouble import Trouble
 from tests import golden, run
 from tests.log.salvaged import INNER, intact_batches, may_remain, salvage
 from tests.loops import for_each
@@ -29,15 +30,21 @@ DAMAGES = json.loads((golden.ROOT / "damaged" / "damage.json").read_text(encodin
 SAME_STATUS = ("dump LOGS", "dump -o json LOGS", "verify LOGS", "salvage LOGS --dry-run")
 """Commands that judge batches and records: the same damage gives the same status, and so does an export."""
 BY_EITHER_KERNEL = (
-    *SAME_STATUS,
-    "dump --like 4.3 --print-data-log LOG",
-    "dump --shallow WHOLE",
+    "dump -o json LOGS",
+    "salvage LOGS --dry-run",
     "verify WHOLE -o json",
     "lookup WHOLE --timestamp max-timestamp",
     "slice WHOLE --to OUT/slice",
 )
-"""Commands whose answer depends on nothing but the bytes: both kernels give the same one."""
+"""Commands whose answer depends on nothing but the bytes: both kernels give the same one, and the same copy.
+
+Other dumps of the same logs are compared in tests/kernel/test_same_golden.py.
+"""
 OTHERS = (
+    "dump LOGS",
+    "verify LOGS",
+    "dump --like 4.3 --print-data-log LOG",
+    "dump --shallow WHOLE",
     "dump -o csv WHOLE",
     "ls WHOLE -o json",
     "explain LOG --batch 0",
@@ -109,6 +116,31 @@ class Case:
         return [json.loads(line) for line in self.runs["dump -o json LOGS"].stdout.splitlines()]
 
     @cached_property
+    def troubles(self) -> list[Trouble]:
+        """What a doctor finds that the directory itself has."""
+        return self.find_troubles()
+
+    def find_troubles(self) -> list[Trouble]:
+        """Let a doctor look for them."""
+        return [each for each in check_up(self.whole).troubles if each.id not in BESIDE]
+
+    @cached_property
+    def sound(self) -> Path:
+        """The directory that was damaged; a copy of this one where there is none."""
+        sound = self.restored / "logs" / self.damage["base"]
+        return sound if sound.exists() else Path(shutil.copytree(self.whole, self.root / "copy"))
+
+    @property
+    def diff_line(self) -> str:
+        """The line that compares both."""
+        return f"diff WHOLE {self.sound} --records --leader {self.sound} -o json"
+
+    @cached_property
+    def difference(self) -> run.Run:
+        """How it ended, and what it printed."""
+        return self.kseg(self.diff_line)
+
+    @cached_property
     def export(self) -> run.Run:
         """How an export ended."""
         return self.kseg("export LOGS OUT/export")
@@ -176,11 +208,10 @@ def check_only_what_the_guide_names_remains(plan: Salvage, target: Path, allowed
 
 
 def check_doctor_names_the_damage_first(case: Case) -> None:
-    troubles = [each for each in check_up(case.whole).troubles if each.id not in BESIDE]
-    if not troubles:
+    if not case.troubles:
         assert case.damage["damage"] in UNNAMED
         return
-    worst = troubles[0]
+    worst = case.troubles[0]
     assert worst.id in expected_findings(case.damage["damage"]), worst
     of_log = {"bad-crc", "torn-tail", "index-missing", "empty-directory"}  # of what is or should be beside it
     assert worst.file == case.root / "whole" / case.damage["file"] or worst.id in of_log
@@ -188,17 +219,11 @@ def check_doctor_names_the_damage_first(case: Case) -> None:
 
 
 def check_it_differs_from_its_sound_log(case: Case) -> None:
-    sound = case.restored / "logs" / case.damage["base"]
-    has_sound = sound.exists()
-    if not has_sound:
-        sound = case.root / "copy"
-        shutil.copytree(case.whole, sound)
-    there = case.kseg(f"diff WHOLE {sound} --records --leader {sound} -o json")
-    back = case.kseg(f"diff {sound} WHOLE --records --leader {sound} -o json")
+    there, back = case.difference, case.kseg(f"diff {case.sound} WHOLE --records --leader {case.sound} -o json")
     assert there.status == back.status in (0, 1)
     assert (there.stderr, back.stderr) == (b"", b"")
     done = str(case.damage["damage"])
-    if has_sound and done not in ENDS_WELL and not done.startswith("last-offset-delta"):
+    if case.sound != case.root / "copy" and done not in ENDS_WELL and not done.startswith("last-offset-delta"):
         assert there.status == 1
 
 
@@ -219,6 +244,30 @@ def checks_of(case: Case) -> Iterator[Callable[[Case], None]]:
         yield from OF_LOGS
     if case.is_log_damaged:
         yield check_it_differs_from_its_sound_log
+
+
+def differences_by_twin(case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """What the twin answers otherwise than the compiled kernel did."""
+    lines = {line: case.runs[line] for line in BY_EITHER_KERNEL} if case.logs else {}
+    if case.is_log_damaged:
+        lines[case.diff_line] = case.difference
+    written, troubles = files(case.root / "out/slice"), case.troubles
+    shutil.rmtree(case.root / "out")
+    (case.root / "out").mkdir()
+    with monkeypatch.context() as patch:
+        patch.setenv(kernels.KERNEL_VARIABLE, "twin")
+        yield from (
+            f"the twin answers `kseg {line}` differently" for line, ran in lines.items() if case.kseg(line) != ran
+        )
+        if case.find_troubles() != troubles:
+            yield "the twin's doctor finds others"
+    if files(case.root / "out/slice") != written:
+        yield "the twin's slice is another"
+
+
+def files(root: Path) -> dict[str, bytes]:
+    """The bytes of everything below a directory, by name; nothing if there is none."""
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
 def contents(root: Path) -> dict[str, tuple[int, bytes]]:
@@ -243,18 +292,18 @@ def test_damaged_directory_is_read_by_all_commands(
     damage: dict[str, Any], restored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = copied(damage, restored, tmp_path)
-    before = contents(tmp_path / "whole"), contents(tmp_path / "logs")
+    inputs = [tmp_path / "whole", tmp_path / "logs"]
+    before = [contents(path) for path in inputs]
     wrong = []
     for check in checks_of(case):
         try:
             check(case)
         except Exception:  # noqa: BLE001 - each check that fails is named
             wrong.append(f"{check.__name__}: {traceback.format_exc(limit=-2)}")
-    assert (contents(tmp_path / "whole"), contents(tmp_path / "logs")) == before
-    monkeypatch.setenv(kernels.KERNEL_VARIABLE, "twin")
-    shutil.rmtree(tmp_path / "out")
-    (tmp_path / "out").mkdir()
-    for line in BY_EITHER_KERNEL if case.logs else ():
-        if case.kseg(line) != case.runs[line]:
-            wrong.append(f"the twin answers `kseg {line}` differently")
+    try:
+        wrong += differences_by_twin(case, monkeypatch)
+    except Exception:  # noqa: BLE001 - as above
+        wrong.append(f"with the twin: {traceback.format_exc(limit=-2)}")
+    if [contents(path) for path in inputs] != before:
+        wrong.append("what was read has changed")
     assert not wrong, "\n".join(wrong)

@@ -23,8 +23,10 @@ from tests.faults.worker import BUILD, ROOT, OutOfTimeError, Worker
 RESULTS = BUILD / "results.json"
 LEAST_PER_PACKAGE = 3
 AT_ONCE = 2
-FIRST_SECONDS = 20
-"""Of the first tests that are run together; each time they pass, the next ones take twice as long."""
+FIRST_WEIGHT = 400
+"""Of the first tests that are run together. A test weighs its seconds times the faults that reach it: what many reach
+is about none of them.
+"""
 KERNEL_FIRST = ("kernel", "corpus")
 """Words in the paths of the test files that are likeliest to catch a fault of the compiled kernel."""
 
@@ -96,6 +98,8 @@ def run(names: tuple[str, ...], minutes: float) -> None:
     """Tries all faults, or some; ends with 1 if one isn't caught."""
     chosen = [fault for fault in read_faults() if not names or fault.name in names]
     tests, seconds = read_map()
+    reach = Counter(test for own in tests.values() for test in own or ())
+    weights = {test: each * (1 + reach[test]) for test, each in seconds.items()}
     workers: Queue[Worker] = Queue()
     for number in range(AT_ONCE):
         workers.put(Worker(f"worker-{number + 1}"))
@@ -103,17 +107,20 @@ def run(names: tuple[str, ...], minutes: float) -> None:
     def judge(fault: Fault) -> Verdict:
         worker = workers.get()
         try:
-            return _judged(fault, worker, tests.get(fault.name, []), seconds, 60 * minutes)
+            covering = tests.get(fault.name, [])
+            return _judged(fault, worker, list(seconds) if covering is None else covering, weights, 60 * minutes)
         finally:
             workers.put(worker)
 
-    verdicts = {}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    caught = 0
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
         for fault, verdict in zip(chosen, pool.map(judge, chosen), strict=True):
             click.echo(f"{fault.name:36} {verdict.covering:6} {verdict.seconds:6.0f} s  {verdict.text}")
-            verdicts[fault.name] = verdict
+            caught += verdict.caught_by is not None
             _keep(fault.name, verdict)
-    caught = sum(verdict.caught_by is not None for verdict in verdicts.values())
+    finally:
+        pool.shutdown(cancel_futures=True)
     click.echo(f"{caught} of {len(chosen)} faults caught")
     sys.exit(0 if caught == len(chosen) else 1)
 
@@ -126,13 +133,12 @@ def _keep(name: str, verdict: Verdict) -> None:
 
 
 def _judged(
-    fault: Fault, worker: Worker, tests: list[str] | None, seconds: dict[str, float], most_seconds: float
+    fault: Fault, worker: Worker, covering: list[str], weights: dict[str, float], most_seconds: float
 ) -> Verdict:
-    covering = list(seconds) if tests is None else tests
     start = time.monotonic()
     caught_by, note = None, ""
     try:
-        caught_by = _catcher(fault, worker, _groups(fault, covering, seconds), start + most_seconds)
+        caught_by = _catcher(fault, worker, _groups(fault, covering, weights), start + most_seconds)
     except OutOfTimeError:
         note = f" within {most_seconds / 60:.0f} minutes"
     return Verdict(len(covering), caught_by, note, time.monotonic() - start)
@@ -153,24 +159,24 @@ def _catcher(fault: Fault, worker: Worker, groups: Iterable[list[str]], deadline
     return None
 
 
-def _groups(fault: Fault, tests: Iterable[str], seconds: dict[str, float]) -> Iterator[list[str]]:
-    """Tests to run together: whole files, the quickest first; each group may take twice as long as the last."""
+def _groups(fault: Fault, tests: Iterable[str], weights: dict[str, float]) -> Iterator[list[str]]:
+    """Tests to run together: whole files, the lightest first; each group may weigh twice as much as the last."""
     by_file: dict[str, list[str]] = {}
     for test in tests:
         by_file.setdefault(test.partition("::")[0], []).append(test)
-    cost = {file: sum(seconds.get(test, 0) for test in own) for file, own in by_file.items()}
+    weight = {file: sum(weights.get(test, 0) for test in own) for file, own in by_file.items()}
 
     def rank(file: str) -> tuple[bool, float]:
-        return fault.is_compiled and not any(word in file for word in KERNEL_FIRST), cost[file]
+        return fault.is_compiled and not any(word in file for word in KERNEL_FIRST), weight[file]
 
     group: list[str] = []
-    spent, most = 0.0, float(FIRST_SECONDS)
+    taken, most = 0.0, float(FIRST_WEIGHT)
     for file in sorted(by_file, key=rank):
-        if group and spent + cost[file] > most:
+        if group and taken + weight[file] > most:
             yield group
-            group, spent, most = [], 0.0, 2 * most
+            group, taken, most = [], 0.0, 2 * most
         group += by_file[file]
-        spent += cost[file]
+        taken += weight[file]
     if group:
         yield group
 

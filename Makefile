@@ -22,7 +22,7 @@ FUZZ :=# other options of tests/fuzz
 PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
-.PHONY: help demo demo-spark test test-asan test-install fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
+.PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
     test-hours test-spark test-cluster \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
@@ -100,6 +100,11 @@ fuzz-serve: $(DEVELOPMENT) ## Send `kseg serve` COUNT=1000000 mutated requests, 
 load-serve: $(DEVELOPMENT) ## Load on `kseg serve`: 1,000 connects a second for a minute, 200 readers of a GiB; its memory
 	$(VENV_PYTHON) -m tests.serve.load connects 60
 	$(VENV_PYTHON) -m tests.serve.load readers 64
+
+FAULT :=
+test-faults: $(DEVELOPMENT) ## Put each fault of tests/faults/ into a copy, and see that a test fails; takes an hour. FAULT=… for one
+	$(if $(FAULT),test -e build/faults/map.json || )$(VENV_PYTHON) -m tests.faults.run map
+	$(VENV_PYTHON) -m tests.faults.run run $(FAULT)
 
 lint: $(DEVELOPMENT) ## Check formatting, style and types
 	$(VENV)/bin/ruff format --check .

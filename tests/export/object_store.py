@@ -80,6 +80,11 @@ class CountingStore:
         return self._backend(environ, start_response)
 
     def expect_at_once(self, count: int, is_meant: Callable[[Request], bool]) -> None:
-        """From now on; the first so many requests that are meant are answered when all are there, and else fail."""
+        """From now on: the first so many requests that are meant are answered when all are there, and else fail."""
         self.requests.clear()
         self._held, self._barrier = [is_meant] * count, Barrier(count, timeout=60)
+
+    @property
+    def were_at_once(self) -> bool:
+        """Whether as many requests as expected came at the same time: one that failed may have been sent again."""
+        return not self._held and not self._barrier.broken

@@ -17,8 +17,8 @@ from kseg.export.settings import LogSelection, OffsetRange
 from tests.export import exports
 from tests.export.object_store import CountingStore, Request, meant, serving
 
-PARTITIONS, FILES = 24, 4
-PAGE = 8
+PARTITIONS, FILES = 60, 4
+PAGE = 20
 """Objects that an answer lists in these tests, in the place of a thousand."""
 
 
@@ -89,6 +89,7 @@ def test_many_partitions_are_listed_by_ranges_at_the_same_time(
     put(system, "logs.other/orders-0/00000000000000000000.log")
     store.expect_at_once(2, is_of_a_range)
     found = list(remote.list_files("s3://kafka/logs"))
+    assert store.were_at_once
     pages = -(-len(found) // PAGE)
     assert listings(store) <= 2 * pages + len(disks)
     monkeypatch.setitem(sys.modules, "botocore.exceptions", None)
@@ -155,6 +156,7 @@ def test_pieces_of_a_large_range_are_read_at_the_same_time(
     part = ByteRange(f"s3://kafka/logs/orders-0/{log.name}", 0, 0, size, size, 0)
     with RangeReader(part, 1 << 20) as reader, reader.open(0, size, None) as copied:
         assert copied.read(0, size) == log.read_bytes()
+    assert store.were_at_once
     assert len([request for request in store.requests if request.method == "GET"]) == -(-size // remote.PIECE)
 
 
@@ -166,6 +168,7 @@ def test_small_orders_are_executed_at_the_same_time(
     fs.copy_files(str(tmp_path / "logs"), "kafka/logs", destination_filesystem=system)
     store.expect_at_once(4, lambda request: request.path.endswith(".log") and bool(request.bytes))
     report = run_export(Export(("s3://kafka/logs",), "s3://kafka/out", merge_files=True), execute_here)
+    assert store.were_at_once
     assert [part.records_out for part in report.partitions] == [10] * 12
     names = [file.url for file in remote.list_files("s3://kafka/out") if file.url.endswith(".parquet")]
     assert len(names) == 1

@@ -18,8 +18,9 @@ RELEASE := 4.3.1
 TESTS :=
 FUZZ :=# other options of tests/fuzz
 
-# CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built.
-PYTEST = KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
+# CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built. They start kseg hundreds of
+# times: its compiled modules are kept, whatever the environment says.
+PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \

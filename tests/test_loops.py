@@ -58,7 +58,7 @@ def test_a_case_that_skips_itself_or_expects_to_fail_is_a_failure(pytester: pyte
 
 def test_a_failure_shows_a_short_name_and_a_line_of_the_test(pytester: pytest.Pytester) -> None:
     result = run_left(pytester, "test_deep")
-    (shown,) = [line for line in result.outlines if "…: " in line]
+    (shown,) = [line for line in result.outlines if line.startswith("E ") and "…: " in line]
     line = LEAVING.lstrip().splitlines().index("    json.loads(text)") + 1
     assert re.fullmatch(rf"E +x{{99}}…: test_\w+\.py:{line}: JSONDecodeError: .*", shown)
 

@@ -62,8 +62,8 @@ sys.exit(status)
 BETWEEN_LINES = """
 import os, signal, sys
 
-at, number = int(sys.argv[1]), int(sys.argv[2])
-del sys.argv[1:3]
+at, number, function = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+del sys.argv[1:4]
 PLACES = tuple(f"kseg/system/{name}.py" for name in ("processes", "shared_work"))
 PLACES += ("multiprocessing/connection.py", "multiprocessing/process.py", "/selectors.py")
 watched = {}
@@ -79,7 +79,8 @@ def lines(frame, event, _):
 def calls(frame, event, _):
     code = frame.f_code
     if code not in watched:
-        watched[code] = lines if code.co_filename.endswith(PLACES) else None
+        is_watched = code.co_filename.endswith(PLACES) and function in ("", code.co_qualname)
+        watched[code] = lines if is_watched else None
     return watched[code]
 
 sys.settrace(calls)
@@ -89,7 +90,7 @@ sys.settrace(None)
 print(seen, file=sys.stderr)
 sys.exit(status)
 """
-"""Runs kseg, and sends itself a signal at the so manieth line of what shares work between processes."""
+"""Runs kseg, and sends itself a signal at the so manieth line of what shares work, or of one function of it."""
 
 COMMANDS = {
     "salvage": "salvage damaged-0 --to new",
@@ -347,29 +348,13 @@ def test_processes_that_share_the_work_end_with_it(shared: Place, name: str, num
 
 @pytest.mark.parametrize("name", SHARING)
 def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name: str) -> None:
-    for partition in MANY[:2]:
-        exports.write_log(place.work / partition, 0, 3000, per_batch=100, value=bytes(1000))
-    remember(place)
-    line = SHARING[name].replace("PARTITIONS", " ".join(MANY[:2]))
-
-    def traced(at: int, number: int) -> Run:
-        arguments = [str(at), str(number), *line.split()]
-        return process(
-            arguments,
-            place.work,
-            program=BETWEEN_LINES,
-            environment=place.environment,
-            with_arrow=name == "export",
-            timeout=120,
-        )
-
-    whole = traced(0, 0)
+    write_two(place)
+    whole = traced(place, name, 0, 0)
     count = int(whole.stderr.splitlines()[-1])
-    place.clear()
     turns = POINTS if name == "export" else 2 * POINTS  # its processes don't fork: they take long to start
     for turn in range(turns):
         number, at = SIGNALS[turn % len(SIGNALS)], 1 + turn * (count - 1) // turns
-        ran = traced(at, number)
+        ran = traced(place, name, at, number)
         if turn > turns // 2 and ran.status == whole.status and int(ran.stderr.splitlines()[-1]) < at:
             place.clear()
             continue  # processes that report at the same time make it shorter
@@ -378,6 +363,38 @@ def test_a_signal_at_any_line_of_what_shares_the_work_ends_it(place: Place, name
             continue
         assert (ran.status, b"Traceback" in ran.stderr) == (128 + number, False), (turn, number, ran.stderr)
         assert place.left() == set()
+
+
+def test_a_signal_at_any_line_of_closing_a_pipe_ends_the_run(place: Place) -> None:
+    write_two(place)
+    close = "_ConnectionBase.close"
+    count = int(traced(place, "salvage", 0, 0, close).stderr.splitlines()[-1])
+    assert count > 10
+    for at in range(1, count + 1):
+        ran = traced(place, "salvage", at, signal.SIGTERM, close)
+        assert (ran.status, b"kseg:" in ran.stderr, place.left()) == (128 + signal.SIGTERM, False, set()), ran.stderr
+
+
+def write_two(place: Place) -> None:
+    for partition in MANY[:2]:
+        exports.write_log(place.work / partition, 0, 3000, per_batch=100, value=bytes(1000))
+    remember(place)
+
+
+def traced(place: Place, name: str, at: int, number: int, function: str = "") -> Run:
+    """Runs BETWEEN_LINES on the two partitions; without a signal, its last line on stderr is how many lines ran."""
+    line = SHARING[name].replace("PARTITIONS", " ".join(MANY[:2]))
+    ran = process(
+        [str(at), str(number), function, *line.split()],
+        place.work,
+        program=BETWEEN_LINES,
+        environment=place.environment,
+        with_arrow=name == "export",
+        timeout=120,
+    )
+    if number == 0:
+        place.clear()
+    return ran
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes of a group are looked up in /proc")

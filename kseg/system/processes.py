@@ -231,9 +231,10 @@ def _start(workers: Workers, work: Work, start_method: Literal["fork", "spawn"])
 def _finish(workers: Workers) -> None:
     """Lets each process finish what it has begun."""
     for connection in workers:
-        with suppress(OSError):  # it was killed
-            connection.send(None)  # closing the pipe isn't enough: a forked process has those of earlier ones
-        connection.close()
+        with Uninterrupted():  # a signal within `close` would let it close the same descriptor again
+            with suppress(OSError):  # it was killed
+                connection.send(None)  # closing the pipe isn't enough: a forked process has those of earlier ones
+            connection.close()
     for process in workers.values():
         process.join()
 

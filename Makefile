@@ -203,35 +203,38 @@ $(KERNEL): $(VENV)/builder $(VENV)/compiler $(KERNEL_SOURCES)
 	    echo twin >$@; $(call no_kernel); \
 	fi
 
+# Most modules of these packages are never imported: the others are compiled when they are.
+INSTALL = $(VENV_PYTHON) -m pip install -q --no-compile
+
 $(DEVELOPMENT): pyproject.toml $(VENV)/interpreter | $(KERNEL)
 	@echo 'Installing what tests and checks need'
 	@$(VENV_PYTHON) -m pip install -q --disable-pip-version-check 'pip>=25.1'
-	@$(VENV_PYTHON) -m pip install -q --group dev
+	@$(INSTALL) --group dev
 	@touch $@
 
 $(PEERS): $(DEVELOPMENT)
 	@echo 'Installing what kseg is compared with'
-	@$(VENV_PYTHON) -m pip install -q --group bench
+	@$(INSTALL) --group bench
 	@touch $@
 
 $(DIST): $(DEVELOPMENT)
 	@echo 'Installing what checks wheels'
-	@$(VENV_PYTHON) -m pip install -q --group dist
+	@$(INSTALL) --group dist
 	@touch $@
 
 $(BROWSER): $(DEVELOPMENT)
 	@echo 'Installing what drives a browser'
-	@$(VENV_PYTHON) -m pip install -q --group browser
+	@$(INSTALL) --group browser
 	@touch $@
 
 $(SITE): $(DEVELOPMENT)
 	@echo 'Installing what makes the site'
-	@$(VENV_PYTHON) -m pip install -q --group site
+	@$(INSTALL) --group site
 	@touch $@
 
 $(SPARK): $(DEVELOPMENT)
 	@echo 'Installing Spark: some 700 MB'
-	@PYTHONWARNINGS=ignore $(VENV_PYTHON) -m pip install -q --no-build-isolation --config-settings editable_mode=compat \
+	@PYTHONWARNINGS=ignore $(INSTALL) --no-build-isolation --config-settings editable_mode=compat \
 	    -e '.[spark,delta]' --group spark
 	@touch $@
 

@@ -243,16 +243,12 @@ def _is_committed(isolation: str) -> bool:
     return isolation == ISOLATION_LEVELS[1]
 
 
-def _share_of(value: str | float) -> float:
-    return parse_share(str(value))
-
-
 _READ: dict[str, tuple[str, Callable[[Any, tzinfo], Any]]] = {
     "from_time": ("from_time", milliseconds_of),
     "to_time": ("to_time", milliseconds_of),
     "key": ("key", lambda value, _: _bytes_of(value)),
     "header": ("headers", lambda value, _: _headers_of(value)),
-    "sample": ("sample", lambda value, _: _share_of(value)),
+    "sample": ("sample", lambda value, _: parse_share(str(value))),
     "control": ("is_control", lambda value, _: value),
     "isolation": ("is_committed", lambda value, _: _is_committed(value)),
 }

@@ -42,33 +42,29 @@ def _write_json(plan: FreeingPlan, bootstrap_server: str) -> None:
         lines = {"command": _command(lowered, bootstrap_server), "undo": _undo(lowered, bootstrap_server)}
         write_json({"type": "lowered", **row, **lines})
     for pinned in plan.pinned:
-        write_json(_pinned_object(pinned))
-    write_json(_plan_object(plan))
-
-
-def _plan_object(plan: FreeingPlan) -> dict[str, object]:
-    return {
-        "type": "plan",
-        "wantedBytes": plan.wanted,
-        "isEnough": plan.is_enough,
-        "segmentsDeletableNow": plan.segments_now,
-        "bytesDeletableNow": plan.size_now,
-        "freedBytes": plan.size,
-        "mostBytes": plan.most_size,
-        "ageMs": plan.age_ms,
-    }
-
-
-def _pinned_object(pinned: PinnedSegment) -> dict[str, object]:
-    return {
-        "type": "pinned",
-        "topic": pinned.topic,
-        "directory": pinned.directory,
-        "baseOffset": pinned.base_offset,
-        "largestTimestamp": pinned.largest_timestamp,
-        "bytes": pinned.size,
-        "retentionBytes": pinned.retention_bytes,
-    }
+        write_json(
+            {
+                "type": "pinned",
+                "topic": pinned.topic,
+                "directory": pinned.directory,
+                "baseOffset": pinned.base_offset,
+                "largestTimestamp": pinned.largest_timestamp,
+                "bytes": pinned.size,
+                "retentionBytes": pinned.retention_bytes,
+            }
+        )
+    write_json(
+        {
+            "type": "plan",
+            "wantedBytes": plan.wanted,
+            "isEnough": plan.is_enough,
+            "segmentsDeletableNow": plan.segments_now,
+            "bytesDeletableNow": plan.size_now,
+            "freedBytes": plan.size,
+            "mostBytes": plan.most_size,
+            "ageMs": plan.age_ms,
+        }
+    )
 
 
 def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[str]:

@@ -1,8 +1,5 @@
 """The command line with each verdict: it shows the same, or more of it."""
 
-from collections.abc import Iterable
-from pathlib import Path
-
 from kseg.report.gathered import Gathered, PartitionFacts, TopicFacts
 from kseg.views.doctor.next_steps import command_line, path_word
 
@@ -17,7 +14,7 @@ def line_of(known: Gathered, command: str, *words: str) -> str | None:
 
 def topic_line(topic: TopicFacts, command: str, *words: str) -> str | None:
     """A command over a topic."""
-    paths = _homes(topic.partitions)
+    paths = list(dict.fromkeys(each.log_dir for each in topic.partitions))
     if len(paths) > _MOST_PATHS:
         return None
     return command_line([command, *map(path_word, paths), "--topic", topic.name, *words])
@@ -26,7 +23,3 @@ def topic_line(topic: TopicFacts, command: str, *words: str) -> str | None:
 def partition_line(partition: PartitionFacts, command: str, *words: str) -> str:
     """A command over a partition."""
     return command_line([command, path_word(partition.path), *words])
-
-
-def _homes(partitions: Iterable[PartitionFacts]) -> list[Path]:
-    return list(dict.fromkeys(each.log_dir for each in partitions))

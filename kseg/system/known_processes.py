@@ -16,7 +16,7 @@ class Processes:
         """What tells this process from any other, here and elsewhere; null where the system doesn't say."""
         return {
             "host": socket.gethostname(),
-            "boot": _boot(),
+            "boot": (_BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else None),
             "namespace": _namespace(),
             "pid": os.getpid(),
             "started": _state_and_start(os.getpid())[1],
@@ -38,10 +38,6 @@ class Processes:
 
 
 HERE = Processes()
-
-
-def _boot() -> str | None:
-    return _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else None
 
 
 def _namespace() -> str | None:

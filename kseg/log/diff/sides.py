@@ -71,7 +71,7 @@ def find_copies(
             continue
         read += 1
         for partition in partitions:
-            name = _name_of(partition)
+            name = partition.directory_name if partition.topic is None else f"{partition.topic}-{partition.partition}"
             key = next(iter(found), name) if are_single else name
             found.setdefault(key, []).append(_Copy(number, partition, topic_id_of(partition)))
     if not found and read:
@@ -106,10 +106,6 @@ def _is_single(side: Path) -> bool:
         return directory_at(side)[1]
     except OpenError:
         return False
-
-
-def _name_of(partition: PartitionLog) -> str:
-    return partition.directory_name if partition.topic is None else f"{partition.topic}-{partition.partition}"
 
 
 def _leading_side(sides: Sequence[Path], leader: Path) -> int:

@@ -144,7 +144,7 @@ def cleaning_of(segments: Sequence[DirtySegment], offsets: LogOffsets, settings:
     first_dirty = first_dirty_offset(offsets)
     dirty = _closed_from(segments, first_dirty)
     stop_offset, stop = min(_stops(segments[-1], dirty, offsets, settings), key=lambda each: each[0])
-    end_offset = _segment_of(segments, max(first_dirty, stop_offset)).base_offset
+    end_offset = segments[_slot_of(segments, max(first_dirty, stop_offset))].base_offset
     clean_size = sum(each.size for each in segments if each.base_offset < first_dirty)
     to_clean = [each for each in dirty if each.base_offset < end_offset]
     is_overdue = any(0 < each.first_timestamp < settings.now_ms - settings.max_compaction_lag_ms for each in dirty)
@@ -177,10 +177,6 @@ def first_dirty_offset(offsets: LogOffsets) -> int:
 def _closed_from(segments: Sequence[DirtySegment], offset: int) -> Sequence[DirtySegment]:
     """The segments from the one of an offset on, without the active one."""
     return segments[_slot_of(segments, offset) : -1]
-
-
-def _segment_of(segments: Sequence[DirtySegment], offset: int) -> DirtySegment:
-    return segments[_slot_of(segments, offset)]
 
 
 def _slot_of(segments: Sequence[DirtySegment], offset: int) -> int:

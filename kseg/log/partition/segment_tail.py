@@ -111,11 +111,7 @@ def _header_of_entry(log_file: LogFile, offset: int, position: int) -> BatchHead
         return f"the entry {offset} → {position} doesn't point at an intact batch"
     first = header.first_offset
     if header.base_offset is None and first > offset:
-        first = _wrapper_base(log_file, header)
+        first = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True).base_offset
     if first > offset:
         return f"the entry {offset} → {position} points at a batch that begins with offset {first}"
     return header
-
-
-def _wrapper_base(log_file: LogFile, header: BatchHeader) -> int:
-    return Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True).base_offset

@@ -7,14 +7,16 @@ from base64 import b64encode
 from collections.abc import Iterator
 from datetime import tzinfo
 from hashlib import sha256
+from pathlib import Path
 
 from kseg.report.block import Block, CellColumn, CellKind, DiskReport, Figure, Sentence, Table, Weight
 from kseg.report.charts.svg import COLORS, number, shown
 from kseg.report.page.cells import NUMBERS, cell_text
 from kseg.report.page.report_objects import report_json
-from kseg.report.page.script import SCRIPT
-from kseg.report.page.style import STYLE
 
+_FOLDER = Path(__file__).parent.parent
+_STYLE = (_FOLDER / "page.css").read_text(encoding="utf-8")
+_SCRIPT = (_FOLDER / "page.js").read_text(encoding="utf-8")
 MOST_ROWS = 100
 """Rows of a table on the page; its JSON has more, `-o json` all."""
 _FEW_ROWS = 14
@@ -39,18 +41,18 @@ def html_page(report: DiskReport, zone: tzinfo) -> Iterator[str]:
         yield from _section(block, zone)
     yield from _glossary(report)
     yield f'</main>\n<script type="application/json" id="kseg">{report_json(report, zone)}</script>\n'
-    yield f"<script>{SCRIPT}</script>\n</body></html>\n"
+    yield f"<script>{_SCRIPT}</script>\n</body></html>\n"
 
 
 def _head(report: DiskReport) -> str:
-    own = f"style-src {_source(STYLE)}; script-src {_source(SCRIPT)}"
+    own = f"style-src {_source(_STYLE)}; script-src {_source(_SCRIPT)}"
     policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{shown(report.about.title)}</title>\n<style>{STYLE}</style></head>\n"
+        f"<title>{shown(report.about.title)}</title>\n<style>{_STYLE}</style></head>\n"
     )
 
 

@@ -101,7 +101,14 @@ def _of_partition(request: ApiRequest, fields: Fields, partition: ServedPartitio
         offsets = partition.offsets()
         is_committed = request.body["isolationLevel"] == READ_COMMITTED
         end = partition.last_stable_offset(offsets) if is_committed else offsets.high_watermark
-        known = _known(number, offsets, end) | {"abortedTransactions": [] if is_committed else None}
+        known = {
+            "partitionIndex": number,
+            "errorCode": ErrorCode.NONE,
+            "highWatermark": offsets.high_watermark,
+            "lastStableOffset": end,
+            "logStartOffset": offsets.log_start,
+            "records": b"",  # never null, which librdkafka takes for damage
+        } | {"abortedTransactions": [] if is_committed else None}
         if not offsets.log_start <= fields["fetchOffset"] <= offsets.log_end:
             return {**_failed(number, ErrorCode.OFFSET_OUT_OF_RANGE), "abortedTransactions": None}
         bounds = _bounds(partition, fields, room, end, is_committed=is_committed)
@@ -141,17 +148,6 @@ def _records(
     return {
         "records": records,
         "abortedTransactions": [{"producerId": producer_id, "firstOffset": first} for producer_id, first in aborted],
-    }
-
-
-def _known(number: int, offsets: ServedOffsets, end: int) -> Fields:
-    return {
-        "partitionIndex": number,
-        "errorCode": ErrorCode.NONE,
-        "highWatermark": offsets.high_watermark,
-        "lastStableOffset": end,
-        "logStartOffset": offsets.log_start,
-        "records": b"",  # never null, which librdkafka takes for damage
     }
 
 

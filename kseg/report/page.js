@@ -1,6 +1,3 @@
-"""The page's script: tables that can be sorted and filtered. It stores nothing, and asks nobody for anything."""
-
-SCRIPT = """
 "use strict";
 (() => {
   const MANY = 15;
@@ -10,7 +7,7 @@ SCRIPT = """
     const cell = row.cells[place];
     if (cell.dataset.v !== undefined) return Number(cell.dataset.v);
     const text = cell.textContent.trim();
-    if (text === "\\u2013") return null;
+    if (text === "\u2013") return null;
     const number = Number(text.replaceAll(",", ""));
     return text !== "" && !Number.isNaN(number) ? number : text;
   };
@@ -73,4 +70,3 @@ SCRIPT = """
     if (table.tBodies[0].rows.length >= MANY) addFilter(table, frame);
   }
 })();
-"""

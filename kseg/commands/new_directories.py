@@ -6,7 +6,6 @@ from pathlib import Path
 
 from kseg.archive.untouched import check_outside
 from kseg.errors import UsageError
-from kseg.system.new_directory import check_absent, new_directory
 
 
 def new_directory_of(
@@ -16,6 +15,8 @@ def new_directory_of(
 
     Raises UsageError without both, or if the directory is there, or inside what is read: `beside`.
     """
+    from kseg.system.new_directory import check_absent, new_directory
+
     if directory is None and not dry_run:
         raise UsageError("give --to DIR, or --dry-run")
     if directory is None:

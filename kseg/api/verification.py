@@ -10,7 +10,6 @@ from kseg.findings.findings import Finding
 from kseg.log.partition.partition_choice import PartitionChoice
 from kseg.log.verify.verification_plan import PassedOver, plan_verification
 from kseg.selection import Selection
-from kseg.views.judged_findings import judged_findings
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -56,6 +55,8 @@ def verification(
     paths: Sequence[Path], choice: PartitionChoice, selection: Selection, processes: int | None
 ) -> Verification:
     """Verifies what is chosen at some paths. Raises OpenError if there is nothing to verify."""
+    from kseg.views.judged_findings import judged_findings
+
     problems: list[KsegError] = []
     plan = plan_verification(paths, problems.append, choice)
     if problems and not plan.orders:

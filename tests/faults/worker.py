@@ -60,8 +60,7 @@ class Worker:
         """Compile the kernel as it is, or take what was compiled for the same fault before."""
         (own,) = (self.root / KERNEL).glob("fast.*.so")
         if not kept.exists():
-            code = "import setuptools; setuptools.setup()"
-            command = [sys.executable, "-W", "ignore", "-c", code, "-q", "build_ext", "--inplace", "--force"]
+            command = [sys.executable, "-W", "ignore", "setup.py", "-q", "build_ext", "--inplace", "--force"]
             own.unlink()
             subprocess.run(command, cwd=self.root, check=True, capture_output=True)
             shutil.copy2(own, kept)

@@ -77,8 +77,8 @@ class OpenLogBytes:
         return self._log_file.size
 
     def read(self, position: int, size: int) -> bytes:
-        """Some of them."""
-        return self._log_file.read(position, size)
+        """Some of them; none once the log is closed: a screen that is left may be drawn once more."""
+        return b"" if self._log_file.is_closed else self._log_file.read(position, size)
 
 
 class BodyBytes:

@@ -123,7 +123,7 @@ class LogFile:
     ) -> None:
         self._name = os.fspath(path)
         self._descriptor, self.file_size, self._source = opened
-        self._is_closed = False
+        self.is_closed = False
         if failure is None:
             self._blocks = BlockReader(opened.descriptor, opened.size, opened.source)
         else:
@@ -162,7 +162,7 @@ class LogFile:
                 self._cache.drop()
             os.close(self._descriptor)
             self._descriptor = -1
-            self._is_closed = True
+            self.is_closed = True
             self._held = (0, memoryview(b""))  # the search refers to the file, and so would keep its buffer for long
 
     def __enter__(self) -> "LogFile":
@@ -253,7 +253,7 @@ class LogFile:
         return self._walk(start, self._read_on_as_kafka)
 
     def _walk(self, start: int, read_on: "_ReadOn") -> Iterator[Run | Damage]:
-        if self._is_closed:
+        if self.is_closed:
             raise OpenError("is closed", self.path)
         if self._descriptor < 0 and self.size == 0:
             yield Damage(DamageKind.UNREADABLE, 0, 0, unreadable_detail(self._blocks.unreadable, 0))

@@ -1,9 +1,12 @@
 """Logs that grow, are cut, replaced or removed while somebody looks at them: it is said, and nothing breaks."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from kseg.browse.byte_source import OpenLogBytes
+from kseg.reading.log_file import LogFile
 from tests.browse.driving import Driver, drive
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 
@@ -87,6 +90,17 @@ def test_log_that_is_emptied_and_filled_again(log: Path) -> None:
         assert len(driver.rows()) == 5 or driver.way == ["orders-0"]
 
     drive(log, empty)
+
+
+def test_bytes_of_a_log_that_was_left_are_none(log: Path) -> None:
+    with LogFile(log) as log_file:
+        source = OpenLogBytes(log_file)
+        assert source.read(0, 8) == log.read_bytes()[:8]
+    other = os.open(__file__, os.O_RDONLY)  # it has the number that the log had
+    try:
+        assert source.read(0, 8) == b""
+    finally:
+        os.close(other)
 
 
 def test_log_that_is_gone_can_still_be_read(log: Path) -> None:

@@ -12,7 +12,7 @@ Build = Callable[[str, int, int, list[bytes], list[bytes]], None]
 def build_kseg(codec: str, count: int, per_batch: int, keys: list[bytes], values: list[bytes]) -> None:
     """Each record given by a call, as the peers want it."""
     from kseg.formats.codes import Codec
-    from kseg.writer import RecordsBuilder
+    from kseg.writer.batches import RecordsBuilder
 
     for first in range(0, count, per_batch):
         builder = RecordsBuilder(first, codec=Codec[codec.upper()])
@@ -24,7 +24,7 @@ def build_kseg(codec: str, count: int, per_batch: int, keys: list[bytes], values
 def build_kseg_at_once(codec: str, count: int, per_batch: int, keys: list[bytes], values: list[bytes]) -> None:
     """A batch's records given together."""
     from kseg.formats.codes import Codec
-    from kseg.writer import RecordsBuilder
+    from kseg.writer.batches import RecordsBuilder
 
     def records(first: int) -> Iterator[tuple[int, bytes, bytes, tuple[()]]]:
         for i in range(first, first + per_batch):

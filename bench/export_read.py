@@ -2,9 +2,9 @@
 
 import sys
 
-from kseg.export.copies import find_replicas
-from kseg.export.order_reader import OrderReader
+from kseg.cluster.copies import find_replicas
 from kseg.export.plan import Splitting, plan_orders
+from kseg.export.read.order_reader import OrderReader
 from kseg.export.settings import FileOptions, LogSelection, ReadOptions
 
 orders = plan_orders(find_replicas(sys.argv[1:]), LogSelection(), Splitting(FileOptions().target_size))

@@ -21,8 +21,8 @@ FIRST_TIMESTAMP = 1_760_000_000_001
 ALONE = """
 import sys
 from pathlib import Path
-from kseg.log.lookup.lookup import lookup_offset, lookup_time
-from kseg.log.partition.partition_log import (PartitionLog)
+from kseg.log.lookup import lookup_offset, lookup_time
+from kseg.log.partition import (PartitionLog)
 
 def lookup(path, target):
     return (lookup_time if target > 10**12 else lookup_offset)(PartitionLog(path), target).record

@@ -22,7 +22,7 @@ from bench.peers import fetch_jars
 from bench.spark_parts import GIBIBYTE, MASTER, Figure, Times, index_of, measured
 from kseg.export.run import Export, execute_here, run_export
 from kseg.query.database import QueryLimits
-from kseg.query.query_session import Queried, QuerySession, open_session
+from kseg.query.session import Queried, QuerySession, open_session
 
 QUERIES = {
     "group by key": "SELECT key, count(*) AS n FROM {} GROUP BY key ORDER BY n DESC LIMIT 10",
@@ -101,8 +101,8 @@ def by_spark(stack: ExitStack, logs: Path) -> dict[str, Callable[[str], object]]
     """The same by Spark, over the data source with as many tasks as processors."""
     from pyspark.sql import SparkSession
 
-    from kseg.spark import register
-    from kseg.spark.session import JAVA_OPTIONS, open_context
+    from kseg.spark.data_source import register
+    from kseg.spark.job import JAVA_OPTIONS, open_context
 
     settings = {"spark.driver.memory": "4g", "spark.sql.shuffle.partitions": "8", JAVA_OPTIONS: ""}
     spark = SparkSession(stack.enter_context(open_context(MASTER, settings)))

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 
 import kseg
 from bench.datasets import KIB, MIB, DataSet, make_segment
-from kseg.index.headers import walk_headers
-from kseg.index.offset_index import OffsetIndex
+from kseg.index.entries import OffsetIndex
+from kseg.index.header_scan import walk_headers
 from kseg.index.rebuild import rebuild
-from kseg.reading.damage import Damage
+from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
 
 PARTITIONS = 4
@@ -90,8 +90,8 @@ def rates(work: Path, repeat: int) -> Iterator[Figure]:
     import peer_spark
     from pyspark.sql import SparkSession
 
-    from kseg.spark import register
-    from kseg.spark.session import JAVA_OPTIONS, open_context
+    from kseg.spark.data_source import register
+    from kseg.spark.job import JAVA_OPTIONS, open_context
 
     logs = {name: make_topic(name, data_set, work / "logs" / name) for name, data_set in TOPICS.items()}
     rows = {name: PARTITIONS * make_segment(data_set, 0).records for name, data_set in TOPICS.items()}

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from kseg.export.copies import find_replicas
+from kseg.cluster.copies import find_replicas
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions
 
@@ -34,7 +34,7 @@ def read(logs: str, first: int, end: int) -> None:
 
 def read_range(logs: str, first: int, end: int) -> None:
     """Plans and reads."""
-    from kseg.export.order_reader import OrderReader
+    from kseg.export.read.order_reader import OrderReader
 
     selection = LogSelection(offsets=OffsetRange(first, end))
     (order,) = plan_orders(find_replicas([logs]), selection, Splitting(1 << 40))

@@ -20,9 +20,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_tools import protoc
 
 import kseg
-from kseg.export.decoding import ColumnDecoding, DecodedAs
 from kseg.export.run import Export, execute_here, run_export
-from kseg.export.settings import ReadOptions
+from kseg.export.settings import ColumnDecoding, DecodedAs, ReadOptions
 
 REPEATS = 3
 PER_BATCH = 100

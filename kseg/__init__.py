@@ -10,30 +10,25 @@ docs/python/index.md describes what there is.
 
 TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
 if TYPE_CHECKING:
-    from kseg.api.connecting import connect
-    from kseg.api.decoded_record import DecodedRecord
-    from kseg.api.kseg_warning import KsegWarning
-    from kseg.api.log_directory import LogDirectory
-    from kseg.api.opening import open, open_segment  # noqa: A004
-    from kseg.api.partition import Partition
-    from kseg.api.segment import Segment
-    from kseg.api.verification import Verification
+    from kseg.api.open import LogDirectory, open, open_segment  # noqa: A004
+    from kseg.api.partition import Partition, Segment, Verification
+    from kseg.api.tables import DecodedRecord, KsegWarning, connect
+    from kseg.cluster.model import ClusterMetadata
+    from kseg.coordinators.groups import GroupsView
+    from kseg.diff.differences import PartitionDiff
     from kseg.errors import DamagedError, KsegError, OpenError, UsageError
     from kseg.findings.findings import Finding
     from kseg.formats.codes import Codec, TimestampType
     from kseg.kernel.record import Header, Record
-    from kseg.log.diff.differences import PartitionDiff
-    from kseg.log.lookup.lookup import Lookup
+    from kseg.log.lookup import Lookup
+    from kseg.log.selection import Selection
     from kseg.reading.batch import Batch
-    from kseg.reading.damage import Damage
-    from kseg.selection import Selection
-    from kseg.views.cluster import ClusterMetadata
-    from kseg.views.groups import GroupsView
-    from kseg.views.salvaged import Salvaged
-    from kseg.views.transaction_rows import CoordinatorRow, TransactionRow
-    from kseg.writer.builder import RecordsBuilder, create_records
-    from kseg.writer.memory_records import MemoryRecords
-    from kseg.writer.message import InvalidMessageError, Message
+    from kseg.reading.blocks import Damage
+    from kseg.rewrite.salvage import Salvaged
+    from kseg.text.transactions import CoordinatorRow, TransactionRow
+    from kseg.writer.batches import MemoryRecords, RecordsBuilder, create_records
+    from kseg.writer.messages import InvalidMessageError, Message
+
 
 __all__ = [
     "Batch",
@@ -73,38 +68,38 @@ __all__ = [
 
 _HOMES = {
     "Batch": "kseg.reading.batch",
-    "ClusterMetadata": "kseg.views.cluster",
+    "ClusterMetadata": "kseg.cluster.model",
     "Codec": "kseg.formats.codes",
-    "CoordinatorRow": "kseg.views.transaction_rows",
-    "Damage": "kseg.reading.damage",
+    "CoordinatorRow": "kseg.text.transactions",
+    "Damage": "kseg.reading.blocks",
     "DamagedError": "kseg.errors",
-    "DecodedRecord": "kseg.api.decoded_record",
+    "DecodedRecord": "kseg.api.tables",
     "Finding": "kseg.findings.findings",
-    "GroupsView": "kseg.views.groups",
+    "GroupsView": "kseg.coordinators.groups",
     "Header": "kseg.kernel.record",
-    "InvalidMessageError": "kseg.writer.message",
+    "InvalidMessageError": "kseg.writer.messages",
     "KsegError": "kseg.errors",
-    "KsegWarning": "kseg.api.kseg_warning",
-    "LogDirectory": "kseg.api.log_directory",
-    "Lookup": "kseg.log.lookup.lookup",
-    "MemoryRecords": "kseg.writer.memory_records",
-    "Message": "kseg.writer.message",
+    "KsegWarning": "kseg.api.tables",
+    "LogDirectory": "kseg.api.open",
+    "Lookup": "kseg.log.lookup",
+    "MemoryRecords": "kseg.writer.batches",
+    "Message": "kseg.writer.messages",
     "OpenError": "kseg.errors",
     "Partition": "kseg.api.partition",
-    "PartitionDiff": "kseg.log.diff.differences",
+    "PartitionDiff": "kseg.diff.differences",
     "Record": "kseg.kernel.record",
-    "RecordsBuilder": "kseg.writer.builder",
-    "Salvaged": "kseg.views.salvaged",
-    "Segment": "kseg.api.segment",
-    "Selection": "kseg.selection",
+    "RecordsBuilder": "kseg.writer.batches",
+    "Salvaged": "kseg.rewrite.salvage",
+    "Segment": "kseg.api.partition",
+    "Selection": "kseg.log.selection",
     "TimestampType": "kseg.formats.codes",
-    "TransactionRow": "kseg.views.transaction_rows",
+    "TransactionRow": "kseg.text.transactions",
     "UsageError": "kseg.errors",
-    "Verification": "kseg.api.verification",
-    "connect": "kseg.api.connecting",
-    "create_records": "kseg.writer.builder",
-    "open": "kseg.api.opening",
-    "open_segment": "kseg.api.opening",
+    "Verification": "kseg.api.partition",
+    "connect": "kseg.api.tables",
+    "create_records": "kseg.writer.batches",
+    "open": "kseg.api.open",
+    "open_segment": "kseg.api.open",
 }
 
 

@@ -1,21 +1,21 @@
 """The process `kseg`, also as `python -m kseg`: signals end it quietly from the first import to the end."""
 
+import gc
+import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
     # `-m` put the current directory there: what lies beside data is no module of ours. Nothing may be imported before.
     del sys.path[0]
 
-import gc
-import os
 
-INTERRUPTED = 130  # as in kseg.system.interrupts, which may not be imported then
+INTERRUPTED = 130  # as in kseg.system.signals, which may not be imported then
 
 try:
     from kseg.system.safe_path import leave_out_current_directory
 
     leave_out_current_directory()
-    from kseg.system.interrupts import interrupted_status, leave_at_interrupt
+    from kseg.system.signals import interrupted_status, leave_at_interrupt
 except KeyboardInterrupt:
     os._exit(INTERRUPTED)
 
@@ -24,7 +24,7 @@ def main(arguments: "list[str] | None" = None) -> int:
     """Runs a command line, by default the process's own; gives its exit status."""
     leave_at_interrupt()
     gc.disable()  # until the command begins: what a start makes stays, and looking for garbage in it takes long
-    from kseg.system.late_inspect import put_off_inspect
+    from kseg.system.signals import put_off_inspect
 
     put_off_inspect()
     from kseg.cli import main as run

@@ -16,14 +16,12 @@ import pyarrow.compute as pc
 
 from kseg import kernel
 from kseg.formats.codes import codec_name
-from kseg.formats.names import parse_partition_directory, plain_text
+from kseg.formats.file_names import parse_partition_directory, plain_text
 from kseg.kernel.contract import ROW, START, Buffer, Columns
-from kseg.log.select.record_picker import SelectedLog
-from kseg.log.select.selected_records import meeting, message_damage
-from kseg.reading.batch import OnDamage
+from kseg.log.selected_records import SelectedLog, meeting, message_damage
+from kseg.reading.batch import OnDamage, batch_of, damages_of
+from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice
-from kseg.reading.damage import Damage
-from kseg.reading.scan import batch_of, damages_of
 
 MAX_BYTES = 32 << 20
 """Bytes of keys and values that a record batch holds at most, unless one record alone has more."""

@@ -9,10 +9,9 @@ from importlib import import_module
 import click
 
 from kseg.errors import ClosedPipeError, KsegError
-from kseg.output.standard_streams import own_standard_streams
-from kseg.output.stdout import flush_stdout, write_line
-from kseg.output.talk import talk, talk_error
-from kseg.system.interrupts import interrupted_status, raise_at_interrupt
+from kseg.output.progress import talk, talk_error
+from kseg.output.streams import flush_stdout, own_standard_streams, write_line
+from kseg.system.signals import interrupted_status, raise_at_interrupt
 
 COMMANDS = {
     "dump": "Print the contents of log segments, indexes, snapshots and checkpoints.",
@@ -61,12 +60,13 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = cmd_name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"kseg.commands.{module}"), module)
-        import_module("kseg.commands.talk_options").add_talk_options(command)
-        import_module("kseg.commands.variables").name_variables(command, cmd_name)
+        name = cmd_name.replace("-", "_")
+        module = "completion" if name == "help" else name  # both print what other commands declare
+        command: click.Command = getattr(import_module(f"kseg.commands.{module}"), name)
+        import_module("kseg.commands.options").add_talk_options(command)
+        import_module("kseg.commands.config_file").name_variables(command, cmd_name)
         if COMPLETION_VARIABLE in os.environ:
-            import_module("kseg.commands.completed_values").add_completed_values(command)
+            import_module("kseg.commands.completion").add_completed_values(command)
         return command
 
     def resolve_command(
@@ -128,7 +128,7 @@ class _Commands(click.Group):
 def _tell_misspelt_variables(name: str | None, command: click.Command | None, arguments: list[str]) -> None:
     if name is None or command is None or not any(each.startswith("KSEG_") for each in os.environ):
         return
-    from kseg.commands.variables import misspelt_variables
+    from kseg.commands.config_file import misspelt_variables
 
     if not {"-q", "--quiet"}.intersection(arguments):
         talk(*(f"kseg: {line}" for line in misspelt_variables(command, name, list(COMMANDS))))

@@ -1,4 +1,4 @@
-"""The one family of exceptions: what stops a call. Damage is a value, but for whoever wants all records."""
+"""The one family of exceptions, for whatever stops a call, and counted nouns for messages."""
 
 from os import PathLike, fspath
 
@@ -84,3 +84,8 @@ def quoted(value: object) -> str:
     """A value for a one-line message, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + "…"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """A count with its noun, `1 segment` or `2 segments`; plural: None adds an s."""
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

@@ -1,5 +1,5 @@
 """Where Spark finds kseg's data source by itself."""
 
-from kseg.spark.source import KsegSource as DefaultSource
+from kseg.spark.data_source import KsegSource as DefaultSource
 
 __all__ = ["DefaultSource"]

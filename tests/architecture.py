@@ -43,12 +43,12 @@ def sources() -> dict[str, str]:
     return found
 
 
-def documented_floors() -> list[str]:
-    """The parts of kseg from the top down, as the documentation orders them; `log/verify` is a part of `log`."""
+def documented_floors() -> list[list[str]]:
+    """The packages on each floor, from the top down, as the documentation orders them; `export/run` is one too."""
     text = (ROOT / "docs" / "developers" / "architecture.md").read_text(encoding="utf-8")
     block = re.search(r"^```layers\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     assert block is not None
-    return [line.split()[0] for line in block[1].splitlines()]
+    return [re.split(r"\s{2,}", line)[0].split() for line in block[1].splitlines()]
 
 
 def compiled_modules() -> list[str]:
@@ -66,10 +66,10 @@ class House:
     def __init__(self, modules: Mapping[str, str], floors: Iterable[str], compiled: Iterable[str] = ()) -> None:
         self.trees = {name: ast.parse(source) for name, source in modules.items()}
         self._names = {*self.trees, *compiled}
-        self._rank = {floor: number for number, floor in enumerate(floors)}
+        self._rank = {package: number for number, packages in enumerate(floors) for package in packages}
 
     def floor(self, module: str) -> str | None:
-        """The floor of a module, or None; kseg's own `__init__` is on the floor `kseg`."""
+        """The package of a module, as the floors name it, or None; kseg's own `__init__` is `kseg`."""
         parts = module.split(".")[1:] or ["kseg"]
         paths = ("/".join(parts[:length]) for length in range(len(parts), 0, -1))
         return next((path for path in paths if path in self._rank), None)
@@ -91,17 +91,19 @@ class House:
         }
 
     def upward_imports(self) -> set[str]:
-        """Imports of a module on a higher floor, as `importing module -> imported module`."""
+        """Imports out of another package that isn't on a lower floor, as `importing module -> imported module`."""
         return {
             f"{module} -> {target}"
             for module, targets in self.imports.items()
             for target in targets
-            if self._is_above(target, module)
+            if not self._is_below(target, module)
         }
 
-    def _is_above(self, module: str, other: str) -> bool:
+    def _is_below(self, module: str, other: str) -> bool:
         floor, floor_of_other = self.floor(module), self.floor(other)
-        return floor is not None and floor_of_other is not None and self._rank[floor] < self._rank[floor_of_other]
+        if floor is None or floor_of_other is None or floor == floor_of_other:
+            return True
+        return self._rank[floor] > self._rank[floor_of_other]
 
     def circle(self) -> list[str]:
         """Modules that import each other in a circle; the first such circle, or nothing."""

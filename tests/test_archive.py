@@ -412,7 +412,7 @@ def test_damaged_member_of_a_zip_leaves_the_others(tmp_path: Path) -> None:
 
 
 def test_preallocated_indexes_take_no_room(unpacked_into: Path, tmp_path: Path) -> None:
-    from kseg.archive.inputs import Inputs
+    from kseg.store.archive import Inputs
 
     index = member("x-0/00000000000000000000.index")
     (tmp_path / "b.tar").write_bytes(tar_of((index, b"\0" * 7 + b"\1" + bytes(10_485_752))))

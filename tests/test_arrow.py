@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import kseg
-from kseg.api.asked import TableOptions
+from kseg.api.tables import TableOptions
 from kseg.arrow import MAX_BYTES
 from kseg.errors import OpenError
 from kseg.formats.codes import Codec

@@ -15,7 +15,7 @@ import pytest
 
 import kseg.cli as cli_module
 from kseg.cli import COMMANDS, cli
-from kseg.commands.parameters import Number
+from kseg.commands.options import Number
 from tests import golden, run
 from tests.fork_server import KSEG
 from tests.loops import for_each

@@ -15,7 +15,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import kseg
-from kseg.formats.names import parse_file_name
+from kseg.formats.file_names import parse_file_name
 from tests import golden
 from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.run import kseg as run_kseg

@@ -17,14 +17,14 @@ import pytest
 
 import kseg
 from kseg import kernel as kernels
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.salvage.salvage_plan import Salvage
-from kseg.log.verify.verify import verify_partition
-from kseg.views.doctor.trouble import Trouble
+from kseg.doctor.examination import Trouble
+from kseg.log.partition import PartitionLog
+from kseg.rewrite.salvage_plan import Salvage
+from kseg.verify.verify import verify_partition
 from tests import golden, run
-from tests.log.salvaged import INNER, intact_batches, may_remain, salvage
+from tests.doctor.check_ups import BESIDE, UNNAMED, check_up, expected_findings
 from tests.loops import for_each
-from tests.views.check_ups import BESIDE, UNNAMED, check_up, expected_findings
+from tests.rewrite.salvaged import INNER, intact_batches, may_remain, salvage
 
 DAMAGES = json.loads((golden.ROOT / "damaged" / "damage.json").read_text(encoding="utf-8"))
 SAME_STATUS = ("dump LOGS", "dump -o json LOGS", "verify LOGS", "salvage LOGS --dry-run")

@@ -9,13 +9,12 @@ from xml.etree import ElementTree
 import pytest
 
 from kseg import Segment
-from kseg.explain import ExplainedField, Item, explain_file
 from kseg.explain.internal_records import internal_opener
-from kseg.explain.tables import format_page, format_rows, whole_page
-from kseg.formats.batch import BATCH_HEADER
-from kseg.formats.catalogue import FORMATS
-from kseg.formats.names import FileKind, parse_file_name
-from kseg.index.producer_snapshot import ProducerSnapshot
+from kseg.explain.items import ExplainedField, Item, explain_file
+from kseg.explain.walk import format_page, format_rows, whole_page
+from kseg.formats.batch import BATCH_HEADER, FORMATS
+from kseg.formats.file_names import FileKind, parse_file_name
+from kseg.index.producers import ProducerSnapshot
 from kseg.reading.batch import Batch
 from tests import golden, run
 from tests.loops import for_each

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.decode.framed import parse_framed
-from kseg.explain import ExplainedField, explain_file
+from kseg.decode.schema_registry import parse_framed
 from kseg.explain.internal_records import internal_opener
+from kseg.explain.items import ExplainedField, explain_file
 from kseg.formats.codes import Codec
 from kseg.formats.messages import build_message, parse_message
 from kseg.formats.schemas import (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.explain import ExplainedField, explain_file
+from kseg.explain.items import ExplainedField, explain_file
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
 

@@ -11,7 +11,7 @@ import pytest
 
 from kseg.output.progress import ProgressBar
 from kseg.reading.log_file import LogFile
-from kseg.system.gentle import resident_pages
+from kseg.system.page_cache import resident_pages
 from tests.log import edits
 from tests.run import kseg, process
 
@@ -141,5 +141,5 @@ def test_file_without_bytes_has_no_pages(tmp_path: Path) -> None:
 
 
 def test_giving_way_lowers_the_priorities() -> None:
-    program = "import os; from kseg.system.gentle import give_way; give_way(); print(os.nice(0))"
+    program = "import os; from kseg.system.page_cache import give_way; give_way(); print(os.nice(0))"
     assert process([], Path.cwd(), program=program).stdout == b"19\n"

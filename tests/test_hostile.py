@@ -13,16 +13,15 @@ import pytest
 from crc32c import crc32c
 from zstandard import ZstdCompressor
 
-from kseg.codecs.body import decompress
-from kseg.codecs.bounds import LARGEST_RATIO, LARGEST_RATIO_FREE
-from kseg.explain import explain_file
-from kseg.explain.batch_fields import MOST_DECOMPRESSED
+from kseg.codecs.bodies import LARGEST_RATIO, LARGEST_RATIO_FREE, decompress
+from kseg.explain.batch import MOST_DECOMPRESSED
+from kseg.explain.items import explain_file
 from kseg.explain.walk import MOST_FIELDS
 from kseg.formats.codes import Codec, DamageKind
-from kseg.log.lookup.lookup import lookup_offset
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.lookup import lookup_offset
+from kseg.log.partition import PartitionLog
+from kseg.reading.blocks import Damage
 from kseg.reading.bodies import FAILURES_FREE, Slice, with_bodies
-from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run
 from tests.kernel.made import BatchHeader, Message, Record, batch, varint
 from tests.run import bounded, kseg

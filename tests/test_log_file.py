@@ -11,7 +11,7 @@ import pytest
 from kseg.errors import OpenError
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import ROW, SIZE, START
-from kseg.reading.damage import Damage
+from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile, Run
 from tests import golden
 from tests.kernel.made import BatchHeader, Message, Record, batch

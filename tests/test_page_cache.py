@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition import PartitionLog
+from kseg.log.transactions import read_tail
 from kseg.system.page_cache import cached_size, pages_by_cachestat, pages_by_mincore
-from kseg.views.transactions import read_tail
 from tests import run
 from tests.log import edits
 

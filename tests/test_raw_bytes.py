@@ -25,13 +25,13 @@ ALLOWED = {
     "kseg/kernel/fast/bodies.pxi:blocks_of": "lz4's blocks",
     "kseg/kernel/fast/text.pxi": "UTF-8 and Base64",
     "kseg/kernel/fast/output.pxi:put_time": "digits of a time that is written",
-    "kseg/kernel/twin_records.py:_record": "a record's attributes; tests hold records to their grammar",
-    "kseg/decode/plain.py:parse_json": "the first byte of what a schema registry's serializers write",
-    "kseg/decode/wire.py:_schema_id": "the same",
+    "kseg/kernel/twin/records.py:_record": "a record's attributes; tests hold records to their grammar",
+    "kseg/decode/simple_values.py:parse_json": "the first byte of what a schema registry's serializers write",
+    "kseg/decode/simple_values.py:_schema_id": "the same",
     "kseg/protocol/": "sizes and keys of requests, needed before a schema is chosen",
-    "kseg/kernel/twin_cleaning.py": "slots of a table that no file has",
-    "kseg/log/partition/partitioner.py": "murmur2's blocks",
-    "kseg/export/accounts.py:_add_invalid": "a column of numbers",
+    "kseg/kernel/twin/cleaning.py": "slots of a table that no file has",
+    "kseg/coordinators/home_partition.py": "murmur2's blocks",
+    "kseg/export/read/offset_accounts.py:_add_invalid": "a column of numbers",
 }
 
 

@@ -272,7 +272,7 @@ def test_under_nohup_a_hangup_changes_nothing(place: Place) -> None:
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 def test_a_signal_while_kseg_starts_is_quiet(place: Place, number: int) -> None:
-    code = "import os, kseg.system.interrupts as i; i.leave_at_interrupt(); "
+    code = "import os, kseg.system.signals as i; i.leave_at_interrupt(); "
     code += f"os.kill(os.getpid(), {int(number)}); print(1)"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, preexec_fn=interruptible)
     assert (ran.returncode, ran.stdout, ran.stderr) == (128 + number, b"", b"")

@@ -13,7 +13,7 @@ from tests.start import loaded_by
 
 def test_dump_of_an_uncompressed_log_imports_no_grammar_and_no_codec() -> None:
     sample = golden.ROOT / "docs" / "test-1-0" / "00000000000000203000.log"
-    slow_to_import = {"construct", "kseg.formats.varint_writing", "lz4", "pyarrow", "rich", "snappy", "zstandard"}
+    slow_to_import = {"construct", "lz4", "pyarrow", "rich", "snappy", "zstandard"}
     if "fast" in KERNELS:  # the twin makes classes of its own
         slow_to_import |= {"base64", "dataclasses", "json"}
     assert loaded_by(["dump", str(sample)]) & slow_to_import == set()
@@ -22,10 +22,7 @@ def test_dump_of_an_uncompressed_log_imports_no_grammar_and_no_codec() -> None:
 def test_lookup_imports_nothing_that_it_does_not_use() -> None:
     sample = golden.ROOT / "docs" / "test-1-0"
     loaded = loaded_by(["lookup", str(sample), "--offset", "203500"])
-    assert (
-        loaded & {"construct", "kseg.log.select.record_picker", "kseg.log.salvage.salvage_plan", "rich", "json"}
-        == set()
-    )
+    assert loaded & {"construct", "kseg.log.selected_records", "kseg.rewrite.salvage_plan", "rich", "json"} == set()
 
 
 def test_garbage_is_collected_while_a_command_runs(tmp_path: Path) -> None:
@@ -43,9 +40,7 @@ def test_garbage_is_collected_while_a_command_runs(tmp_path: Path) -> None:
 
 
 def test_what_stands_for_inspect_has_its_numbers() -> None:
-    put_off = (
-        "import sys; sys.modules.pop('inspect', 0); import kseg.system.late_inspect as late; late.put_off_inspect()"
-    )
+    put_off = "import sys; sys.modules.pop('inspect', 0); import kseg.system.signals as late; late.put_off_inspect()"
     code = f"""
 {put_off}
 import inspect as stand_in

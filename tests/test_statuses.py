@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.findings.finding_kinds import FINDINGS, status_of
+from kseg.findings.kinds import FINDINGS, status_of
 from kseg.formats.codes import DamageKind
 from tests import golden
 from tests.log import edits

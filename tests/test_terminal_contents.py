@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kseg.control_characters import control_characters
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
-from kseg.output.terminal import Terminal
-from kseg.writer import MemoryRecords, RecordsBuilder
+from kseg.output.streams import Terminal
+from kseg.system.terminal_text import control_characters
+from kseg.writer.batches import MemoryRecords, RecordsBuilder
 from tests import run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from kseg.reading.block_reader import UnreadableRange
-from kseg.reading.damage import Damage
+from kseg.reading.blocks import Damage, UnreadableRange
 from kseg.reading.log_file import LogFile, Run
 from tests import golden
 from tests.failing_disk import BLOCK, FailingDisk
 from tests.log import edits
-from tests.log.salvaged import intact_batches, is_intact, salvage
 from tests.loops import for_each
+from tests.rewrite.salvaged import intact_batches, is_intact, salvage
 from tests.run import kseg
 
 PLAIN = "3.6.2/plain-1"

@@ -1,21 +1,262 @@
-"""A partition's directory, opened."""
+"""Opened partitions, segments and log directories, and what these add up to."""
 
-from collections.abc import Iterator
+import os
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
-from kseg.api.asked import asked_selection
-from kseg.api.directories import Directories
-from kseg.api.kseg_warning import warn
-from kseg.api.segment import Segment
-from kseg.api.short_table import SHOWN_ROWS, ShortTable
-from kseg.errors import UsageError
-from kseg.formats.names import DirectoryState
-from kseg.log.lookup.lookup import Lookup, SpecialTime, look_up, parse_target_time
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.select.record_picker import SelectedLog, logs_of_partition
-from kseg.selection import Selection, SelectionOptions, Time
+from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, asked_selection, warn
+from kseg.errors import KsegError, UsageError
+from kseg.findings.findings import Finding
+from kseg.formats.file_names import DirectoryState
+from kseg.log.lookup import Lookup, SpecialTime, look_up, parse_target_time
+from kseg.log.partition import PartitionLog
+from kseg.log.selected_records import SelectedLog, logs_of_partition, selected_logs
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection, SelectionOptions, Time
+from kseg.log.selector import Selector
+from kseg.reading.batch import Batch, scan_log
+from kseg.reading.blocks import Damage
+from kseg.reading.log_file import LogFile
 from kseg.times import milliseconds_of, parse_zone
+from kseg.verify.verify import PassedOver, plan_verification
+
+if TYPE_CHECKING:
+    from kseg.cluster.model import ClusterMetadata
+    from kseg.coordinators.groups import GroupsView
+    from kseg.diff.copies import ClusterCopies
+    from kseg.diff.differences import PartitionDiff
+    from kseg.rewrite.salvage import Salvaged
+    from kseg.text.transactions import CoordinatorRow, TransactionRow, TransactionRows
+
+
+class Segment(Logs):
+    """One log file; also a metadata snapshot, or a file of batches with any name."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens the file. Raises OpenError if it can't be opened."""
+        super().__init__()
+        self._file = LogFile(path)
+        self._at_close.callback(self._file.close)
+
+    @property
+    def path(self) -> Path:
+        """The file's path."""
+        return self._file.path
+
+    @property
+    def base_offset(self) -> int | None:
+        """The offset in the file's name; None if there is none."""
+        return self._file.base_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return self._file.size
+
+    def scan(self, start: int = 0) -> Iterator[Batch | Damage]:
+        """Everything in the file, in order, from a batch's position on; sizes add up to the file's size.
+
+        Damage is given, never raised; a batch whose CRC is wrong has `is_valid` False. Records aren't looked at:
+        `Batch.problem` tells whether they can be read.
+        """
+        yield from scan_log(self._file, start)
+
+    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
+        selector = Selector(selection, self.path.parent, warn)
+        yield from selected_logs(selector, [self.path], lambda _: nullcontext(self._file), selection.limit)
+
+    def _table(self) -> ShortTable:
+        return ShortTable(f"Segment {self.path}: {self.size:,} bytes")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verification:
+    """What was found in partitions and log directories.
+
+    findings: in the order of partitions. problems: files that couldn't be opened; nothing is known of them. notes: in
+    words, of a selection. passed_over: names that aren't Kafka's, by directory.
+    """
+
+    findings: tuple[Finding, ...]
+    problems: tuple[KsegError, ...]
+    notes: tuple[str, ...]
+    passed_over: tuple[PassedOver, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether all could be read, and there is nothing but notes."""
+        return not self.problems and not any(finding.counts for finding in self.findings)
+
+    def __repr__(self) -> str:
+        """A short table."""
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        """The same, for notebooks."""
+        return self._table().html()
+
+    def _table(self) -> ShortTable:
+        state = "ok" if self.is_well else "not ok"
+        return ShortTable(
+            f"Verification: {state}, {len(self.findings)} findings, {len(self.problems)} files that can't be read",
+            ("severity", "id", "file", "position", "what"),
+            [
+                (str(each.severity), each.id, str(each.file), each.position, each.sentence)
+                for each in sorted(self.findings, key=lambda each: each.severity.rank)[:SHOWN_ROWS]
+            ],
+            len(self.findings),
+        )
+
+
+def verification(
+    paths: Sequence[Path], choice: PartitionChoice, selection: Selection, processes: int | None
+) -> Verification:
+    """Verifies what is chosen at some paths. Raises OpenError if there is nothing to verify."""
+    from kseg.coordinators.transactions import judged_findings
+
+    problems: list[KsegError] = []
+    plan = plan_verification(paths, problems.append, choice)
+    if problems and not plan.orders:
+        raise problems[0]
+    findings: list[Finding] = []
+    notes: list[str] = []
+    for verified in judged_findings(plan, selection, processes=processes):
+        findings += verified.findings
+        problems += verified.problems
+        notes += verified.notes
+    return Verification(tuple(findings), tuple(problems), tuple(notes), plan.passed_over)
+
+
+Row = TypeVar("Row")
+
+
+class Directories(Logs):
+    """Directories of partitions: what the commands find out about them, as values."""
+
+    def __init__(self, paths: tuple[Path, ...], choice: PartitionChoice = EVERY_PARTITION) -> None:
+        super().__init__()
+        self._paths = paths
+        self._choice = choice
+
+    @abstractmethod
+    def _partition_logs(self) -> list[PartitionLog]:
+        """The partitions, as they were listed."""
+
+    def verify(
+        self, selection: Selection | None = None, *, processes: int | None = 1, **options: Unpack[SelectionOptions]
+    ) -> "Verification":
+        """What is wrong in logs, indexes, snapshots and checkpoints, as `kseg verify` finds it.
+
+        `processes`: how many share the work; None for as many as processors, if there is enough to do. Of a selection,
+        what is about its records. Raises OpenError if there is nothing to verify.
+        """
+        asked = asked_selection(selection, options, has_control=True)
+        return verification(self._paths, self._choice, asked, processes)
+
+    def salvage(self, to: str | os.PathLike[str] | None, *, drop_unreadable: bool = False) -> "tuple[Salvaged, ...]":
+        """Saves every intact batch into a new directory, as `kseg salvage` does; a result per partition.
+
+        Args:
+            to: the new directory, which must not exist yet, or be empty; with None nothing is written.
+            drop_unreadable: leave out batches whose CRC is right but whose records can't be read.
+
+        Raises:
+            UsageError: the directory is there, or inside of what is read.
+            OpenError: a file can't be opened; WriteError: one can't be written. Nothing is left of the directory then.
+        """
+        from kseg.rewrite.salvage import salvage_into
+
+        directory = None if to is None else Path(to)
+        return salvage_into(self._paths, directory, choice=self._choice, drop_unreadable=drop_unreadable)
+
+    def diff(
+        self,
+        *others: str | os.PathLike[str],
+        leader: str | os.PathLike[str] | None = None,
+        processes: int | None = 1,
+    ) -> "tuple[PartitionDiff, ...]":
+        """What copies of partitions are to each other, as `kseg diff` finds it; a result per partition.
+
+        Args:
+            others: what to compare with; each, and each path that was opened, is a side.
+            leader: the side under which the others would truncate their logs.
+            processes: how many share the work; None for as many as processors, if there is enough to do.
+
+        Raises:
+            UsageError: there is nothing to compare with, or the leader isn't a side.
+            OpenError: a side, or a partition on it, can't be opened.
+        """
+        from kseg.diff.copies import all_diffs
+
+        sides = [*self._paths, *map(Path, others)]
+        leading = None if leader is None else Path(leader)
+        return all_diffs(sides, warn, self._choice, leader=leading, processes=processes)
+
+    def cluster_copies(self) -> "ClusterCopies":
+        """The cluster's partitions with the copies that are here, as `kseg verify --cluster` finds them.
+
+        Raises OpenError if the cluster's metadata aren't here; UsageError if those of several clusters are.
+        """
+        from kseg.diff.copies import find_cluster_copies
+
+        return find_cluster_copies(self._paths, choice=self._choice)
+
+    def groups(self, *, at: Time | None = None) -> "GroupsView":
+        """Groups, their members and commits, replayed from `__consumer_offsets`, at a time or at the log's end.
+
+        If topics or partitions were chosen, only commits for these, and groups that have some. Raises OpenError if
+        `__consumer_offsets` isn't here.
+        """
+        from kseg.coordinators.groups import groups_with_commits_for, read_groups
+
+        view = read_groups(self._paths, None if at is None else milliseconds_of(at))
+        return replace(view, groups=tuple(groups_with_commits_for(self._choice, view.groups)))
+
+    def metadata(self, *, at: Time | None = None) -> "ClusterMetadata":
+        """The cluster's metadata, replayed from `__cluster_metadata`: at its end, or as `at` says.
+
+        `at`: a datetime, or as in `kseg metadata --at` an offset or a time. Raises OpenError if that topic isn't here.
+        """
+        from kseg.cluster.metadata import Until, read_cluster_metadata
+
+        if isinstance(at, datetime):
+            return read_cluster_metadata(self._paths, Until(timestamp_ms=milliseconds_of(at)))
+        return read_cluster_metadata(self._paths, Until.parse(None if at is None else str(at)))
+
+    def transactions(self, *, only_open: bool = False, now: Time | None = None) -> "Iterator[TransactionRow]":
+        """The transactions of the partitions, one after another, and of each open one whether it hangs.
+
+        The coordinators are those in the same log directories; what couldn't be read or judged is a warning at the end.
+
+        Args:
+            only_open: leave out those that have ended.
+            now: the time to judge by; None for the newest that brokers wrote.
+        """
+        rows = self._transaction_rows(now, only_open=only_open)
+        return self._with_notes(rows, rows.rows(rows.split(self._choice)[1]))
+
+    def transactional_ids(self, *, only_open: bool = False, now: Time | None = None) -> "Iterator[CoordinatorRow]":
+        """What the coordinators knew of each transactional id, from `__transaction_state`; arguments as above."""
+        rows = self._transaction_rows(now, only_open=only_open)
+        return self._with_notes(rows, rows.coordinator_rows(rows.split(self._choice)[0]))
+
+    def _transaction_rows(self, now: Time | None, *, only_open: bool) -> "TransactionRows":
+        from kseg.formats.codes import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS
+        from kseg.text.transactions import TransactionRows
+
+        now_ms = None if now is None else milliseconds_of(now)
+        found = self._partition_logs()
+        return TransactionRows(found, now_ms, MAXIMUM_TRANSACTION_MS, BOOTSTRAP_SERVER, only_open=only_open)
+
+    def _with_notes(self, rows: "TransactionRows", found: Iterator[Row]) -> Iterator[Row]:
+        """What was found; at the end warns of what wasn't."""
+        yield from found
+        for note in rows.notes(is_partial=False):
+            warn(note)
 
 
 class Partition(Directories):
@@ -96,7 +337,7 @@ class Partition(Directories):
             UsageError: neither or both are given, or there is no such time.
             OpenError: a log can't be opened.
         """
-        from kseg.views.remote_tiers import tier_for_lookup
+        from kseg.cluster.remote_tier import tier_for_lookup
 
         if (offset is None) == (time is None):
             raise UsageError("lookup: give either offset or time")

@@ -1,36 +1,219 @@
-"""A log as a place: its batches and damages, read as far as somebody looks.
-
-Of each batch that was passed only the position is kept. What lies far from the known rows is found by the offset index,
-and the list begins again there.
-"""
+"""Places in logs: a log, a batch, and the walk through both."""
 
 import os
 from array import array
 from bisect import bisect_right
 from collections import deque
-from itertools import takewhile
+from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
+from itertools import islice, takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from kseg.browse.batch_place import BatchPlace, batch_title
-from kseg.browse.byte_source import OpenLogBytes
-from kseg.browse.log_walk import Stretch, is_harmful, is_last_log, start_before, stretches
+from kseg import kernel
+from kseg.browse.bytes import BodyBytes, ByteSource, OpenLogBytes
 from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow
-from kseg.errors import KsegError
-from kseg.explain.batch_fields import DAMAGE_WALKED, damage_fields
-from kseg.explain.batch_records import outer_fields
-from kseg.explain.internal_records import internal_opener
+from kseg.errors import KsegError, OpenError
+from kseg.explain.batch import DAMAGE_WALKED, BatchRecords, RecordBytes, damage_fields, outer_fields
+from kseg.explain.field import ExplainedField, shown_value
+from kseg.explain.internal_records import OpenRecord, internal_opener
 from kseg.explain.items import Item
+from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import BATCH_HEADER_SIZE, LOG_OVERHEAD, Codec, codec_name
-from kseg.output.printable import printable
-from kseg.output.sizes import human_size
-from kseg.reading.batch import Batch
-from kseg.reading.header import BatchHeader, parse_header
+from kseg.formats.file_names import FileKind, parse_file_name
+from kseg.index.entries import OffsetIndex, slot_range
+from kseg.kernel.contract import ROW, SIZE, START, VALID
+from kseg.log.partition import was_closed
+from kseg.log.segments import entry_problem
+from kseg.output.rows import human_size
+from kseg.output.streams import printable
+from kseg.reading.batch import Batch, BatchHeader, damages_of, parse_header
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from kseg.times import iso_time
 
-if TYPE_CHECKING:
-    from kseg.reading.damage import Damage
+ENOUGH_RECORDS = 4096
+"""Records that are looked for at once."""
+_SHOWN_KEY, _SHOWN_VALUE = 32, 160
+
+
+class BatchPlace(BrowsedPlace):
+    """The records of one batch."""
+
+    heading = f"{'offset':>10}  key → value"
+
+    def __init__(self, batch: Batch, path: Path, source: ByteSource, open_record: OpenRecord | None) -> None:
+        super().__init__(batch_title(batch.header), path)
+        self.batch = batch
+        self._records = BatchRecords(batch, open_record)
+        self._coming = self._records.places()
+        self._places: list[RecordBytes] = []
+        self._source = source
+        if self._records.is_compressed:
+            title = f"decompressed records of the batch at {batch.position}"
+            self._source = BodyBytes(self._records.content, title)
+        self.has_all = False
+        self.take_more(self.read_more())
+        self._fields = lru_cache(maxsize=256)(self._read_fields)
+
+    @property
+    def count(self) -> int:
+        """How many records are known."""
+        return len(self._places)
+
+    def read_more(self) -> ReadRows:
+        """Looks for records after the known ones."""
+        return ReadRows(list(islice(self._coming, ENOUGH_RECORDS)))
+
+    def take_more(self, found: ReadRows) -> None:
+        """Adds them."""
+        added = [each for each in found.rows or () if isinstance(each, RecordBytes)]
+        self._places += added
+        self.has_all = len(added) < ENOUGH_RECORDS
+
+    def _read_fields(self, number: int) -> list[ExplainedField]:
+        return self._records.fields(number, self._places[number])
+
+    def row(self, number: int) -> PlaceRow:
+        """A record as a line: offset, key, value."""
+        place = self._places[number]
+        if place.is_rest:
+            return PlaceRow(f"unreadable: {place.end - place.start} bytes", is_wrong=True, is_open=False)
+        fields = self._fields(number)
+        is_wrong = any(field.problem is not None for field in fields)
+        key, value = (
+            _short(_leaf(fields, name), most) for name, most in (("key", _SHOWN_KEY), ("value", _SHOWN_VALUE))
+        )
+        text = f"{self._offset(fields):>10}  {key} → {value}" if key else f"{self._offset(fields):>10}  → {value}"
+        return PlaceRow(text, is_wrong=is_wrong, is_open=False)
+
+    def _offset(self, fields: list[ExplainedField]) -> object:
+        delta, base = _leaf(fields, "offset_delta"), self.batch.header.base_offset
+        if delta is not None and isinstance(delta.value, int) and base is not None:
+            return base + delta.value
+        own = _leaf(fields, "offset")
+        return own.value + self._shift if own is not None and isinstance(own.value, int) else ""
+
+    @cached_property
+    def _shift(self) -> int:
+        """What has to be added to the offsets of messages in a wrapper: in format 1 they count from its first one."""
+        first = _leaf(self._fields(0), "offset")
+        return self.batch.base_offset - first.value if first is not None and isinstance(first.value, int) else 0
+
+    def shown(self, number: int) -> ShownRow:
+        """The fields of a record."""
+        place, fields = self._places[number], self._fields(number)
+        position = self._records.first_position + place.start
+        item = Item(
+            f"record {number}, offset {self._offset(fields)}", position, place.end - place.start, lambda: fields
+        )
+        return ShownRow(item, self._source)
+
+    def offset_of(self, number: int) -> int | None:
+        """The offset of a row's record; None if it can't be read."""
+        if not self._places:
+            return None
+        offset = self._offset(self._fields(number))
+        return offset if isinstance(offset, int) else None
+
+    def number_of_offset(self, offset: int) -> int:
+        """The row of the record with an offset; the first one if there is no such record."""
+        records = enumerate(self.batch.records(on_damage="skip"))
+        number = next((number for number, record in records if record.offset == offset), 0)
+        while number >= self.count and not self.has_all:
+            self.take_more(self.read_more())
+        return min(number, max(self.count - 1, 0))
+
+
+def batch_title(header: BatchHeader) -> str:
+    """What a batch is called on the screen."""
+    what = "batch" if header.magic >= 2 else "entry"
+    first = header.last_offset if header.base_offset is None else header.base_offset
+    return f"{what} {first}" if first == header.last_offset else f"{what} {first}-{header.last_offset}"
+
+
+def _leaf(fields: Iterable[ExplainedField], name: str) -> ExplainedField | None:
+    """The field of this name, which may be in the structure of a message."""
+    for field in fields:
+        if field.name == name:
+            return field
+        if field.name == "message":
+            return _leaf(field.children, name)
+    return None
+
+
+def _short(field: ExplainedField | None, most: int) -> str:
+    if field is None:
+        return "null" if most == _SHOWN_VALUE else ""
+    text = printable(shown_value(field) if not field.children or field.raw else field.meaning or "…")
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+class Stretch(NamedTuple):
+    """Bytes of a log: a batch, or a damage that no batch is in. damage: what is wrong; None if nothing is."""
+
+    position: int
+    size: int
+    is_batch: bool
+    damage: Damage | None = None
+
+    @property
+    def end(self) -> int:
+        """The position after them."""
+        return self.position + self.size
+
+
+def stretches(log_file: LogFile, start: int) -> Iterator[list[Stretch]]:
+    """What lies in a log from a batch's position on: some at a time, as they are read."""
+    for piece in with_bodies(log_file.runs(start), log_file.stored_size):
+        if isinstance(piece, Slice):
+            yield _batches(log_file, piece)
+        elif piece.size:
+            yield [Stretch(piece.position, piece.size, is_batch=False, damage=piece)]
+
+
+def _batches(log_file: LogFile, piece: Slice) -> list[Stretch]:
+    run = piece.run
+    columns = kernel.load().columns(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies)
+    damages = {damage.position: damage for damage in damages_of(piece, columns)}
+    found = []
+    for row in range(piece.first, piece.last):
+        start, size, is_valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
+        position = run.position + start
+        damage = damages.get(position) if is_valid else log_file.crc_damage(position, size)
+        found.append(Stretch(position, size, is_batch=True, damage=damage))
+    return found
+
+
+def is_harmful(damage: Damage, *, is_last: bool) -> bool:
+    """Whether `verify` would find more in a damage than a note; is_last: of the last segment of its partition."""
+    return status_of(id_of_damage(damage.kind, is_last=is_last)) != 0
+
+
+def is_last_log(log_file: LogFile) -> bool:
+    """Whether a log is the last one of its partition, which may end in the midst of a batch."""
+    return not was_closed(log_file.path)
+
+
+def start_before(log_file: LogFile, position: int) -> int:
+    """Position of a batch at or before another position, near to it if the offset index knows one; else 0."""
+    name = parse_file_name(log_file.path)
+    if name.kind is not FileKind.LOG or name.base_offset is None or position <= 0:
+        return 0
+    suffix = name.suffix or ""
+    stem = str(log_file.path).removesuffix(suffix).removesuffix(".log")
+    for path in dict.fromkeys((f"{stem}.index{suffix}", f"{stem}.index")):
+        try:
+            with OffsetIndex(path, name.base_offset) as index:
+                slot = slot_range(index.file, index.count, position, 1).lower
+                entry = index.entry(slot) if slot >= 0 else None
+        except OpenError:
+            continue
+        if entry is not None and entry_problem(log_file, entry.offset, entry.position) is None:
+            return entry.position
+    return 0
+
 
 ENOUGH_ROWS = 512
 """Rows that are read at once."""

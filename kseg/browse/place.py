@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.browse.byte_source import ByteSource, NoBytes
+from kseg.browse.bytes import ByteSource, NoBytes
 from kseg.explain.field import ExplainedField
 from kseg.explain.items import Item
-from kseg.output.printable import printable
+from kseg.output.streams import printable
 
 
 class PlaceRow(NamedTuple):

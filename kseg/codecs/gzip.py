@@ -6,8 +6,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from kseg.codecs.body_codec import BodyCodec
-from kseg.codecs.bounds import BodyError, too_large
+from kseg.codecs.bodies import BodyCodec, BodyError, too_large
 
 _MAGIC = b"\x1f\x8b"
 _HEADER = _MAGIC + bytes.fromhex("08 00 00000000 00 ff")

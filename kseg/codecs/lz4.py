@@ -5,8 +5,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
-from kseg.codecs.body_codec import BodyCodec, KernelLibrary
-from kseg.codecs.bounds import BodyError, too_large
+from kseg.codecs.bodies import BodyCodec, BodyError, KernelLibrary, too_large
 
 _MAGIC = b"\x04\x22\x4d\x18"
 _HEADER = _MAGIC + bytes.fromhex("60 40 82")

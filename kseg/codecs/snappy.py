@@ -5,8 +5,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from kseg.codecs.body_codec import BodyCodec
-from kseg.codecs.bounds import BodyError, joined, too_large
+from kseg.codecs.bodies import BodyCodec, BodyError, joined, too_large
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")

@@ -7,8 +7,7 @@ from importlib import import_module
 from threading import get_ident
 from typing import Any
 
-from kseg.codecs.body_codec import BodyCodec, KernelLibrary
-from kseg.codecs.bounds import BodyError, joined, too_large
+from kseg.codecs.bodies import BodyCodec, BodyError, KernelLibrary, joined, too_large
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _USUAL_RATIO = 8

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.decoder_options import decoder_options
-from kseg.commands.options import option_values
-from kseg.commands.parameters import long_number
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import decoder_options
+from kseg.commands.options import long_number, option_values
 from kseg.errors import UsageError, missing_library
 
 
@@ -53,11 +52,11 @@ def browse(
     a mouse works too, also over ssh. PATH is a directory or a file; by default the current directory. Decoders are
     those of `kseg dump`. The library textual is needed: the extra `browse`.
     """
-    from kseg.decode.topic import SchemasTopic
+    from kseg.cluster.schemas_topic import SchemasTopic
     from kseg.decode.values import DecoderOptions
 
     try:
-        from kseg.browse.screen.running import browse_path
+        from kseg.browse.screen.browser import browse_path
     except ImportError as error:
         raise UsageError(missing_library("textual", "browse")) from error
     begin = {"offset": options.offset, "position": options.position}

@@ -1,20 +1,174 @@
-"""`kseg build`: records in, a partition's directory out."""
+"""`kseg build`: makes a partition's directory from records."""
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from kseg.archive.untouched import check_outside
-from kseg.commands.build_options import BuildOptions, build_options, has_roll_options
-from kseg.commands.options import RedactOptions, new_directory_option, option_values, quiet_option, redact_options
+from kseg.codecs.bodies import check_level
+from kseg.commands.option_groups import setting_options
+from kseg.commands.options import (
+    LARGEST_INT,
+    Command,
+    Number,
+    RedactOptions,
+    Size,
+    int_number,
+    is_given,
+    long_number,
+    new_directory_option,
+    option_values,
+    quiet_option,
+    redact_options,
+    size_text,
+    zone_option,
+)
 from kseg.errors import UsageError
-from kseg.log.build import build_partition
-from kseg.output.stdout import flush_stdout, write_lines
-from kseg.output.talk import talk
-from kseg.output.written import segment_lines
+from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
+from kseg.log.segments import RollSettings
+from kseg.log.writer import PartitionSettings
+from kseg.output.progress import talk
+from kseg.output.streams import flush_stdout, write_lines
+from kseg.rewrite.build import build_partition
+from kseg.store.location import check_outside
 from kseg.system.new_directory import new_directory
-from kseg.writer.record_input import STANDARD_INPUT, RecordForm, name_of_input, opened_items
+from kseg.text.salvage import segment_lines
+from kseg.times import now_ms, parse_time, parse_zone
+from kseg.writer.batches import BATCH_SIZE, BatchSettings
+from kseg.writer.json_source import STANDARD_INPUT, RecordForm, name_of_input, opened_items
+
+_ROLL_SETTINGS = ("segment.bytes", "segment.ms", "segment.index.bytes")
+_TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
+_COMPRESSION = f"{', '.join(CODEC_NAMES[:-1])} or {CODEC_NAMES[-1]}."
+_ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
+
+_OPTIONS = (
+    click.option(
+        "--magic", type=click.Choice(["0", "1", "2"]), help="Format of the records that come without a batch: 2."
+    ),
+    click.option("--compression", metavar="CODEC[:LEVEL]", help=_COMPRESSION),
+    click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime."),
+    click.option("--timestamp", metavar="TIME", help="Time of records that come without one: now; -1 for none."),
+    zone_option,
+    click.option(
+        "--batch-size",
+        type=Size(1, LARGEST_INT),
+        default=size_text(BATCH_SIZE),
+        show_default=True,
+        help="Size of a batch at most, as batch.size.",
+    ),
+    click.option("--batch-records", type=int_number(1), help="Records of a batch at most."),
+    click.option(
+        "--base-offset", type=long_number(), help="Where the first segment begins: at the first record, or 0."
+    ),
+    click.option(
+        "--leader-epoch", type=int_number(-1), default=0, show_default=True, help="Of the partition's leader."
+    ),
+    click.option("--producer-id", type=long_number(), metavar="ID", help="Batches are an idempotent producer's."),
+    click.option("--epoch", type=Number(0, 32767), default=0, show_default=True, help="The producer's epoch."),
+    click.option("--sequence", type=int_number(), default=0, show_default=True, help="Its first sequence."),
+    click.option(
+        "--transaction",
+        type=click.Choice([*_ENDS, "open"]),
+        help="Batches are transactional; how the last transaction ends."
+        " JSON objects of type commit or abort end others.",
+    ),
+    click.option("--coordinator-epoch", type=int_number(-1), default=0, show_default=True, help="In the markers."),
+    setting_options(*_ROLL_SETTINGS, "index.interval.bytes"),
+    click.option("--topic-id", help="The topic's id, for partition.metadata: 22 characters."),
+)
+
+
+class BuildOptions(NamedTuple):
+    """How records become batches and segments."""
+
+    magic: str | None
+    compression: str | None
+    timestamp_type: str | None
+    timestamp: str | None
+    zone: str
+    batch_size: int
+    batch_records: int | None
+    base_offset: int | None
+    leader_epoch: int
+    producer_id: int | None
+    epoch: int
+    sequence: int
+    transaction: str | None
+    coordinator_epoch: int
+    segment_bytes: int
+    segment_ms: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    topic_id: str | None
+
+    def batch_settings(self) -> BatchSettings:
+        """How records become batches. Raises UsageError for options that don't go together."""
+        codec, level = _compression(self.compression)
+        producer_id = -1 if self.producer_id is None else self.producer_id
+        is_idempotent = self.producer_id is not None
+        if self.transaction is not None and not is_idempotent:
+            raise UsageError("--transaction needs --producer-id")
+        return BatchSettings(
+            timestamp=_timestamp(self.timestamp, self.zone),
+            magic=None if self.magic is None else int(self.magic),
+            codec=codec,
+            level=level,
+            timestamp_type=None if self.timestamp_type is None else _TYPES[self.timestamp_type],
+            batch_size=self.batch_size,
+            batch_records=self.batch_records or 2**31 - 1,
+            producer_id=producer_id,
+            producer_epoch=self.epoch if is_idempotent else -1,
+            sequence=self.sequence if is_idempotent else -1,
+            is_transactional=self.transaction is not None,
+            end=_ENDS.get(self.transaction or ""),
+            coordinator_epoch=self.coordinator_epoch,
+            partition_leader_epoch=self.leader_epoch,
+        )
+
+    def partition_settings(self) -> PartitionSettings:
+        """How segments roll, and the topic's id. Raises UsageError if that is none."""
+        topic_id = self.topic_id
+        if topic_id is not None and not re.fullmatch(r"[A-Za-z0-9_-]{22}", topic_id):
+            raise UsageError(f"--topic-id: {topic_id!r} isn't 22 characters of base64url")
+        roll = RollSettings(self.segment_bytes, self.segment_ms, self.segment_index_bytes)
+        return PartitionSettings(roll, self.index_interval_bytes, topic_id)
+
+
+def _timestamp(text: str | None, zone: str) -> int:
+    if text is None:
+        return now_ms()
+    return -1 if text == "-1" else parse_time(text, parse_zone(zone))
+
+
+def _compression(text: str | None) -> tuple[Codec | None, int | None]:
+    """Codec and level of CODEC[:LEVEL]. Raises UsageError for anything else."""
+    if text is None:
+        return None, None
+    name, _, level = text.partition(":")
+    if name.lower() not in CODEC_NAMES:
+        raise UsageError(f"--compression: {name!r} isn't a codec: {', '.join(CODEC_NAMES)}")
+    codec = Codec[name.upper()]
+    try:
+        number = int(level) if level else None
+    except ValueError as error:
+        raise UsageError(f"--compression: {level!r} isn't a level") from error
+    check_level(codec, number)
+    return codec, number
+
+
+def build_options(command: Command) -> Command:
+    """`--magic` … `--topic-id`; the command gets them as BuildOptions, `made`."""
+    command = option_values(made=BuildOptions)(command)
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def has_roll_options(command: click.Context) -> bool:
+    """Whether an option says when segments roll; else they roll where those of the source did."""
+    return any(is_given(command, name.replace(".", "_")) for name in _ROLL_SETTINGS)
 
 
 class SourceOptions(NamedTuple):

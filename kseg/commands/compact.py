@@ -6,29 +6,80 @@ from typing import NamedTuple
 
 import click
 
-from kseg.archive.untouched import check_outside
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.cleaner_options import CleanerOptions, cleaner_options
+from kseg.cluster.directories import find_partitions, only_partition
+from kseg.cluster.metadata_copy import TopicIds
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
+    Command,
     cluster_metadata_option,
+    long_number,
     new_directory_option,
+    now_option,
     option_values,
     output_option,
     paths_argument,
     quiet_option,
+    zone_option,
 )
-from kseg.commands.partition_options import partition_options
 from kseg.errors import UsageError
-from kseg.log.compact.compact import compact_partition
-from kseg.log.compact.filter import Gone
-from kseg.log.partition.log_dir import find_partitions, only_partition
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.compact import compaction_notes, write_compacted
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import talk
+from kseg.log.compaction_plan import CompactSettings, Gone
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Refusals, talk
+from kseg.output.streams import flush_stdout
+from kseg.rewrite.compact import compact_partition
+from kseg.store.location import check_outside
 from kseg.system.new_directory import new_directory
-from kseg.views.topic_ids import TopicIds
+from kseg.text.compaction import compaction_notes, write_compacted
+from kseg.times import now_ms, parse_time, parse_zone
+
+_CLEANER_SETTINGS = (
+    "delete.retention.ms",
+    "min.compaction.lag.ms",
+    "segment.bytes",
+    "segment.index.bytes",
+    "index.interval.bytes",
+    "log.cleaner.dedupe.buffer.size",
+    "producer.id.expiration.ms",
+)
+_FIRST_DIRTY = click.option(
+    "--first-dirty-offset", type=long_number(), help="Clean from here on; else as the cleaner's checkpoint says."
+)
+
+
+class CleanerOptions(NamedTuple):
+    """What a broker's cleaner has as settings, from where it cleans, and the time to judge by."""
+
+    first_dirty_offset: int | None
+    now: str | None
+    zone: str
+    delete_retention_ms: int
+    min_compaction_lag_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    log_cleaner_dedupe_buffer_size: int
+    producer_id_expiration_ms: int
+
+    def settings(self) -> CompactSettings:
+        """The settings that the options ask for. Raises UsageError for a time that is none."""
+        return CompactSettings(
+            now_ms=now_ms() if self.now is None else parse_time(self.now, parse_zone(self.zone)),
+            delete_retention_ms=self.delete_retention_ms,
+            min_compaction_lag_ms=self.min_compaction_lag_ms,
+            first_dirty_offset=self.first_dirty_offset,
+            segment_bytes=self.segment_bytes,
+            segment_index_bytes=self.segment_index_bytes,
+            index_interval_bytes=self.index_interval_bytes,
+            dedupe_buffer_size=self.log_cleaner_dedupe_buffer_size,
+            producer_expiration_ms=self.producer_id_expiration_ms,
+        )
+
+
+def cleaner_options(command: Command) -> Command:
+    """`--first-dirty-offset` … `--producer-id-expiration-ms`; the command gets them as CleanerOptions, `cleaner`."""
+    command = option_values(cleaner=CleanerOptions)(command)
+    return _FIRST_DIRTY(now_option(zone_option(setting_options(*_CLEANER_SETTINGS)(command))))
 
 
 class CompactOptions(NamedTuple):

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
     RowOptions,
     WorkOptions,
@@ -22,21 +23,18 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
-from kseg.commands.partition_options import partition_options
-from kseg.dump.held_records import CSV_FIELDS, held_text
+from kseg.diff.comparison import diff_partitions
+from kseg.diff.copies import as_the_cluster_has_them
+from kseg.diff.differences import find_copies
+from kseg.dump.follow import CSV_FIELDS, held_text
 from kseg.errors import KsegError
-from kseg.layouts.record_rows import SAFE_CSV
-from kseg.log.diff.diff import diff_partitions
-from kseg.log.diff.sides import find_copies
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.csv import check_csv_safe
-from kseg.output.diff_report import DiffReport
-from kseg.output.progress import ProgressBar
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless
+from kseg.layouts.record_columns import SAFE_CSV
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.rows import check_csv_safe
+from kseg.output.streams import flush_stdout
+from kseg.text.diff import DiffReport
 from kseg.times import parse_zone
-from kseg.views.cluster_sides import as_the_cluster_has_them
 
 
 class DiffOptions(NamedTuple):

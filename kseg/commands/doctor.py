@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
     WorkOptions,
     color_option,
@@ -20,18 +21,14 @@ from kseg.commands.options import (
     verbose_option,
     zone_option,
 )
-from kseg.commands.partition_options import partition_options
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.findings import passed_over_line, write_explanation
-from kseg.output.progress import ProgressBar
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless
+from kseg.doctor.check_up import CheckUpInWork
+from kseg.doctor.examination import ExaminationSettings, examine, plan_examination
+from kseg.doctor.kinds import KINDS
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.streams import flush_stdout
+from kseg.text.findings import DoctorReport, passed_over_line, write_explanation
 from kseg.times import parse_zone, time_or_none
-from kseg.views.doctor.check_up import CheckUpInWork
-from kseg.views.doctor.doctor_report import DoctorReport
-from kseg.views.doctor.examination import ExaminationSettings, examine, plan_examination
-from kseg.views.doctor.kinds import KINDS
 
 
 class DoctorOptions(NamedTuple):

@@ -5,11 +5,13 @@ from typing import NamedTuple
 import click
 from click.core import ParameterSource
 
-from kseg.codecs.bounds import DEFAULT_LIMIT
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.decoder_options import decoder_options
+from kseg.codecs.bodies import DEFAULT_LIMIT
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import GivenSelection, decoder_options, partition_options, selection_options
 from kseg.commands.options import (
+    LARGEST_INT,
     RedactOptions,
+    Size,
     all_matching,
     color_option,
     csv_safe_option,
@@ -17,14 +19,12 @@ from kseg.commands.options import (
     quiet_option,
     raw_option,
     redact_options,
+    size_text,
 )
-from kseg.commands.parameters import LARGEST_INT, Size, size_text
-from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import GivenSelection, selection_options
 from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selection
-from kseg.layouts.tool_options import INTERNAL_DECODERS
-from kseg.output.talk import talk
+from kseg.layouts.release_lines import INTERNAL_DECODERS
+from kseg.output.progress import talk
 from kseg.releases import parse_release
 from kseg.times import parse_zone
 

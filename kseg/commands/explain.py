@@ -5,17 +5,15 @@ from typing import NamedTuple
 
 import click
 
-from kseg.archive.paths import matching_paths
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import color_option, option_values, output_option
-from kseg.commands.parameters import LARGEST_LONG, Number, long_number
+from kseg.cluster.directories import find_partitions
+from kseg.commands.inputs import reads_archives
+from kseg.commands.options import LARGEST_LONG, Number, color_option, long_number, option_values, output_option
 from kseg.errors import UsageError
-from kseg.explain import explain_file
-from kseg.explain.choice import ItemChoice, SeenItems
-from kseg.formats.catalogue import FORMATS
-from kseg.log.partition.log_dir import find_partitions
-from kseg.output.explain import write_file, write_format
-from kseg.output.talk import talk
+from kseg.explain.items import ItemChoice, SeenItems, explain_file
+from kseg.formats.batch import FORMATS
+from kseg.output.progress import talk
+from kseg.store.location import matching_paths
+from kseg.text.explain import write_file, write_format
 
 
 def _only_match(_: object, __: object, text: str | None) -> Path | None:

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.export_options import ExportOptions, export_options, export_values
+from kseg.commands.export_options import ExportOptions, export_of, export_options, export_values
+from kseg.commands.inputs import reads_archives
 from kseg.commands.options import RedactOptions, processes_option, redact_options
-from kseg.commands.requested_export import export_of
 from kseg.errors import UsageError, missing_library
 from kseg.system.shared_work import processors
 
@@ -47,8 +46,8 @@ def export(
     except ImportError as error:
         raise UsageError(missing_library("pyarrow", "arrow")) from error
     from kseg.export.run import in_processes, plan_export, run_export
-    from kseg.output.export import say_refused, write_plan, write_report
     from kseg.output.progress import ProgressBar
+    from kseg.text.export import say_refused, write_plan, write_report
 
     count = processes or processors()
     redaction = redacting.redaction()

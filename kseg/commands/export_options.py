@@ -1,14 +1,21 @@
-"""The options that `kseg export` and `kseg spark-export` share."""
+"""Options of `kseg export` and `kseg spark-export`, and the export that they describe."""
 
-from typing import NamedTuple
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from kseg.commands.options import Command, option_values, quiet_option
-from kseg.commands.parameters import Folders, Size
-from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import GivenSelection, selection_options
-from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.commands.option_groups import GivenSelection, partition_options, selection_options
+from kseg.commands.options import Command, Folders, Size, option_values, quiet_option
+from kseg.errors import UsageError
+from kseg.log.selection import PartitionChoice
+
+if TYPE_CHECKING:
+    from kseg.export.commit.table_log import TableName
+    from kseg.export.run import Export
+    from kseg.export.settings import ReadOptions, TableFormat
+    from kseg.log.selection import Selection
+
 
 _FILE = click.Path(exists=True, resolve_path=True)
 _DECODING = (
@@ -193,3 +200,126 @@ _OPTIONS = (
     quiet_option,
     click.option("--progress/--no-progress", default=None, help="Show a bar on stderr; by default only on a terminal."),
 )
+
+
+def export_of(options: ExportOptions, parallelism: int) -> "Export":
+    """The export that the options ask for. Raises UsageError if there is no destination, or no source."""
+    from kseg.export.run import Export
+    from kseg.export.settings import FileOptions, LogSelection, OffsetRange, TableFormat
+
+    sources, destination = sources_and_destination(options)
+    table_format = TableFormat(options.table_format)
+    selected = options.selected.selection()
+    is_remote = any("://" in source for source in sources)
+    return Export(
+        sources,
+        destination,
+        LogSelection(
+            partitions=options.choice,
+            offsets=OffsetRange(selected.from_offset, selected.to_offset),
+            first_time=None if is_remote else selected.from_time,
+        ),
+        read_options_of(selected, options.columns, options.records),
+        FileOptions(
+            partition_by=options.partition_by,
+            target_size=options.target_file_size,
+            compression=options.compression,
+            bloom_filter=options.bloom_filter,
+            table_format=table_format,
+        ),
+        parallelism,
+        options.overwrite,
+        _table_of(options, table_format),
+        options.merge_files,
+    )
+
+
+def _table_of(options: ExportOptions, table_format: "TableFormat") -> "TableName":
+    from kseg.export.commit.table_log import TableName
+
+    for name, given in (("catalog", options.catalog), ("table", options.table)):
+        if given is not None and table_format != "iceberg":
+            raise UsageError(f"--{name} is for --format iceberg: other formats have no catalog")
+    return TableName(options.catalog, TableName().name if options.table is None else options.table)
+
+
+def sources_and_destination(options: ExportOptions) -> tuple[tuple[str, ...], str]:
+    """Where to read, and where to write; with --to, the current directory is read by default. Raises UsageError."""
+    paths, destination = options.paths, options.destination
+    if destination is not None:
+        return paths or (".",), destination
+    if len(paths) < 2:
+        raise UsageError("give one SOURCE or more, and then DEST: as the last path, or by --to")
+    return paths[:-1], paths[-1]
+
+
+def read_options_of(
+    selected: "Selection",
+    columns: ColumnOptions,
+    records: RecordOptions = RecordOptions(),  # noqa: B008  a tuple
+) -> "ReadOptions":
+    """How the options ask for records to be read. Raises UsageError, OpenError for decoders that can't be had."""
+    from kseg.export.settings import (
+        NOTHING,
+        ColumnDecoding,
+        DecodedAs,
+        Isolation,
+        KeptRaw,
+        Mode,
+        OnMismatch,
+        ReadOptions,
+        Tombstones,
+    )
+
+    decode = ColumnDecoding(
+        columns.key_decoder,
+        columns.value_decoder,
+        columns.schema,
+        columns.message,
+        columns.schema_registry,
+        DecodedAs(columns.decoded_as),
+        OnMismatch(columns.on_mismatch),
+        KeptRaw(columns.keep_raw),
+    )
+    decode.check()
+    return ReadOptions(
+        headers=records.has_headers,
+        batch_columns=records.batch_columns,
+        control=selected.is_control is True,
+        isolation=Isolation.READ_COMMITTED if selected.is_committed else Isolation.READ_UNCOMMITTED,
+        mode=Mode(records.mode),
+        latest_per_key=Tombstones(records.tombstones) if records.latest_per_key else None,
+        selected=selected._replace(
+            from_offset=None, to_offset=None, is_committed=False, is_control=selected.is_control or None
+        ),
+        decode=decode if columns.key_decoder or columns.value_decoder else NOTHING,
+    )
+
+
+def own_arguments(context: click.Context, options: ExportOptions) -> list[str]:
+    """The command line of these options, paths absolute, without those that aren't shared."""
+    values = options._asdict()
+    for part in (options.selected, options.records, options.columns):
+        values |= part._asdict()
+    arguments: list[str] = []
+    for param in context.command.params:
+        if isinstance(param, click.Option) and param.name in values and param.name not in ("dry_run", "destination"):
+            arguments += _spelled(param, values[param.name])
+    sources, destination = sources_and_destination(options)
+    return [*arguments, *options.choice.arguments(), *map(_absolute, (*sources, destination))]
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path else os.path.abspath(path)  # noqa: PTH100  keeps globs
+
+
+def _spelled(option: click.Option, value: Any) -> list[str]:
+    if option.is_flag:
+        if value is None:
+            return []
+        names = option.opts if value else option.secondary_opts
+        return names[:1]
+    if isinstance(option.type, Folders):
+        return [option.opts[0], ",".join(value) or "none"]
+    values = value if option.multiple else [value]
+    return [text for each in values if each is not None for text in (option.opts[0], str(each))]

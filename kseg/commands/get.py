@@ -4,20 +4,17 @@ from pathlib import Path
 
 import click
 
-from kseg.archive.untouched import check_outside
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import paths_argument, quiet_option, raw_option
-from kseg.commands.parameters import long_number
-from kseg.commands.partition_options import partition_options
-from kseg.log.lookup.lookup import lookup_offset
-from kseg.log.lookup.record_field import parse_field, record_bytes
-from kseg.log.partition.log_dir import partition_named
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_stdout
-from kseg.output.talk import note_unless
-from kseg.system.new_file import write_new_file
-from kseg.views.remote_tiers import tier_for_lookup
+from kseg.cluster.directories import partition_named
+from kseg.cluster.remote_tier import tier_for_lookup
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options
+from kseg.commands.options import long_number, paths_argument, quiet_option, raw_option
+from kseg.log.lookup import lookup_offset, parse_field, record_bytes
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Refusals, note_unless
+from kseg.output.streams import flush_stdout, write_stdout
+from kseg.store.location import check_outside
+from kseg.system.new_directory import write_new_file
 
 
 @click.command()

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
     RowOptions,
     color_option,
@@ -19,26 +20,14 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
-from kseg.commands.partition_options import partition_options
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.refusals import Refusals
-from kseg.output.row_writer import RowWriter
-from kseg.output.stdout import flush_stdout, write_stdout
-from kseg.output.talk import note_unless
+from kseg.coordinators.groups import ALL_GROUPS, chosen_groups, read_groups
+from kseg.coordinators.members import Group, ResetPlan, reset_plan
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Refusals, note_unless
+from kseg.output.streams import flush_stdout, write_stdout
+from kseg.output.table import RowWriter
+from kseg.text.groups import COMMITS, GROUPS, MEMBERS, SHARE_PARTITIONS, commit_rows, member_rows, share_partition_rows
 from kseg.times import parse_zone, time_or_none
-from kseg.views.chosen_commits import ALL_GROUPS, chosen_groups
-from kseg.views.group import Group
-from kseg.views.group_columns import (
-    COMMITS,
-    GROUPS,
-    MEMBERS,
-    SHARE_PARTITIONS,
-    commit_rows,
-    member_rows,
-    share_partition_rows,
-)
-from kseg.views.groups import read_groups
-from kseg.views.reset_plan import ResetPlan, reset_plan
 
 RESET_CSV = "reset-csv"
 NOT_A_GLOB = re.compile(r"[^*?\[]+")

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
+from kseg.cluster.directories import partition_named
+from kseg.cluster.remote_tier import tier_for_lookup
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import GivenSelection, partition_options, selection_options
 from kseg.commands.options import (
     RedactOptions,
+    long_number,
     option_values,
     output_option,
     paths_argument,
@@ -16,19 +20,13 @@ from kseg.commands.options import (
     raw_option,
     redact_options,
 )
-from kseg.commands.parameters import long_number
-from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import GivenSelection, selection_options
 from kseg.errors import UsageError
-from kseg.log.lookup.lookup import Lookup, SpecialTime, look_up, parse_target_time
-from kseg.log.partition.log_dir import partition_named
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.lookup import absence_line, lookup_lines, lookup_object
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_lines, write_stdout
-from kseg.output.talk import note_unless, talk
+from kseg.log.lookup import Lookup, SpecialTime, look_up, parse_target_time
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Refusals, note_unless, talk
+from kseg.output.streams import flush_stdout, write_lines, write_stdout
+from kseg.text.lookup import absence_line, lookup_lines, lookup_object
 from kseg.times import parse_zone
-from kseg.views.remote_tiers import tier_for_lookup
 
 if TYPE_CHECKING:
     from kseg.dump.record_line import StoredRecord
@@ -122,7 +120,7 @@ def _stored(answer: Lookup) -> "StoredRecord | None":
 
 def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
     from kseg.dump.record_line import record_json
-    from kseg.output.json_lines import JsonText, write_json
+    from kseg.output.rows import JsonText, write_json
 
     stored = _stored(answer)
     record = None if stored is None else JsonText(record_json(stored, zone=zone, redaction=redaction))

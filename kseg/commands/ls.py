@@ -1,19 +1,26 @@
-"""`kseg ls`: topics, partitions and segments."""
+"""`kseg ls`: lists topics, partitions and segments."""
 
 from collections.abc import Iterable, Iterator
+from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.listing_options import OF_TOPICS, BrokerSettings, broker_settings_options
+from kseg.cluster.directories import find_partitions
+from kseg.cluster.listing import Lister
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import GivenSelection, partition_options, selection_options, setting_options
 from kseg.commands.options import (
+    Command,
     RowOptions,
     WorkOptions,
     color_option,
     csv_safe_option,
     gentle_options,
+    int_number,
+    is_given,
+    now_option,
     option_values,
     output_option,
     paths_argument,
@@ -22,25 +29,80 @@ from kseg.commands.options import (
     quiet_option,
     raw_option,
 )
-from kseg.commands.parameters import int_number, is_given
-from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import GivenSelection, selection_options
-from kseg.log.partition.listing import PartitionListing
-from kseg.log.partition.listing_rows import KINDS, SORT_KEYS, Rows
-from kseg.log.partition.log_dir import find_partitions
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.output.listing import write_listings
-from kseg.output.listing_columns import ListingColumns
-from kseg.output.progress import Count, ProgressBar
-from kseg.output.refusals import Refusals
-from kseg.output.row_writer import RowWriter
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless, talk
+from kseg.log.cleaner import CleaningSettings
+from kseg.log.listing import ListingSettings, PartitionListing
+from kseg.log.listing_rows import KINDS, SORT_KEYS, Rows
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import RetentionSettings, RollSettings
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Count, ProgressBar, Refusals, note_unless, talk
+from kseg.output.streams import flush_stdout
+from kseg.output.table import RowWriter
 from kseg.system.page_cache import tells_cache
+from kseg.text.listing import ListingColumns, write_listings
 from kseg.tiered.placed_tiers import has_placed
-from kseg.times import parse_zone
-from kseg.views.listings import Lister
+from kseg.times import now_ms, parse_zone, time_or_none
+
+_LISTING_SETTINGS = (
+    "retention.ms",
+    "retention.bytes",
+    "segment.bytes",
+    "segment.ms",
+    "segment.index.bytes",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+    "log.cleaner.dedupe.buffer.size",
+)
+
+OF_TOPICS = (
+    "retention_ms",
+    "retention_bytes",
+    "min_cleanable_dirty_ratio",
+    "min_compaction_lag_ms",
+    "max_compaction_lag_ms",
+)
+"""Those options that hold for all topics if they are given, and otherwise unless a topic has its own setting."""
+
+
+class BrokerSettings(NamedTuple):
+    """What a broker has as settings of topics, and the time to judge by."""
+
+    now: str | None
+    retention_ms: int
+    retention_bytes: int
+    segment_bytes: int
+    segment_ms: int
+    segment_index_bytes: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    log_cleaner_dedupe_buffer_size: int
+
+    def listing_settings(self, zone: tzinfo, *, deep: bool, cache: bool, keep_cache: bool) -> ListingSettings:
+        """How to list by them; `zone`: of a time without one, the others: as the options of these names ask for."""
+        wanted = time_or_none(self.now, zone)
+        now = now_ms() if wanted is None else wanted
+        return ListingSettings(
+            RetentionSettings(now, self.retention_ms, self.retention_bytes),
+            RollSettings(self.segment_bytes, self.segment_ms, self.segment_index_bytes),
+            deep,
+            cache and tells_cache(),
+            keep_cache,
+            CleaningSettings(
+                now,
+                self.min_cleanable_dirty_ratio,
+                self.min_compaction_lag_ms,
+                self.max_compaction_lag_ms,
+                self.log_cleaner_dedupe_buffer_size,
+            ),
+        )
+
+
+def broker_settings_options(command: Command) -> Command:
+    """`--now` … `--log-cleaner-dedupe-buffer-size`; the command gets them as BrokerSettings, `broker`."""
+    command = option_values(broker=BrokerSettings)(command)
+    return now_option(setting_options(*_LISTING_SETTINGS)(command))
 
 
 class LsOptions(NamedTuple):

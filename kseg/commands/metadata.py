@@ -1,14 +1,21 @@
-"""`kseg metadata`: a cluster's topics, brokers, settings, ACLs, quotas; as rows, or commands that create them."""
+"""`kseg metadata`: shows a cluster's metadata, as rows or as commands that re-create it."""
 
+from functools import wraps
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.carry_over_options import carry_over_options
+from kseg.cluster.metadata import Until, read_cluster_metadata
+from kseg.cluster.model import require_topic
+from kseg.cluster.partitions import ReplicaPlaces
+from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
+    Command,
     RowOptions,
+    bootstrap_server_option,
     color_option,
     csv_safe_option,
     option_values,
@@ -18,19 +25,52 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
-from kseg.commands.partition_options import partition_options
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.refusals import Refusals
-from kseg.output.row_writer import RowWriter
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless
+from kseg.errors import UsageError
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Refusals, note_unless
+from kseg.output.streams import flush_stdout
+from kseg.output.table import RowWriter
+from kseg.text.metadata import KINDS, cluster_sections, write_script, write_sections
 from kseg.times import parse_zone
-from kseg.views.carry_over.carried_script import CarryOver, carry_over_script
-from kseg.views.cluster import require_topic
-from kseg.views.metadata import Until, read_cluster_metadata
-from kseg.views.metadata_columns import KINDS, cluster_sections
-from kseg.views.metadata_output import write_script, write_sections
-from kseg.views.replica_places import ReplicaPlaces
+
+
+def carry_over_options(command: Command) -> Command:
+    """`--as-commands` and what goes with it; the command gets them as one `script`, None without --as-commands."""
+
+    @click.option(
+        "--as-commands",
+        is_flag=True,
+        help="Print a shell script of kafka-topics.sh, kafka-configs.sh, kafka-acls.sh that makes it anew elsewhere.",
+    )
+    @click.option(
+        "--keep-brokers",
+        is_flag=True,
+        help="With --as-commands: each replica on the broker with the same id, instead of as many replicas.",
+    )
+    @bootstrap_server_option("With --as-commands: the other cluster's address.")
+    @click.option(
+        "--command-config",
+        metavar="FILE",
+        help="With --as-commands: the file of client settings for the tools, if the other cluster wants a login.",
+    )
+    @wraps(command)
+    def describing(*arguments: Any, **options: Any) -> Any:
+        return command(*arguments, script=_wanted(options), **options)
+
+    return cast(Command, describing)
+
+
+def _wanted(options: dict[str, Any]) -> CarryOver | None:
+    """The script that the options describe; removes them from `options`."""
+    server, config = options.pop("bootstrap_server"), options.pop("command_config")
+    keeps_brokers, is_wanted = options.pop("keep_brokers"), options.pop("as_commands")
+    if is_wanted and options["output"] != "text":
+        raise UsageError("--as-commands prints a shell script: leave -o out")
+    if not is_wanted:
+        if keeps_brokers or config is not None:
+            raise UsageError("--keep-brokers and --command-config need --as-commands")
+        return None
+    return CarryOver(Target(server, config), options["choice"], options["show"], keeps_brokers)
 
 
 class MetadataOptions(NamedTuple):

@@ -5,26 +5,25 @@ from typing import NamedTuple
 
 import click
 
+from kseg.cluster.move_plan import MoveSettings, plan_moves
+from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
     RowOptions,
     color_option,
     csv_safe_option,
+    int_number,
     option_values,
     output_option,
     paths_argument,
     quiet_option,
     raw_option,
 )
-from kseg.commands.parameters import int_number
-from kseg.commands.partition_options import partition_options
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.json_lines import write_json
-from kseg.output.refusals import Refusals
-from kseg.output.row_writer import RowWriter
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless
-from kseg.views.moves.move_columns import REASSIGNMENT, plan_sum, write_plan
-from kseg.views.moves.move_plan import MoveSettings, plan_moves
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Refusals, note_unless
+from kseg.output.rows import write_json
+from kseg.output.streams import flush_stdout
+from kseg.output.table import RowWriter
+from kseg.text.transactions import REASSIGNMENT, plan_sum, write_plan
 
 
 class PlanMoveOptions(NamedTuple):

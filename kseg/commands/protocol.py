@@ -7,17 +7,19 @@ import click
 
 from kseg.commands.options import (
     RedactOptions,
+    Size,
+    int_number,
     option_values,
     output_option,
     quiet_option,
     raw_option,
     redact_options,
+    size_text,
     zone_option,
 )
-from kseg.commands.parameters import Size, int_number, size_text
-from kseg.dump.protocol_report import ProtocolOptions, report_protocol
-from kseg.protocol.frame_input import InputForm
-from kseg.protocol.splitter import MAX_FRAME
+from kseg.dump.protocol import ProtocolOptions, report_protocol
+from kseg.protocol.capture import InputForm
+from kseg.protocol.messages import MAX_FRAME
 from kseg.times import parse_zone
 
 _LARGEST_FRAME = (1 << 31) - 1

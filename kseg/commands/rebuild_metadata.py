@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.new_directories import new_directory_of
+from kseg.commands.inputs import new_directory_of
 from kseg.commands.options import (
     RowOptions,
     color_option,
+    int_number,
     new_directory_option,
     option_values,
     output_option,
@@ -18,15 +19,12 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
-from kseg.commands.parameters import int_number
-from kseg.output.refusals import Refusals
-from kseg.output.row_writer import RowWriter
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless, talk
+from kseg.output.progress import Refusals, note_unless, talk
+from kseg.output.streams import flush_stdout
+from kseg.output.table import RowWriter
+from kseg.rewrite.metadata import NewVoter, find_rebuilding, parse_endpoint, write_rebuilt
+from kseg.text.metadata import rebuilding_notes, write_rebuilding
 from kseg.times import parse_zone
-from kseg.views.rebuild.rebuilding import find_rebuilding
-from kseg.views.rebuild.rebuilding_columns import rebuilding_notes, write_rebuilding
-from kseg.views.rebuild.rebuilt import NewVoter, parse_endpoint, write_rebuilt
 
 
 class RebuildOptions(NamedTuple):

@@ -7,8 +7,11 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.new_directories import new_directory_of
+from kseg.cluster.directories import find_partitions
+from kseg.cluster.metadata_copy import TopicIds
+from kseg.cluster.settings import IndexInterval, IndexIntervals, interval_as_it_lies
+from kseg.commands.inputs import new_directory_of, reads_archives
+from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
     WorkOptions,
     cluster_metadata_option,
@@ -19,24 +22,17 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
     quiet_option,
+    size_text,
 )
-from kseg.commands.parameters import size_text
-from kseg.commands.partition_options import partition_options
-from kseg.commands.setting_options import setting_options
-from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
-from kseg.log.partition.log_dir import find_partitions
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.side_files import rebuilt_side_files
-from kseg.log.reindex import partition_folder, reindex_partition
-from kseg.output.progress import ProgressBar
-from kseg.output.refusals import Refusals
-from kseg.output.reindex import reindexed_lines, side_file_line
-from kseg.output.stdout import flush_stdout, write_lines
-from kseg.output.talk import talk
+from kseg.formats.codes import INDEX_INTERVAL_BYTES
+from kseg.log.partition import PartitionLog
+from kseg.log.selection import PartitionChoice
+from kseg.log.side_files import rebuilt_side_files
+from kseg.output.progress import ProgressBar, Refusals, talk
+from kseg.output.streams import flush_stdout, write_lines
+from kseg.rewrite.reindex import partition_folder, reindex_partition
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
-from kseg.views.index_intervals import IndexInterval, IndexIntervals, interval_as_it_lies
-from kseg.views.topic_ids import TopicIds
+from kseg.text.salvage import reindexed_lines, side_file_line
 
 
 class ReindexOptions(NamedTuple):

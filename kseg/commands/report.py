@@ -1,15 +1,21 @@
-"""`kseg report`: a page about a disk."""
+"""`kseg report`: makes a page about a disk."""
 
+import os
+from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from kseg.archive.untouched import check_outside
-from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
+    REDACT_KEY,
+    Command,
+    Number,
     WorkOptions,
     gentle_options,
+    now_option,
     option_values,
     output_option,
     paths_argument,
@@ -18,20 +24,93 @@ from kseg.commands.options import (
     quiet_option,
     zone_option,
 )
-from kseg.commands.partition_options import partition_options
-from kseg.commands.report_options import ReportOptions, report_options
-from kseg.counted import counted
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.progress import ProgressBar
-from kseg.output.refusals import Refusals
-from kseg.output.sizes import human_size
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless
-from kseg.report.page.report_file import check_place, write_report
-from kseg.report.reporting import Reading, make_report
-from kseg.times import parse_zone
-from kseg.views.doctor.examination import plan_examination
-from kseg.views.doctor.next_steps import command_line
+from kseg.doctor.examination import plan_examination
+from kseg.doctor.kinds import command_line
+from kseg.errors import counted
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.rows import human_size
+from kseg.output.streams import flush_stdout
+from kseg.redaction import Redaction
+from kseg.report.gather import Choices
+from kseg.report.page import check_place, write_report
+from kseg.report.reporting import Reading, judged_by, make_report
+from kseg.store.location import check_outside
+from kseg.times import parse_zone, time_or_none
+
+_MOST_DAYS, _MOST_REPLICAS = 3650, 100
+
+
+class ReportOptions(NamedTuple):
+    """What a report shows, and the time to judge by."""
+
+    quick: bool
+    days: int
+    show_keys: bool
+    redact_key: str | None
+    speeds: bool
+    price: float | None
+    replicas: int
+    now: str | None
+
+    def choices(self, zone: tzinfo) -> Choices:
+        """What they ask for."""
+        text = os.environ.get(REDACT_KEY) if self.redact_key is None else self.redact_key
+        redaction = None if text is None else Redaction.of(("keys",), text)
+        return judged_by(
+            time_or_none(self.now, zone),
+            Choices(
+                0,
+                zone,
+                is_quick=self.quick,
+                days=self.days,
+                shows_keys=self.show_keys,
+                redact_key=None if redaction is None else redaction.key,
+                times_codecs=self.speeds,
+                price=self.price,
+                replicas=self.replicas,
+            ),
+        )
+
+
+def report_options(command: Command) -> Command:
+    """`--quick` … `--now`; the command gets them as ReportOptions, `shown`."""
+    command = option_values(shown=ReportOptions)(command)
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.option("--quick", is_flag=True, help="Read names, indexes and headers of batches, no records."),
+    click.option(
+        "--days",
+        metavar="N",
+        type=Number(1, _MOST_DAYS),
+        default=14,
+        show_default=True,
+        help="How far ahead retention is foretold.",
+    ),
+    click.option("--show-keys", is_flag=True, help="Show hot keys as they are; by default they have numbers."),
+    click.option(
+        "--redact-key",
+        metavar="TEXT",
+        help="Show substitutes of hot keys, those of --redact keys with the same key; better in KSEG_REDACT_KEY.",
+    ),
+    click.option("--speeds", is_flag=True, help="Measure how fast each codec compresses the samples."),
+    click.option(
+        "--price", metavar="PRICE", type=click.FloatRange(0), help="What a GiB costs a month: adds what topics cost."
+    ),
+    click.option(
+        "--replicas",
+        metavar="N",
+        type=Number(1, _MOST_REPLICAS),
+        default=1,
+        show_default=True,
+        help="With --price: how many copies there are of what is read.",
+    ),
+    now_option,
+)
 
 
 class PageOptions(NamedTuple):

@@ -5,10 +5,14 @@ from typing import NamedTuple
 
 import click
 
-from kseg.archive.untouched import check_outside
-from kseg.commands.archive_inputs import reads_archives
+from kseg.cluster.directories import find_partitions
+from kseg.cluster.settings import TopicRetention
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
+    Size,
     bootstrap_server_option,
+    is_given,
     new_directory_option,
     now_option,
     option_values,
@@ -17,21 +21,17 @@ from kseg.commands.options import (
     quiet_option,
     zone_option,
 )
-from kseg.commands.parameters import Size, is_given
-from kseg.commands.partition_options import partition_options
-from kseg.commands.setting_options import setting_options
 from kseg.errors import UsageError
 from kseg.log.freeing import plan_freeing
-from kseg.log.partition.log_dir import find_partitions
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.partition.roll import RetentionSettings
-from kseg.log.retain import copy_retained, retain_partition
-from kseg.output.freeing import write_freeing
-from kseg.output.refusals import Refusals
-from kseg.output.retain import RetentionReport
-from kseg.output.stdout import flush_stdout
+from kseg.log.segments import RetentionSettings
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Refusals
+from kseg.output.streams import flush_stdout
+from kseg.rewrite.compact import copy_retained, retain_partition
+from kseg.store.location import check_outside
+from kseg.text.compaction import RetentionReport
+from kseg.text.retention import write_freeing
 from kseg.times import now_ms, parse_time, parse_zone
-from kseg.views.topic_retention import TopicRetention
 
 
 class RetainOptions(NamedTuple):

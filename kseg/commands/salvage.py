@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.new_directories import new_directory_of
+from kseg.commands.inputs import new_directory_of, reads_archives
+from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
     WorkOptions,
     cluster_metadata_option,
@@ -21,15 +21,13 @@ from kseg.commands.options import (
     progress_option,
     quiet_option,
 )
-from kseg.commands.partition_options import partition_options
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.salvage.salvage_plan import find_replicas
-from kseg.output.progress import ProgressBar
-from kseg.output.refusals import Refusals
-from kseg.output.salvage import SalvageReport, salvage_report, write_report, write_run
-from kseg.output.stdout import flush_stdout
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import ProgressBar, Refusals
+from kseg.output.streams import flush_stdout
+from kseg.rewrite.salvage import SalvageOrder, salvage_order, salvage_orders
+from kseg.rewrite.salvage_plan import find_replicas
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
-from kseg.views.salvaged import SalvageOrder, salvage_order, salvage_orders
+from kseg.text.salvage import SalvageReport, salvage_report, write_report, write_run
 
 
 class SalvageOptions(NamedTuple):

@@ -1,29 +1,76 @@
-"""`kseg serve`: Kafka's protocol over log directories, read-only."""
+"""`kseg serve`: serves log directories over Kafka's protocol, read-only."""
 
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import option_values, paths_argument, quiet_option, verbose_option
-from kseg.commands.parameters import HostAndPort, is_given
-from kseg.commands.partition_options import partition_options
-from kseg.commands.security_options import security_options
-from kseg.counted import counted
-from kseg.errors import UsageError
-from kseg.log.partition.log_dir import find_partitions, require_choice
-from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.output.live_line import LiveLine
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_line
-from kseg.output.talk import note_unless
-from kseg.serve.security import Security
-from kseg.serve.served_cluster import serve_partitions
-from kseg.serve.served_partition import HighWatermark, ServeSettings
-from kseg.serve.serving import Serving
-from kseg.views.home_partition import OFFSETS_TOPIC
+from kseg.cluster.directories import find_partitions, require_choice
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options
+from kseg.commands.options import (
+    Command,
+    HostAndPort,
+    is_given,
+    option_values,
+    paths_argument,
+    quiet_option,
+    verbose_option,
+)
+from kseg.coordinators.home_partition import OFFSETS_TOPIC
+from kseg.errors import UsageError, counted
+from kseg.log.partition import PartitionLog
+from kseg.log.selection import NoSuchPartitionError, PartitionChoice
+from kseg.output.progress import LiveLine, Refusals, note_unless
+from kseg.output.streams import flush_stdout, write_line
+from kseg.serve.cluster import serve_partitions
+from kseg.serve.connections import Security, server_tls
+from kseg.serve.login import MECHANISMS, PLAIN, Logins, read_passwords
+from kseg.serve.partition import HighWatermark, ServeSettings
+from kseg.serve.server import Serving
+
+_FILE = click.Path(path_type=Path)
+
+
+def security_options(command: Command) -> Command:
+    """`--tls-cert`, `--sasl-users` and their kin; the command gets them as one Security, `security`."""
+
+    @click.option("--tls-cert", metavar="FILE", type=_FILE, help="Encrypt by TLS with this certificate, in PEM.")
+    @click.option("--tls-key", metavar="FILE", type=_FILE, help="Its private key, if that isn't in the same file.")
+    @click.option(
+        "--tls-ca", metavar="FILE", type=_FILE, help="Let only clients in that have a certificate from these."
+    )
+    @click.option("--sasl-users", metavar="FILE", type=_FILE, help="Let clients in that log in: lines USER:PASSWORD.")
+    @click.option(
+        "--sasl-mechanism",
+        "mechanisms",
+        type=click.Choice(MECHANISMS),
+        multiple=True,
+        help="How; may be repeated. By default all, PLAIN only with --tls-cert.",
+    )
+    @wraps(command)
+    def secured(*arguments: Any, **options: Any) -> Any:
+        return command(*arguments, security=_security_of(options), **options)
+
+    return cast(Command, secured)
+
+
+def _security_of(options: dict[str, Any]) -> Security:
+    """The security that the options describe; removes them from `options`."""
+    names = ("tls_cert", "tls_key", "tls_ca", "sasl_users", "mechanisms")
+    certificate, key, clients, users, mechanisms = (options.pop(name) for name in names)
+    if certificate is None and (key or clients):
+        raise UsageError(f"--tls-{'key' if key else 'ca'} needs --tls-cert, the server's certificate")
+    if mechanisms and users is None:
+        raise UsageError("--sasl-mechanism needs --sasl-users, who may log in")
+    if PLAIN in mechanisms and certificate is None:
+        raise UsageError("--sasl-mechanism PLAIN needs --tls-cert: passwords would go over the network as they are")
+    tls = None if certificate is None else server_tls(certificate, key, clients)
+    offered = mechanisms or [each for each in MECHANISMS if tls or each != PLAIN]
+    passwords = None if users is None else read_passwords(users, note_unless(quiet=False))
+    return Security(tls, None if passwords is None else Logins(passwords, offered))
+
 
 _COMMAND = "kseg.serve.command"
 _FREE_PORT = ("127.0.0.1", 0)

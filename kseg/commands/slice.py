@@ -5,30 +5,28 @@ from typing import NamedTuple
 
 import click
 
-from kseg.archive.untouched import check_outside
-from kseg.commands.archive_inputs import reads_archives
+from kseg.cluster.directories import only_partition
+from kseg.cluster.metadata_copy import TopicIds
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
     cluster_metadata_option,
+    long_number,
     new_directory_option,
     option_values,
     paths_argument,
     quiet_option,
     zone_option,
 )
-from kseg.commands.parameters import long_number
-from kseg.commands.partition_options import partition_options
 from kseg.errors import UsageError
-from kseg.log.partition.log_dir import only_partition
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.slice import SliceSettings, slice_partition
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_line
-from kseg.output.talk import talk
-from kseg.output.written import missed_options, sliced_lines
-from kseg.selection import parse_bytes
+from kseg.log.selection import PartitionChoice, parse_bytes
+from kseg.output.progress import Refusals, talk
+from kseg.output.streams import flush_stdout, write_line
+from kseg.rewrite.slice import SliceSettings, slice_partition
+from kseg.store.location import check_outside
 from kseg.system.new_directory import new_directory
+from kseg.text.salvage import missed_options, sliced_lines
 from kseg.times import parse_zone, time_or_none
-from kseg.views.topic_ids import TopicIds
 
 
 class SliceOptions(NamedTuple):

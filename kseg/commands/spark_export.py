@@ -8,14 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kseg.commands.export_options import ExportOptions, export_options, export_values
-from kseg.commands.options import option_values, verbose_option
-from kseg.commands.parameters import Setting, int_number
-from kseg.commands.requested_export import export_of, own_arguments, sources_and_destination
-from kseg.commands.tier_inputs import reads_tiers
+from kseg.commands.export_options import (
+    ExportOptions,
+    export_of,
+    export_options,
+    export_values,
+    own_arguments,
+    sources_and_destination,
+)
+from kseg.commands.inputs import reads_tiers
+from kseg.commands.options import Setting, int_number, option_values, verbose_option
 from kseg.errors import UsageError, missing_library
-from kseg.output.stdout import write_line, write_lines
-from kseg.output.talk import note_unless
+from kseg.output.progress import note_unless
+from kseg.output.streams import write_line, write_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from kseg.export.run import Execute, Export
     from kseg.spark.job import ByteProgress
     from kseg.spark.submit import Cluster
+
 
 QUICKER = "on one machine `kseg export` does the same, and is quicker: it needs no Spark"
 REPORT = "_kseg/report.json"
@@ -119,7 +125,7 @@ def _require_spark() -> None:
 
 
 def _write_check() -> None:
-    from kseg.spark.versions import versions
+    from kseg.spark.class_archive import versions
 
     lines, wrong = versions()
     write_lines(lines)
@@ -130,7 +136,7 @@ def _write_check() -> None:
 def _write_dry_run(wanted: "Export", sent: str | None) -> None:
     """The plan, and the command line that would be run, if one is; that also where the sources aren't here."""
     from kseg.export.run import plan_export
-    from kseg.output.export import write_plan
+    from kseg.text.export import write_plan
 
     try:
         write_plan(plan_export(wanted), "text")
@@ -142,8 +148,8 @@ def _write_dry_run(wanted: "Export", sent: str | None) -> None:
 def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *, verbose: bool) -> int:
     """Lets spark-submit export. A driver on the cluster prints its report there: it is read from the destination."""
     from kseg.export.destination import open_destination
-    from kseg.output.export import write_kept_report
-    from kseg.spark.launch import submit
+    from kseg.spark.submit import submit
+    from kseg.text.export import write_kept_report
 
     status = submit(cluster, arguments, verbose=verbose)
     if not cluster.drives_here and not options.quiet:
@@ -153,7 +159,7 @@ def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *,
 
 
 def _warm(spark: SparkOptions) -> None:
-    from kseg.spark.warm import make_class_archive
+    from kseg.spark.job import make_class_archive
 
     master = spark.master
     if not master.startswith("local"):
@@ -163,8 +169,7 @@ def _warm(spark: SparkOptions) -> None:
 
 
 def _run_here(options: ExportOptions, spark: SparkOptions) -> int:
-    from kseg.spark.job import by_context
-    from kseg.spark.session import open_context
+    from kseg.spark.job import by_context, open_context
 
     wanted = export_of(options, spark.tasks or 1)
     master = None if spark.submitted else spark.master
@@ -174,8 +179,7 @@ def _run_here(options: ExportOptions, spark: SparkOptions) -> int:
 
 
 def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> int:
-    from kseg.spark.job import by_server
-    from kseg.spark.session import open_server, parallelism_of
+    from kseg.spark.job import by_server, open_server, parallelism_of
 
     wanted = export_of(options, tasks or 1)
     with open_server(url) as session:
@@ -186,8 +190,8 @@ def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> int:
 def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, ByteProgress], Execute]") -> int:
     """Exports and reports while Spark is still there: its end takes a while, and changes nothing."""
     from kseg.export.run import run_export
-    from kseg.output.export import say_refused, write_report
     from kseg.output.progress import ProgressBar
+    from kseg.text.export import say_refused, write_report
 
     with ProgressBar(options.has_bar) as bar:
 

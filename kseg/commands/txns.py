@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
+from kseg.cluster.directories import find_partitions, require_choice
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
     RowOptions,
     bootstrap_server_option,
@@ -18,17 +20,12 @@ from kseg.commands.options import (
     raw_option,
     zone_option,
 )
-from kseg.commands.partition_options import partition_options
-from kseg.commands.setting_options import setting_options
-from kseg.log.partition.log_dir import find_partitions, require_choice
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.refusals import Refusals
-from kseg.output.row_writer import RowWriter
-from kseg.output.stdout import flush_stdout, write_line
-from kseg.output.talk import note_unless
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Refusals, note_unless
+from kseg.output.streams import flush_stdout, write_line
+from kseg.output.table import RowWriter
+from kseg.text.transactions import COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS, TransactionRows
 from kseg.times import parse_zone, time_or_none
-from kseg.views.transaction_columns import COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS
-from kseg.views.transaction_rows import TransactionRows
 
 
 class TxnsOptions(NamedTuple):

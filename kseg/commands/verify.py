@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
+from kseg.commands.inputs import reads_archives
+from kseg.commands.option_groups import GivenSelection, partition_options, selection_options
 from kseg.commands.options import (
     WorkOptions,
     color_option,
@@ -18,19 +19,15 @@ from kseg.commands.options import (
     quiet_option,
     verbose_option,
 )
-from kseg.commands.partition_options import partition_options
-from kseg.commands.selection_options import GivenSelection, selection_options
-from kseg.findings.all_findings import ALL_FINDINGS
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.log.verify.verification_plan import plan_verification
-from kseg.output.findings import FindingsReport, passed_over_line, write_explanation
-from kseg.output.progress import ProgressBar
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout
-from kseg.output.talk import note_unless
-from kseg.views.cluster_copies import find_cluster_copies, verified_copies
-from kseg.views.copies_report import copies_line, write_copies
-from kseg.views.judged_findings import judged_findings
+from kseg.coordinators.transactions import judged_findings
+from kseg.diff.copies import find_cluster_copies, verified_copies
+from kseg.findings.kinds import ALL_FINDINGS
+from kseg.log.selection import PartitionChoice
+from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.streams import flush_stdout
+from kseg.text.findings import FindingsReport, passed_over_line, write_explanation
+from kseg.text.metadata import copies_line, write_copies
+from kseg.verify.verify import plan_verification
 
 
 class VerifyOptions(NamedTuple):

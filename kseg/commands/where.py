@@ -5,18 +5,15 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.archive_inputs import reads_archives
-from kseg.commands.options import option_values, output_option, paths_of, quiet_option
-from kseg.commands.parameters import int_number
+from kseg.cluster.directories import find_partitions
+from kseg.commands.inputs import reads_archives
+from kseg.commands.options import int_number, option_values, output_option, paths_of, quiet_option
+from kseg.coordinators.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partitioner, home_of_key, home_of_state
 from kseg.errors import UsageError
-from kseg.log.partition.log_dir import find_partitions
-from kseg.log.partition.partitioner import Partitioner
-from kseg.output.json_lines import write_json
-from kseg.output.refusals import Refusals
-from kseg.output.stdout import flush_stdout, write_line
-from kseg.output.talk import talk
-from kseg.selection import parse_bytes
-from kseg.views.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, home_of_key, home_of_state
+from kseg.log.selection import parse_bytes
+from kseg.output.progress import Refusals, talk
+from kseg.output.rows import write_json
+from kseg.output.streams import flush_stdout, write_line
 
 
 class WhereOptions(NamedTuple):

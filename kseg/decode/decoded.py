@@ -1,4 +1,4 @@
-"""The result of a decoder of keys or values: a value for JSON, or the bytes and why they can't be decoded."""
+"""Results of decoders: values for JSON, texts, or the reason why bytes can't be decoded."""
 
 import json
 import math
@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
 from kseg.errors import KsegError, UsageError, missing_library
+from kseg.formats.codes import VERSION
 from kseg.kernel.record import Header
 
 Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
@@ -195,3 +196,32 @@ def named_once(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
         name = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise NotDecodable(f"the name {one_line(name)} is repeated in an object")
     return members
+
+
+class Parts(NamedTuple):
+    """The texts, in UTF-8, after `key: ` and `payload: `; None if that part isn't printed."""
+
+    key: bytes | None
+    payload: bytes | None
+
+
+Decoder = Callable[[bytes | None, bytes | None, int], Parts]
+"""Makes the parts from key, value and offset of a record; raises DecodeError."""
+
+
+class DecodeError(KsegError):
+    """The release's real tool dies at this record."""
+
+
+def parts(key: str | None, payload: str | None) -> Parts:
+    """Parts made of texts."""
+    return Parts(None if key is None else key.encode(), None if payload is None else payload.encode())
+
+
+def key_version(key: bytes | None) -> int:
+    """The type, or version, that a coordinator's key begins with; DecodeError if there is none."""
+    if key is None:
+        raise DecodeError("the record has no key: the real tool stops here")
+    if len(key) < 2:
+        raise DecodeError(f"the key has {len(key)} bytes, too few for its type: the real tool stops here")
+    return VERSION.read(key)

@@ -5,16 +5,17 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.control_characters import json_bytes_escaped, json_escaped
-from kseg.formats.names import parse_partition_directory
+from kseg.formats.file_names import parse_partition_directory
 from kseg.releases import NEWEST
+from kseg.system.terminal_text import json_bytes_escaped, json_escaped
 
 if TYPE_CHECKING:
     from kseg.decode.decoded import Decoded, ValueDecoder
-    from kseg.decode.registry import SchemaRecords
+    from kseg.decode.schema_registry import SchemaRecords
     from kseg.kernel.contract import Headers
     from kseg.kernel.record import Header
     from kseg.redaction import Redaction
+
 
 INTERNAL_TOPICS = {
     "__consumer_offsets": "offsets-decoder",
@@ -230,9 +231,9 @@ def _internal(option: str) -> ReadRecord:
     """The records of an internal topic as the latest release's tool shows them, in JSON."""
     if option == "remote-log-metadata-decoder":
         return _remote_log_metadata()
-    from kseg.decode.internal import decoder_for
-    from kseg.decode.newer import newer_in
-    from kseg.decode.parts import DecodeError
+    from kseg.decode.decoded import DecodeError
+    from kseg.decode.internal_records import newer_in
+    from kseg.decode.kafka_text import decoder_for
 
     decode = decoder_for(option, NEWEST.numbers)
 
@@ -258,9 +259,9 @@ def _json_or_reason(text: bytes | None) -> tuple[bytes | None, str | None]:
 
 def _remote_log_metadata() -> ReadRecord:
     """As JSON, where the tool shows what Java's classes say of themselves."""
-    from kseg.decode.framed import parse_framed
-    from kseg.decode.metadata_text import cluster_metadata_text
-    from kseg.decode.newer import newer_part
+    from kseg.decode.internal_records import newer_part
+    from kseg.decode.kafka_text import cluster_metadata_text
+    from kseg.decode.schema_registry import parse_framed
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas import REMOTE_LOG_RECORDS
 

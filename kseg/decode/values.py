@@ -1,4 +1,4 @@
-"""The decoders that `--key-decoder` and `--value-decoder` name."""
+"""Decoders of keys and values by name, and those that a schema registry serves."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kseg.decode.avro import fastavro, registered_avro_reader
 from kseg.decode.decoded import (
     Decoded,
     Headers,
@@ -20,21 +21,27 @@ from kseg.decode.decoded import (
     one_line,
     without_headers,
 )
-from kseg.decode.plain import (
+from kseg.decode.protobuf import protobuf, registered_protobuf_reader
+from kseg.decode.schema_registry import RegisteredSchema, Registry
+from kseg.decode.simple_values import (
+    SchemaId,
+    WireMessage,
     messagepack_decoder,
     number,
+    parse_indexed,
+    parse_wire,
     read_base64,
     read_bytes,
     read_hex,
     read_json,
     read_string,
     read_uuid,
+    schema_name,
 )
 from kseg.errors import UsageError
 
 if TYPE_CHECKING:
-    from kseg.decode.registered import RegisteredReader
-    from kseg.decode.registry import SchemaRecords
+    from kseg.decode.schema_registry import SchemaRecords
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +157,7 @@ def _plain_text(data: bytes, _: Headers) -> str:
 
 
 def _registered_reader(topic: "SchemaRecords", part: Part) -> "RegisteredReader":
-    from kseg.decode.registered import RegisteredReader
-    from kseg.decode.registry import read_registry
+    from kseg.decode.schema_registry import read_registry
 
     return RegisteredReader(read_registry(topic), part)
 
@@ -231,3 +237,64 @@ CLASSES = {
     "KafkaProtobufDeserializer": "protobuf",
 }
 """Kafka's and Confluent's classes, without their packages, to the decoder that reads the same."""
+
+
+ReadMessage = Callable[[WireMessage], Json]
+
+
+class RegisteredReader:
+    """Reads messages with a registry. Prepares each schema once; an error in it is reported for each message."""
+
+    def __init__(self, registry: Registry, part: Part) -> None:
+        """Takes the registry, and the part of records to read: it decides which header may hold the id.
+
+        Raises:
+            UsageError: the library that a schema of the registry needs is missing.
+        """
+        self._registry = registry
+        self._part = part
+        self._readers: dict[SchemaId, ReadMessage | NotDecodable] = {}
+        kinds = {schema.kind for schema in registry.schemas}
+        if "AVRO" in kinds:
+            fastavro()
+        if "PROTOBUF" in kinds:
+            protobuf("descriptor_pb2")
+
+    def knows(self, data: bytes, headers: Headers) -> bool:
+        """Whether the message has an id that is in the registry."""
+        message = parse_wire(data, headers, self._part)
+        return message is not None and self._registry.find(message.schema_id) is not None
+
+    def read(self, data: bytes, headers: Headers) -> Json:
+        """The message's value. Raises NotDecodable."""
+        message = parse_wire(data, headers, self._part)
+        if message is None:
+            raise NotDecodable("no schema id before the message or in a header")
+        if message.schema_id not in self._readers:
+            self._readers[message.schema_id] = self._prepared(message.schema_id)
+        reader = self._readers[message.schema_id]
+        if isinstance(reader, NotDecodable):
+            raise NotDecodable(reader.message)
+        return reader(message)
+
+    def _prepared(self, schema_id: SchemaId) -> ReadMessage | NotDecodable:
+        schema = self._registry.find(schema_id)
+        if schema is None:
+            return NotDecodable(f"{schema_name(schema_id)} isn't in the registry")
+        try:
+            return self._reader_of(schema)
+        except NotDecodable as error:
+            return NotDecodable(f"{schema_name(schema_id)}: {error.message}")
+
+    def _reader_of(self, schema: RegisteredSchema) -> ReadMessage:
+        match schema.kind:
+            case "AVRO":
+                read_avro = registered_avro_reader(self._registry, schema)
+                return lambda message: read_avro(message.body)
+            case "PROTOBUF":
+                read_protobuf = registered_protobuf_reader(self._registry, schema)
+                return lambda message: read_protobuf(parse_indexed(message))
+            case "JSON":
+                return lambda message: read_json(message.body)
+            case _:
+                raise NotDecodable(f"schemas of kind {schema.kind} can't be read")

@@ -8,30 +8,30 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePath
 
-from kseg.dump.log import new_output
+from kseg.dump.log_steps import new_output
 from kseg.dump.options import KCAT, DumpContext, DumpOptions, GivenPaths, check_options
 from kseg.errors import OpenError, UnreadableError
-from kseg.formats.names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
-from kseg.layouts import kinds as layout
+from kseg.formats.file_names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
+from kseg.layouts import template as layout
 from kseg.output.progress import ProgressBar
-from kseg.output.stdout import flush_stdout, write_stdout
+from kseg.output.streams import flush_stdout, write_stdout
 from kseg.releases import Release, value_in
 
 REPORTED_LINES = 20
 """Lines of each file's report without --like; with it all are given, as that release gives them."""
 
 _DUMPERS: dict[FileKind, tuple[str, str]] = {
-    FileKind.LOG: ("kseg.dump.logs", "dump_log_file"),
-    FileKind.METADATA_SNAPSHOT: ("kseg.dump.logs", "dump_log_file"),
-    FileKind.OFFSET_INDEX: ("kseg.dump.indexes", "dump_offset_index"),
-    FileKind.TIME_INDEX: ("kseg.dump.indexes", "dump_time_index"),
-    FileKind.TRANSACTION_INDEX: ("kseg.dump.aborted_transactions", "dump_transaction_index"),
-    FileKind.PRODUCER_SNAPSHOT: ("kseg.dump.snapshots", "dump_producer_snapshot"),
+    FileKind.LOG: ("kseg.dump.log_text", "dump_log_file"),
+    FileKind.METADATA_SNAPSHOT: ("kseg.dump.log_text", "dump_log_file"),
+    FileKind.OFFSET_INDEX: ("kseg.dump.entry_lines", "dump_offset_index"),
+    FileKind.TIME_INDEX: ("kseg.dump.entry_lines", "dump_time_index"),
+    FileKind.TRANSACTION_INDEX: ("kseg.dump.entry_lines", "dump_transaction_index"),
+    FileKind.PRODUCER_SNAPSHOT: ("kseg.dump.entry_lines", "dump_producer_snapshot"),
 }
 """Kinds of files that have a module and function of their own; it is imported when a file of its kind is met."""
 _ENTRIES_DUMPER = ("kseg.dump.entry_lines", "dump_entries")
-_ROWS_DUMPER = ("kseg.dump.rows", "dump_log_as_rows")
-_RECORD_DUMPERS = {"json": ("kseg.dump.json_log", "dump_log_as_json"), KCAT: ("kseg.dump.kcat", "dump_log_as_kcat")}
+_ROWS_DUMPER = ("kseg.dump.record_rows", "dump_log_as_rows")
+_RECORD_DUMPERS = {"json": ("kseg.dump.record_rows", "dump_log_as_json"), KCAT: ("kseg.dump.kcat", "dump_log_as_kcat")}
 """Forms of output that have a way of their own to print records."""
 _OBJECTS_DUMPER = ("kseg.dump.objects", "dump_objects")
 
@@ -73,7 +73,7 @@ def dump_files(
         check_decoders(options.decoding)
     paths = [file_path(path) for path in paths]
     if not options.choice.is_everything:
-        from kseg.log.partition.log_dir import require_choice
+        from kseg.cluster.directories import require_choice
 
         require_choice(paths, options.choice)
     output = new_output(write_stdout)
@@ -98,7 +98,7 @@ def dump_files(
 
 def _are_several_partitions(paths: list[str]) -> bool:
     """Whether paths mean, or may mean, more than one partition: a log directory does, however many are in it."""
-    from kseg.log.partition.log_dir import is_partition
+    from kseg.cluster.directories import is_partition
 
     directories = set()
     for path in paths:
@@ -181,14 +181,14 @@ def _files_at(path: str, context: DumpContext) -> Iterator[str]:
 
 
 def _has_partitions(path: str) -> bool:
-    from kseg.log.partition.log_dir import partition_directories
+    from kseg.cluster.directories import partition_directories
 
     return bool(partition_directories(path))
 
 
 def _empty(directory: str) -> OpenError:
     """What is wrong with a directory without files to print; all commands say the same of one without partitions."""
-    from kseg.log.partition.log_dir import NoPartitionError, is_partition
+    from kseg.cluster.directories import NoPartitionError, is_partition
 
     return OpenError("holds no files", directory) if is_partition(Path(directory)) else NoPartitionError(directory)
 
@@ -217,7 +217,7 @@ def files_in(directory: str, context: DumpContext) -> Iterator[str]:
 def _is_meant(directory: str, options: DumpOptions) -> bool:
     if options.choice.is_everything:
         return True
-    from kseg.log.partition.log_dir import is_partition
+    from kseg.cluster.directories import is_partition
 
     return options.choice.takes_directory(directory) and is_partition(Path(directory))
 

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kseg.decode.record_decoders import INTERNAL_TOPICS, record_decoder
-from kseg.dump.decoders import control_json
-from kseg.dump.log import Rendering, new_output
-from kseg.dump.logs import summary_lines
+from kseg.dump.log_steps import Rendering, WholeLines, new_output
+from kseg.dump.log_text import summary_lines
+from kseg.dump.options import control_json
 from kseg.dump.selected import note_findings, read_log
-from kseg.dump.whole_lines import WholeLines
 from kseg.errors import OpenError
-from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
-from kseg.layouts.record_rows import fields_program
-from kseg.output.kcat_script import LARGEST_RECORD, KcatScript, SentRecord, TopicPartition
+from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
+from kseg.layouts.record_columns import fields_program
+from kseg.text.kcat_script import LARGEST_RECORD, KcatScript, SentRecord, TopicPartition
 from kseg.times import time_text
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
+
 
 SHOWN_NAMES = 3
 """The most names that a note lists of what isn't sent."""

@@ -12,11 +12,10 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kseg.dump.json_log import json_rendering
-from kseg.dump.log import Steps, new_output
-from kseg.dump.logs import summary_lines, text_rendering
-from kseg.dump.part import Part
-from kseg.dump.rows import TableRows, fields_of, note_left_out, rows_rendering
+from kseg.dump.log_steps import Steps, new_output
+from kseg.dump.log_text import summary_lines, text_rendering
+from kseg.dump.options import Part
+from kseg.dump.record_rows import TableRows, fields_of, json_rendering, note_left_out, rows_rendering
 from kseg.dump.selected import (
     directory_of,
     find_logs_tail,
@@ -27,13 +26,14 @@ from kseg.dump.selected import (
     read_steps,
 )
 from kseg.errors import OpenError, UsageError
-from kseg.formats.names import LOG_KINDS, parse_file_name
-from kseg.layouts.marked import TIME_END, marked_program
-from kseg.layouts.places import log_place
-from kseg.log.select.selector import Selector
+from kseg.formats.file_names import LOG_KINDS, parse_file_name
+from kseg.layouts.record_columns import log_place
+from kseg.layouts.template import TIME_END, marked_program
+from kseg.log.selector import Selector
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
+
 
 MOST_PARTITIONS = 256
 """Partitions that are merged at most: some MiB of each are in memory."""

@@ -5,15 +5,13 @@ from collections.abc import Callable, Iterator
 from datetime import tzinfo
 
 from kseg.dump.entry_lines import check_entries, entries
-from kseg.dump.found import Found
-from kseg.dump.options import DumpContext, DumpOptions
+from kseg.dump.options import DumpContext, DumpOptions, Found
 from kseg.errors import KsegError
-from kseg.formats.names import FileKind, parse_file_name
-from kseg.formats.text_files import Members
-from kseg.index.offset_index import OffsetIndex
-from kseg.index.producer_snapshot import ProducerSnapshot
-from kseg.index.time_index import TimeIndex
-from kseg.output.csv import quoted
+from kseg.formats.checkpoints import Members
+from kseg.formats.file_names import FileKind, parse_file_name
+from kseg.index.entries import OffsetIndex, TimeIndex
+from kseg.index.producers import ProducerSnapshot
+from kseg.output.rows import quoted
 from kseg.times import iso_time
 
 _REPORTS = (
@@ -47,9 +45,12 @@ def dump_objects(path: str, context: "DumpContext") -> None:
 
 
 def _check(path: str, kind: FileKind, options: DumpOptions, found: Found) -> None:
-    from kseg.dump.aborted_transactions import checked_transactions
-    from kseg.dump.indexes import check_offset_index, check_time_index
-    from kseg.dump.snapshots import check_producer_snapshot
+    from kseg.dump.entry_lines import (
+        check_offset_index,
+        check_producer_snapshot,
+        check_time_index,
+        checked_transactions,
+    )
 
     match kind:
         case FileKind.OFFSET_INDEX:

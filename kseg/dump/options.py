@@ -1,35 +1,277 @@
-"""What `kseg dump` is asked for, and where its output goes."""
+"""Options of a dump, its reports, its decoders, and the problems that it meets."""
 
+import os
 import sys
-from collections.abc import Callable, Mapping
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import UTC, tzinfo
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from kseg.archive.shown_paths import shown
-from kseg.codecs.bounds import DEFAULT_LIMIT
-from kseg.dump.decoders import class_decoder
-from kseg.dump.found import Found
+from kseg.codecs.bodies import DEFAULT_LIMIT
 from kseg.errors import UsageError
-from kseg.layouts.tool_options import OPTION_RELEASES
-from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
-from kseg.output.csv import check_csv_safe
-from kseg.output.json_lines import json_line
-from kseg.output.printable import printable
+from kseg.formats.codes import ControlType
+from kseg.formats.header_fields import CONTROL_KEY_TYPE
+from kseg.layouts import release_lines as layout
+from kseg.layouts.release_lines import CLASS_PREFIX, OLD_CLASS_PREFIX, OPTION_RELEASES
+from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
+from kseg.output.rows import check_csv_safe, json_line
+from kseg.output.streams import printable
 from kseg.reading.log_file import BUFFER_SIZE
-from kseg.releases import LATEST, NEWEST, Release
-from kseg.selection import EVERYTHING, Selection
+from kseg.releases import LATEST, NEWEST, Release, value_in
+from kseg.system.terminal_text import json_bytes_escaped, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kseg.cluster.schemas_topic import SchemasTopic
     from kseg.decode.record_decoders import Decoding
-    from kseg.decode.topic import SchemasTopic
-    from kseg.dump.part import Part
-    from kseg.kernel.contract import Output
-    from kseg.output.growing_table import GrowingTable
-    from kseg.output.kcat_script import KcatScript
+    from kseg.kernel.contract import Decode, Headers, Output
+    from kseg.log.selector import Selector
+    from kseg.output.table import GrowingTable
     from kseg.redaction import Redaction
+    from kseg.text.kcat_script import KcatScript
+
+
+class Part:
+    """What of logs is selected, while they are printed one after another.
+
+    start: where to begin in the next log; None lets its index tell. skip: how many of what is selected to leave out,
+    since only the last are wanted; left: how many are wanted yet. end: up to where the last log was read.
+    last_path: its path. is_followed: a log's torn or zero tail is what isn't written yet.
+    """
+
+    def __init__(self, selector: "Selector", left: int | None = None) -> None:
+        self.selector = selector
+        self.start: int | None = None
+        self.skip = 0
+        self.left = left
+        self.end = 0
+        self.last_path: str | None = None
+        self.is_followed = False
+
+    @property
+    def is_full(self) -> bool:
+        """Whether nothing is wanted any more."""
+        return self.left == 0 or self.selector.is_done
+
+
+PIECE = 4096
+"""Lines that are given at once."""
+
+Columns = tuple[Sequence[int], Sequence[int]]
+"""Both numbers of each line."""
+
+
+class Pairs:
+    """Pairs of numbers in the order found, 16 bytes each: an index can have a million."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+
+    def add(self, first: int, second: int) -> None:
+        """Adds a pair of 64-bit numbers."""
+        self._numbers.extend((first, second))
+
+    def as_found(self) -> Columns:
+        """The first found first."""
+        return self._numbers[::2], self._numbers[1::2]
+
+    def last_found_first(self) -> Columns:
+        """The last found first."""
+        return self._numbers[-2::-2], self._numbers[::-2]
+
+    def falling(self) -> Columns:
+        """By the first number, falling; of pairs with the same one only the last found."""
+        last = dict(zip(*self.as_found(), strict=True))
+        firsts = sorted(last, reverse=True)
+        return firsts, [last[first] for first in firsts]
+
+
+class Reports:
+    """Collects what was found, by path: absolute, as `absolute_path` gives it."""
+
+    def __init__(self, release: Release) -> None:
+        self.release = release
+        self.mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Offsets of .index entries, and those of the log."
+        self.timestamp_mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Timestamps of .timeindex entries, and the largest of their batches."
+        self.out_of_order_timestamps: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Timestamps of .timeindex entries, and those of the entries before them."
+        self.offsets_not_found: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Offsets of .timeindex entries, and last offsets of the batches found for them; -1 if there is none."
+        self.gaps: dict[str, list[tuple[int, int]]] = {}
+
+    def lines(self, most: int | None = None) -> Iterator[str]:
+        """The reports as the release words and orders them, one or more lines at once.
+
+        Args:
+            most: lines to show of each file's report at most; those left out are counted.
+        """
+        last_first = value_in(self.release, layout.LAST_FOUND_FIRST)
+        falling = Pairs.last_found_first if last_first else Pairs.falling
+        not_found = value_in(self.release, layout.OFFSETS_NOT_FOUND)
+        non_consecutive = value_in(self.release, layout.NON_CONSECUTIVE)
+        parts: tuple[tuple[str, str, dict[str, Pairs], Callable[[Pairs], Columns]], ...] = (
+            (layout.MISMATCHES, layout.MISMATCH, self.mismatches, falling),
+            (layout.TIMESTAMP_MISMATCHES, layout.TIMESTAMP_MISMATCH, self.timestamp_mismatches, Pairs.as_found),
+            (
+                layout.OUT_OF_ORDER_TIMESTAMPS,
+                layout.OUT_OF_ORDER_TIMESTAMP,
+                self.out_of_order_timestamps,
+                Pairs.as_found,
+            ),
+            (not_found, layout.OFFSET_NOT_FOUND, self.offsets_not_found, Pairs.as_found),
+        )
+        for header, line, found, in_order in parts:
+            for path, pairs in found.items():
+                yield header.format(path=printable(path))
+                yield from _lines(line, in_order(pairs), most)
+        for path, gaps in self.gaps.items():
+            yield non_consecutive.format(path=printable(path))
+            in_release_order = gaps[::-1] if last_first else sorted(dict(gaps).items())
+            yield from _lines(layout.FOLLOWED_BY, _columns(in_release_order), most)
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> Columns:
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def _lines(line: str, columns: Columns, most: int | None) -> Iterator[str]:
+    firsts, seconds = columns
+    count = len(firsts) if most is None else min(most, len(firsts))
+    for start in range(0, count, PIECE):
+        end = min(start + PIECE, count)
+        yield "\n".join(map(line.format, firsts[start:end], seconds[start:end]))
+    if count < len(firsts):
+        yield f"  and {len(firsts) - count} more; `--like latest` shows all"
+
+
+def absolute_path(path: str) -> str:
+    """The path as java.io.File makes it absolute: `.` and `..` stay. If the current directory is gone, as it is."""
+    try:
+        return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118  pathlib would remove them
+    except OSError:
+        return path
+
+
+TextOf = Callable[[bytes], bytes]
+
+
+def _as_is(data: bytes) -> bytes:
+    return data
+
+
+def _as_hex(data: bytes) -> bytes:
+    return data.hex().encode()
+
+
+def _integer_of(size: int) -> TextOf:
+    """Big-endian, as Java's ByteBuffer reads it; bytes that are too few are shown in hex, since the tool dies there."""
+
+    def text_of(data: bytes) -> bytes:
+        if len(data) < size:
+            return _as_hex(data)
+        return str(int.from_bytes(data[:size], "big", signed=True)).encode()
+
+    return text_of
+
+
+_DECODERS: dict[str, TextOf] = {
+    "StringDecoder": _as_is,
+    "DefaultDecoder": _as_hex,
+    "ByteArrayDecoder": _as_hex,
+    "IntegerDecoder": _integer_of(4),
+    "LongDecoder": _integer_of(8),
+}
+
+
+def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
+    """What prints keys and values by these classes. Raises UsageError for a class that kseg doesn't know."""
+    of_key, of_value = _decoder(key_class, "--key-decoder-class"), _decoder(value_class, "--value-decoder-class")
+
+    def decode(key: bytes | None, value: bytes | None, _: int, __: "Headers") -> tuple[bytes | None, bytes | None]:
+        return None if key is None else of_key(key), None if value is None else of_value(value)
+
+    return decode
+
+
+def _decoder(name: str | None, option: str) -> TextOf:
+    short = (name or "StringDecoder").removeprefix(OLD_CLASS_PREFIX).removeprefix(CLASS_PREFIX)
+    if short not in _DECODERS:
+        raise UsageError(f"{option} {name}: kseg knows {', '.join(_DECODERS)}, also by their Kafka names")
+    return _DECODERS[short]
+
+
+class InternalDecoder:
+    """A decoder of an internal topic that goes on where the real tool dies: such records are shown as they are."""
+
+    def __init__(self, option: str, release: Release) -> None:
+        """Takes the option without its dashes, and the release whose texts are wanted."""
+        from kseg.decode.decoded import DecodeError
+        from kseg.decode.kafka_text import decoder_for
+
+        self._decode = decoder_for(option, release.numbers)
+        self._error = DecodeError
+        self.failures: list[tuple[int, str]] = []
+
+    def __call__(
+        self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
+    ) -> tuple[bytes | None, bytes | None]:
+        """The texts of a record; a failure is remembered with its offset."""
+        try:
+            return self._decode(key, value, offset)
+        except self._error as error:
+            self.failures.append((offset, error.message))
+            return key, value
+
+
+def control_json(key: bytes, value: bytes | None) -> bytes | None:
+    """The JSON of a control record that is no transaction's marker; None if it can't be read."""
+    from kseg.decode import internal_records as control
+    from kseg.decode.decoded import DecodeError
+
+    read: dict[int, Callable[[bytes], str]] = {
+        ControlType.LEADER_CHANGE: control.leader_change_json,
+        ControlType.SNAPSHOT_HEADER: control.snapshot_header_json,
+        ControlType.SNAPSHOT_FOOTER: control.snapshot_footer_json,
+        ControlType.KRAFT_VERSION: control.kraft_version_json,
+        ControlType.KRAFT_VOTERS: control.kraft_voters_json,
+    }
+    kind = CONTROL_KEY_TYPE.read(key)
+    try:
+        return None if kind not in read or value is None else read[kind](value).encode()
+    except DecodeError:
+        return None
+
+
+def escaped_control_json(key: bytes, value: bytes | None) -> bytes | None:
+    """The same as `-o json` prints it."""
+    text = control_json(key, value)
+    return None if text is None else json_bytes_escaped(text)
+
+
+class Found:
+    """What was found wrong in one file, or in all of a call.
+
+    summaries: lines for stderr. problems: those that `add_problem` noted, without the file's name. reports: what the
+    tool itself reports. is_wrong: whether the exit status is 1.
+    """
+
+    def __init__(self, release: "Release") -> None:
+        self.reports = Reports(release)
+        self.summaries: list[str] = []
+        self.problems: list[str] = []
+        self.is_wrong = False
+
+    def add_problem(self, path: str, problem: str) -> None:
+        """Notes something wrong in a file."""
+        self.is_wrong = True
+        self.problems.append(problem)
+        self.summaries.append(f"kseg: {path}: {problem}")
+
 
 KCAT = "kcat"
 """The form of output that kcat takes."""
@@ -107,7 +349,7 @@ class DumpOptions(NamedTuple):
     def _schemas_topic(self) -> "SchemasTopic | None":
         if self.schema_registry is None:
             return None
-        from kseg.decode.topic import SchemasTopic
+        from kseg.cluster.schemas_topic import SchemasTopic
 
         return SchemasTopic(self.schema_registry)
 
@@ -190,7 +432,7 @@ class DumpContext:
 
     def table(self, names: tuple[str, ...]) -> "GrowingTable":
         """The table of rows with these columns: the last one if it has the same."""
-        from kseg.output.growing_table import GrowingTable
+        from kseg.output.table import GrowingTable
 
         header = ",".join(names)
         if self._table is None or header != self._header:
@@ -201,7 +443,7 @@ class DumpContext:
 
     def kcat_script(self) -> "KcatScript":
         """The script that sends all records with kcat."""
-        from kseg.output.kcat_script import KcatScript
+        from kseg.text.kcat_script import KcatScript
 
         def say(line: str) -> None:
             self.found.summaries.append(f"kseg: {line}")
@@ -282,7 +524,7 @@ def _check_rows(options: DumpOptions) -> None:
     if (options.shallow or options.only == "batches") and options.selection.looks_into_records:
         raise UsageError("--shallow, --only batches: what is asked of records takes reading them; leave these out")
     if options.fields or options.template is not None:
-        from kseg.layouts.record_rows import check_fields, template_program
+        from kseg.layouts.record_columns import check_fields, template_program
 
         check_fields(options.fields)
         template_program(options.template or "", "")

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
 from kseg.decode.record_decoders import redacting_decoder
-from kseg.dump.decoders import control_json
-from kseg.dump.log import new_output
-from kseg.dump.redacted import redacted_slices
+from kseg.dump.checked_batches import redacted_slices
+from kseg.dump.log_steps import new_output
+from kseg.dump.options import control_json
 from kseg.errors import OpenError
-from kseg.kernel.contract import RecordFilter
-from kseg.kernel.program import Program
+from kseg.kernel.contract import Program, RecordFilter
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.redaction import Redaction
+
 
 _CHANGED = "the batch that was found here has gone: the file was changed meanwhile, try again"
 
@@ -50,9 +50,8 @@ def record_line(stored: StoredRecord, *, print_data: bool = False, redaction: "R
 
 def record_json(stored: StoredRecord, *, zone: tzinfo = UTC, redaction: "Redaction | None" = None) -> bytes:
     """The record as the object that `kseg dump -o json` gives, times in a zone. Errors are record_line's."""
-    from kseg.layouts.compiler import zoned_program
-    from kseg.layouts.json import json_program
-    from kseg.layouts.zones import zone_table
+    from kseg.layouts.record_columns import json_program
+    from kseg.layouts.template import zone_table, zoned_program
 
     program = zoned_program(json_program(None, batches=False), zone_table(zone))
     return _rendered(stored, program, redaction, keeps_raw=True).removesuffix(b"\n")

@@ -6,20 +6,19 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kseg.dump.log import LogSummary, Rendering, Steps, finished, log_steps
-from kseg.dump.part import Part
+from kseg.dump.log_steps import LogSummary, Rendering, Steps, finished, log_steps
+from kseg.dump.options import Part
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import TAIL_KINDS
-from kseg.formats.names import LOG_KINDS, parse_file_name
-from kseg.reading.damage import Damage
+from kseg.formats.file_names import LOG_KINDS, parse_file_name
+from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile, Run
 
 if TYPE_CHECKING:
     from kseg.decode.record_decoders import RecordDecoder
     from kseg.dump.options import DumpContext
     from kseg.kernel.contract import Output
-    from kseg.log.select.selector import Selector
-    from kseg.log.select.tail import SelectedTail
+    from kseg.log.selector import SelectedTail, Selector
 
 
 def read_log(
@@ -73,7 +72,7 @@ def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> Non
     """Notes what is wrong in a log; where no release is asked for, also that offsets don't rise."""
     context.found.is_wrong |= summary.is_wrong(path)
     if context.options.like is None and summary.gaps:
-        from kseg.findings.finding_kinds import status_of
+        from kseg.findings.kinds import status_of
 
         context.found.is_wrong |= bool(status_of("offsets-fall"))
         context.found.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
@@ -161,7 +160,7 @@ def dump_selection(
     Raises:
         KsegError: a schema, a decoder or a field is wrong.
     """
-    from kseg.log.select.selector import Selector
+    from kseg.log.selector import Selector
 
     selection = context.options.selection
     left = selection.limit
@@ -217,8 +216,8 @@ def _dump_part(
 
 def find_logs_tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "SelectedTail":
     """Where the last records begin; the last batches where only these are printed."""
-    from kseg.log.select.record_picker import count_selected
-    from kseg.log.select.tail import find_tail
+    from kseg.log.selected_records import count_selected
+    from kseg.log.selector import find_tail
 
     counts_batches = context.options.shallow or context.options.only == "batches"
 

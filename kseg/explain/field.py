@@ -1,8 +1,14 @@
-"""A field, or a structure of fields, with its bytes, value and meaning."""
+"""A field of a structure with its bytes, its value as text, and its meaning."""
 
+from base64 import b64encode
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from json import dumps
 from typing import NamedTuple
+
+from kseg.formats.codes import Codec, ControlType, TimestampType
+from kseg.times import iso_time
 
 Content = bytes | memoryview
 """Bytes of a file or of a body; a view if there are many."""
@@ -64,3 +70,138 @@ class ExplainedField:
             yield self
         for child in self.children:
             yield from child.leaves()
+
+
+SHOWN_WHOLE = 1 << 10
+"""Up to this many bytes are shown in full, as text or in hex."""
+PIECE = 3 << 18
+"""Bytes of large contents that are converted at once; a multiple of 3, for Base64."""
+_NAMES = {"codec": Codec, "timestamp_type": TimestampType, "type": ControlType}
+"""Fields whose numbers have names."""
+_VARINTS = ("uvarint", "varint", "varlong")
+
+
+def shown_value(field: ExplainedField) -> str:
+    """A field's value as one line of text. Bytes are text if they are UTF-8, otherwise hex; of many only the first."""
+    value = field.value
+    if isinstance(value, bytes | memoryview):
+        return _shown_bytes(value)
+    if field.name == "crc" and isinstance(value, int):
+        return f"0x{value:08x}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return " ".join(filter(None, (str(value), _in_words(field.name, value))))
+    return "" if value is None else str(value)
+
+
+def _shown_bytes(content: Content) -> str:
+    if len(content) > SHOWN_WHOLE:
+        return _shown_beginning(content)
+    try:
+        return repr(str(content, "utf-8"))
+    except UnicodeDecodeError:
+        return f"0x{content.hex()}"
+
+
+def _shown_beginning(content: Content) -> str:
+    """The same for many bytes, shortened."""
+    beginning = bytes(content[:SHOWN_WHOLE])
+    quotes = set[str]()
+    try:
+        for text in text_pieces(content):
+            quotes.update(quote for quote in "'\"" if quote in text)
+    except UnicodeDecodeError:
+        return f"0x{beginning.hex()}"
+    # Which quotes enclose the text depends on those within all of it.
+    return repr(beginning.decode(errors="ignore") + "".join(quotes))[:-1]
+
+
+def text_pieces(content: Content) -> Iterator[str]:
+    """Bytes as text, some at a time. Raises UnicodeDecodeError if they aren't UTF-8."""
+    decoder = getincrementaldecoder("utf-8")()
+    for at in range(0, len(content), PIECE):
+        yield decoder.decode(content[at : at + PIECE], final=at + PIECE >= len(content))
+
+
+class FieldNote(NamedTuple):
+    """A line about a field, below it. is_bad: it says what is wrong."""
+
+    text: str
+    is_bad: bool = False
+
+
+def notes_of(field: ExplainedField) -> Iterator[FieldNote]:
+    """Bits, groups of a varint, what a checksum covers, what is wrong."""
+    for bits in field.bits:
+        yield FieldNote(f"{shown_bits(bits)}  {bits.meaning}")
+    groups = opened_varint(field)
+    if groups is not None:
+        yield FieldNote(groups)
+    if field.check is not None:
+        check = field.check
+        outcome = "holds" if check.holds else f"is wrong: computed 0x{check.computed:08x}"
+        yield FieldNote(f"covers bytes {check.start} to {check.end - 1}; {outcome}", is_bad=not check.holds)
+    elif field.problem is not None:
+        yield FieldNote(field.problem, is_bad=True)
+
+
+def shown_bits(bits: Bits) -> str:
+    """Place, name and value of some bits."""
+    last = bits.first + bits.width - 1
+    place = f"bit {bits.first}" if bits.width == 1 else f"bits {bits.first}-{last}"
+    value = str(bits.value).lower()
+    words = "" if isinstance(bits.value, bool) else _in_words(bits.name, bits.value)
+    return f"{place} {bits.name} = {value}{f' {words}' if words else ''}"
+
+
+def _in_words(name: str, value: int) -> str:
+    if name.lower().endswith("timestamp") and (time := iso_time(value)) is not None:
+        return f"({time})"
+    names = _NAMES.get(name)
+    if names is None:
+        return ""
+    return names(value).name.lower() if value in list(names) else "unknown"
+
+
+def opened_varint(field: ExplainedField) -> str | None:
+    """How the bytes of a longer varint give its value: groups of 7 bits, highest first; None for other fields."""
+    if field.kind not in _VARINTS or len(field.raw) < 2:
+        return None
+    groups = " ".join(f"{byte & 0x7F:07b}" for byte in reversed(field.raw))
+    number = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(field.raw))
+    zigzag = "" if field.kind == "uvarint" else f", zig-zag {field.value}"
+    return f"{groups} = {number}{zigzag}"
+
+
+def json_value(value: object) -> object:
+    """A value for JSON: bytes as {"base64": …} if they aren't UTF-8."""
+    if not isinstance(value, bytes | memoryview):
+        return value
+    try:
+        return str(value, "utf-8")
+    except UnicodeDecodeError:
+        return {"base64": b64encode(value).decode()}
+
+
+def hex_pieces(content: Content) -> Iterator[bytes]:
+    """Bytes in hex as JSON, some at a time."""
+    yield b'"'
+    for at in range(0, len(content), PIECE):
+        yield content[at : at + PIECE].hex().encode()
+    yield b'"'
+
+
+def value_pieces(content: Content) -> Iterator[bytes]:
+    """The JSON of `json_value`, some at a time."""
+    try:
+        for _ in text_pieces(content):
+            pass
+    except UnicodeDecodeError:
+        yield b'{"base64":"'
+        for at in range(0, len(content), PIECE):
+            yield b64encode(content[at : at + PIECE])
+        yield b'"}'
+        return
+    yield b'"'
+    for text in text_pieces(content):
+        yield dumps(text, ensure_ascii=False)[1:-1].encode()
+    yield b'"'

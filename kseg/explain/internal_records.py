@@ -1,15 +1,17 @@
-"""Opens keys and values of internal topics: their messages, field by field. Kafka's tool shows them as JSON only."""
+"""Fields of internal topics' keys and values, as the message schemas describe them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from kseg.errors import KsegError
-from kseg.explain.field import ExplainedField
-from kseg.explain.message_fields import VERSION_TYPE, MessageFields
-from kseg.explain.walk import MOST_FIELDS
-from kseg.formats.names import FileKind, parse_file_name, parse_partition_directory
+from kseg.explain.field import Content, ExplainedField
+from kseg.explain.walk import MOST_FIELDS, part_of
+from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.messages import FIXED, Shape, is_structure, is_tagged, java_text, known_version
 from kseg.formats.schemas import (
     METADATA_RECORDS,
     OFFSETS_KEYS,
@@ -20,9 +22,180 @@ from kseg.formats.schemas import (
     SHARE_STATE_VALUES,
     TRANSACTION_KEYS,
     TRANSACTION_VALUES,
+    Field,
     MessageSchema,
     message_schema,
+    version_range,
 )
+from kseg.formats.varint_bytes import LONGEST_VARINT, read_uvarint
+
+VERSION_TYPE = "int16"
+_BYTES_TYPES = ("bytes", "records")
+
+
+class _UnfitError(KsegError):
+    """The bytes don't fit the schema."""
+
+
+class MessageFields:
+    """Takes bytes apart, field by field; `found` are the fields so far, which lie one after another."""
+
+    def __init__(self, raw: Content, position: int, path: str) -> None:
+        """Takes the bytes, the position of their first one, and the beginning of each field's path."""
+        self.found: list[ExplainedField] = []
+        self._out = self.found
+        self._raw = raw
+        self._position = position
+        self._path = path
+        self._at = 0
+        self._end = len(raw)
+        self._count = 0
+
+    # --- a message -------------------------------------------------------------------------------------------------
+
+    def message(self, message: MessageSchema, version: int) -> None:
+        """Reads a message. Raises KsegError where the bytes don't fit it, after the fields before that."""
+        known = known_version(message, version)
+        self._structure(message.fields, Shape(known, known in version_range(message.flexible), version), self._path)
+
+    def number(self, name: str, kind: str, meaning: str) -> int:
+        """Reads a number before a message: a type or a version. Raises KsegError if there aren't so many bytes."""
+        path = f"{self._path}.{name}"
+        return self._uvarint(path, meaning) if kind == "uvarint" else int(self._fixed(path, kind, meaning))
+
+    def finish(self, reason: str) -> list[ExplainedField]:
+        """The fields, and the bytes that are left over as one field with the reason."""
+        if self._at < len(self._raw):
+            rest = part_of(self._raw, self._at, len(self._raw))
+            where = self._position + self._at
+            self.found.append(ExplainedField(f"{self._path}.rest", where, len(rest), "bytes", rest, reason, rest))
+        return self.found
+
+    # --- its parts -------------------------------------------------------------------------------------------------
+
+    def _structure(self, fields: tuple[Field, ...], shape: Shape, path: str) -> None:
+        there = [field for field in fields if shape.version in version_range(field.versions)]
+        for field in there:
+            if not is_tagged(field, shape.version):
+                self._field(field, shape, f"{path}.{field.name}")
+        if shape.is_flexible:
+            self._tagged({field.tag: field for field in there if is_tagged(field, shape.version)}, shape, path)
+
+    def _tagged(self, known: dict[int | None, Field], shape: Shape, path: str) -> None:
+        count = self._uvarint(f"{path}.taggedFields", "tagged fields that follow")
+        for _ in range(count):
+            tag = self._uvarint(f"{path}.tag", "")
+            field = known.get(tag)
+            self._out[-1].meaning = "of a field that kseg doesn't know" if field is None else f"of {field.name}"
+            size = self._uvarint(f"{path}.size", "bytes of the field that follow")
+            if field is None:
+                self._bytes(f"{path}.tag{tag}", size)
+            else:
+                self._field(field, shape, f"{path}.{field.name}")
+
+    def _field(self, field: Field, shape: Shape, path: str) -> None:
+        if field.flexible is not None:
+            shape = shape._replace(is_flexible=shape.version in version_range(field.flexible))
+        if field.type.startswith("[]"):
+            self._list(field, shape, path)
+        elif is_structure(field.type):
+            self._inner(field, shape, path)
+        elif field.type == "string" or field.type in _BYTES_TYPES:
+            self._sized(field, shape, path)
+        else:
+            self._fixed(path, field.type, "")
+
+    def _list(self, field: Field, shape: Shape, path: str) -> None:
+        with self._whole(path, "list"):
+            count = self._length(f"{path}.count", "int32", shape, "elements", field.name)
+            element = field._replace(type=field.type[2:], nullable="none")
+            if count > self._end - self._at:
+                raise _UnfitError(f"{count} elements, but {self._end - self._at} bytes are left")
+            for number in range(count):
+                self._field(element, shape, f"{path}[{number}]")
+
+    def _inner(self, field: Field, shape: Shape, path: str) -> None:
+        if shape.wanted > shape.version:
+            raise _UnfitError(f"version {shape.wanted} is newer than kseg knows: its structures can't be read")
+        with self._whole(path, "structure"):
+            if shape.version in version_range(field.nullable):
+                is_marked_short = is_tagged(field, shape.version)
+                mark_path, meaning = f"{path}.mark", "whether the structure is there"
+                mark = self._uvarint(mark_path, meaning) if is_marked_short else self._fixed(mark_path, "int8", meaning)
+                if mark <= (0 if is_marked_short else -1):
+                    return
+            self._structure(field.fields, shape, path)
+
+    def _sized(self, field: Field, shape: Shape, path: str) -> None:
+        kind = "int16" if field.type == "string" else "int32"
+        length = self._length(f"{path}.length", kind, shape, "bytes", field.name)
+        if length > 0:
+            self._bytes(path, length)
+            if field.type == "string":
+                text = self._out[-1]
+                text.kind, text.value = "string", java_text(bytes(text.raw))
+
+    def _length(self, path: str, kind: str, shape: Shape, what: str, name: str) -> int:
+        """A length or count; below 0 for null."""
+        meaning = f"{what} of {name}; -1: null"
+        if not shape.is_flexible:
+            length = int(self._fixed(path, kind, meaning))
+        else:
+            length = self._uvarint(path, f"{what} of {name}, plus 1; 0: null") - 1
+        return length
+
+    # --- leaves ----------------------------------------------------------------------------------------------------
+
+    def _fixed(self, path: str, kind: str, meaning: str) -> Any:
+        size = FIXED[kind].sizeof()
+        content = bytes(self._take(size))
+        value = FIXED[kind].parse(content)
+        self._add(path, size, kind, value, meaning)
+        return value
+
+    def _uvarint(self, path: str, meaning: str) -> int:
+        try:
+            value, end = read_uvarint(self._raw, self._at, LONGEST_VARINT)
+        except EOFError as error:
+            raise _UnfitError("a number ends too late or not at all") from error
+        size = end - self._at
+        self._take(size)
+        self._add(path, size, "uvarint", value, meaning)
+        return value
+
+    def _bytes(self, path: str, size: int) -> None:
+        content = self._take(size)
+        if size:
+            self._add(path, size, "bytes", content, "")
+
+    def _take(self, size: int) -> Content:
+        """The next bytes; `_add` makes a field of them."""
+        left = self._end - self._at
+        if size > left:
+            raise _UnfitError(f"{size} bytes are needed, {left} are left")
+        self._count += 1
+        if self._count > MOST_FIELDS:
+            raise _UnfitError(f"more than {MOST_FIELDS} fields: these aren't read")
+        return part_of(self._raw, self._at, self._at + size)
+
+    def _add(self, path: str, size: int, kind: str, value: object, meaning: str) -> None:
+        raw = part_of(self._raw, self._at, self._at + size)
+        self._out.append(ExplainedField(path, self._position + self._at, size, kind, value, meaning, raw))
+        self._at += size
+
+    @contextmanager
+    def _whole(self, path: str, kind: str) -> Iterator[None]:
+        """What is read within is a part of a list or structure, also if it can't be read to its end."""
+        start, outer, own = self._at, self._out, list[ExplainedField]()
+        self._out = own
+        try:
+            yield
+        finally:
+            self._out = outer
+            if own:
+                where = self._position + start
+                outer.append(ExplainedField(path, where, self._at - start, kind, None, "", b"", children=own))
+
 
 Messages = Mapping[int, MessageSchema]
 OpenRecord = Callable[[ExplainedField | None, ExplainedField | None], None]

@@ -1,30 +1,30 @@
-"""Any of Kafka's files, piece by piece: batches, entries, lines, each with its fields."""
+"""Explanations of a file's bytes: its items, each with its fields."""
 
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kseg.errors import KsegError, OpenError
-from kseg.explain.batch_fields import DAMAGE_WALKED, batch_fields, damage_fields
-from kseg.explain.field import Check, ExplainedField
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.explain.batch import DAMAGE_WALKED, batch_fields, damage_fields
+from kseg.explain.field import Bits, Check, ExplainedField
 from kseg.explain.internal_records import OpenRecord, internal_opener
 from kseg.explain.walk import walk
-from kseg.formats.catalogue import FORMATS
+from kseg.formats.batch import FORMATS
+from kseg.formats.checkpoints import TEXT_FILES
+from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.header_fields import ENTRY_FIELDS, PRODUCER_ENTRY_FIELDS, SNAPSHOT_CRC, FixedFields
-from kseg.formats.names import LOG_KINDS, FileKind, parse_file_name
-from kseg.formats.snapshot import PRODUCER_SNAPSHOT
-from kseg.formats.text_files import TEXT_FILES
-from kseg.index.entry_file import EntryFile
-from kseg.index.producer_snapshot import LARGEST_READ
-from kseg.reading.batch import Batch
-from kseg.reading.damage import Damage
+from kseg.formats.indexes import PRODUCER_SNAPSHOT
+from kseg.index.entries import EntryFile
+from kseg.index.producers import LARGEST_READ
+from kseg.reading.batch import Batch, scan_log
+from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
-from kseg.reading.scan import scan_log
-from kseg.system.regular_file import read_regular, read_text_file
+from kseg.system.files import read_regular, read_text_file
 
 _SNAPSHOT_WALKED = 1 << 20
 """Bytes of a snapshot that are read: more than its fields need."""
@@ -269,3 +269,65 @@ def _line_items(content: bytes, kind: FileKind) -> Iterator[Item]:
         wrong = problem if problem is not None and problem.startswith(f"line {number + 1}:") else None
         yield _read_item(f"line {number + 1}", at, len(raw), [field], wrong)
         at += len(raw)
+
+
+__all__ = ["Bits", "Check", "ExplainedField", "Item", "explain_file"]
+
+
+class ItemChoice(NamedTuple):
+    """One item at most, each way by itself: the batch with an offset, what holds a position, or a number; None: all."""
+
+    offset: int | None = None
+    position: int | None = None
+    number: int | None = None
+
+    @classmethod
+    def of(cls, offset: int | None, position: int | None, number: int | None) -> "ItemChoice":
+        """Raises UsageError if more than one is given."""
+        if sum(choice is not None for choice in (offset, position, number)) > 1:
+            raise UsageError("give one of --offset, --position, --batch")
+        return cls(offset, position, number)
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether not all items are meant."""
+        return self != ItemChoice()
+
+    def chosen(self, items: Iterator[Item]) -> Iterator[tuple[int, Item]]:
+        """Those of a file's items that are meant, with their numbers."""
+        numbered = enumerate(items)
+        number, position, offset = self.number, self.position, self.offset
+        if number is not None:
+            return islice(numbered, number, number + 1)
+        if position is not None:
+            return (each for each in numbered if each[1].position <= position < each[1].position + each[1].size)
+        if offset is not None:
+            return islice((each for each in numbered if _holds(each[1], offset)), 1)
+        return numbered
+
+
+class SeenItems:
+    """Items on their way to the output; count: those so far; is_wrong: whether something is wrong with one of them."""
+
+    def __init__(self, items: Iterator[tuple[int, Item]]) -> None:
+        self._items = items
+        self.count = 0
+        self.is_wrong = False
+
+    def __iter__(self) -> Iterator[tuple[int, Item]]:
+        for number, item in self._items:
+            self.count += 1
+            self.is_wrong |= item.problem is not None or any(map(_is_wrong, item.fields))
+            yield number, item
+
+
+def _is_wrong(field: ExplainedField) -> bool:
+    inside = (*field.children, *field.body)
+    return field.problem is not None or any(map(_is_wrong, inside))
+
+
+def _holds(item: Item, offset: int) -> bool:
+    """Whether a batch has the offset; one whose first isn't known has all up to its last."""
+    if item.last_offset is None or offset > item.last_offset:
+        return False
+    return item.first_offset is None or offset >= item.first_offset

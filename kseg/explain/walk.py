@@ -1,10 +1,7 @@
-"""Walks through bytes along a grammar, and records every field.
+"""Walks over the fields of a structure, and tables of formats."""
 
-Names and meanings are the grammar's own. If bytes don't fit it, the fields up to there are kept, and the rest is one
-field with the reason as its problem.
-"""
-
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from construct import (
     Adapter,
@@ -21,6 +18,7 @@ from construct import (
     RangeError,
     Rebuild,
     Renamed,
+    SizeofError,
     StreamError,
     StringEncoded,
     Struct,
@@ -30,7 +28,8 @@ from construct import (
 )
 
 from kseg.explain.field import Bits, Content, ExplainedField
-from kseg.formats.varint import UVARINT, VARINT, VARLONG
+from kseg.formats.batch import FORMATS
+from kseg.formats.grammar import UVARINT, VARINT, VARLONG
 
 UNREADABLE = "unreadable"
 MOST_FIELDS = 50_000
@@ -340,3 +339,96 @@ def _inner_context(context: Any, stream: _Stream) -> Any:
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path and name else path or name
+
+
+class Row(NamedTuple):
+    """A field of a format, or bits of it.
+
+    position: None after a field of variable size. size: in bytes, None if it varies. bits: `3`, `0-2`.
+    """
+
+    position: int | None
+    name: str
+    kind: str
+    size: int | None
+    bits: str
+    meaning: str
+
+
+def format_rows(name: str) -> list[Row]:
+    """The fields of a format in order."""
+    rows = list(_rows(FORMATS[name].grammar, ""))
+    position: int | None = 0
+    placed = []
+    for row in rows:
+        placed.append(row._replace(position=position) if not row.bits else row)
+        if not row.bits:
+            position = None if position is None or row.size is None else position + row.size
+    return placed
+
+
+def _rows(grammar: Any, path: str) -> Iterator[Row]:
+    """Rows without their positions."""
+    for subcon in grammar.subcons:
+        inner, name, meaning = unwrapped(subcon)
+        if not name or name.startswith("_"):
+            continue
+        own = f"{path}{name}"
+        if isinstance(inner, Struct):
+            yield from _rows(inner, f"{own}.")
+        elif is_bits(inner):
+            size = inner.sizeof()
+            yield Row(None, own, f"{8 * size} bits", size, "", meaning)
+            for bit_name, first, count, what, _ in bit_fields(inner):
+                bits = str(first) if count == 1 else f"{first}-{first + count - 1}"
+                yield Row(None, f"{own}.{bit_name}", "bits", None, bits, what)
+        else:
+            yield Row(None, own, _kind(inner), _size(inner), "", meaning)
+
+
+def _kind(grammar: Any) -> str:
+    if isinstance(grammar, Array | FocusedSeq):
+        return "list"
+    if isinstance(grammar, FixedSized | Switch):
+        return "structure"
+    return "bytes" if isinstance(grammar, Prefixed) else kind_of(grammar)
+
+
+def _size(grammar: Any) -> int | None:
+    try:
+        size: int = grammar.sizeof()
+    except (SizeofError, KeyError, AttributeError):
+        return None
+    return size
+
+
+def format_page(names: tuple[str, ...] = tuple(FORMATS)) -> str:
+    """Tables of formats in Markdown."""
+    return "\n".join(section for name in names for section in _section(name))
+
+
+def _section(name: str) -> Iterator[str]:
+    shown = FORMATS[name]
+    yield f"## {shown.title} (`{name}`)\n\n{shown.about}\n"
+    yield "| at | field | type | bytes | meaning |\n|---|---|---|---|---|"
+    for row in format_rows(name):
+        at = (
+            f"{'bits' if '-' in row.bits else 'bit'} {row.bits}"
+            if row.bits
+            else ""
+            if row.position is None
+            else str(row.position)
+        )
+        size = "" if row.size is None else str(row.size)
+        yield f"| {at} | {row.name} | {row.kind} | {size} | {row.meaning} |"
+    yield ""
+
+
+HOW_TO_READ = """Integers are big-endian. The first column is the position of a field; it is empty after a field of
+variable size.
+"""
+
+
+def whole_page() -> str:
+    """All tables, as `kseg explain --grammar all` prints them."""
+    return f"# Formats\n\n{HOW_TO_READ}\n{format_page()}"

@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from kseg.errors import KsegError, OpenError
-from kseg.export import remote
-from kseg.system.regular_file import read_regular
+from kseg.store import remote_files as remote
+from kseg.system.files import read_regular
 
 ASIDE = ".tmp"
 """Ends the names of files that are being written whole, to be renamed or linked to."""

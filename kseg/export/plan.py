@@ -1,19 +1,32 @@
-"""The plan: which bytes of which files make an output file, from names, sizes and offset indexes alone."""
+"""The plan of an export: work orders for partitions, within bounds that filters give."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache, reduce
 from heapq import heapify, heappop, heappush
+from operator import and_
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from kseg.arrow import TIMESTAMP
+from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.remote_tier import find_tier
 from kseg.errors import OpenError, UnreadableError, UsageError
-from kseg.export import remote
-from kseg.export.copies import Copies, PartitionCopy, SegmentSource
-from kseg.export.coverage import missing
+from kseg.export.results import missing
 from kseg.export.settings import MIB, LogSelection, OffsetRange
-from kseg.index.offset_index import OffsetIndex
-from kseg.system.scratch import scratch_directory
+from kseg.index.entries import OffsetIndex
+from kseg.kernel.contract import MOST
+from kseg.log.partition import Checkpoints, PartitionLog, RemoteTier, read_checkpoints, remote_tier_of
+from kseg.store import remote_files as remote
+from kseg.system.new_directory import scratch_directory
 
 SMALLEST_SPLIT = 8 * MIB
 """Bytes of log below which an order isn't made smaller so that all processors have work."""
@@ -200,7 +213,7 @@ def _in_time(replica: PartitionCopy, selection: LogSelection, offsets: OffsetRan
 
 
 def _offset_of_time(replica: PartitionCopy, time: int) -> int:
-    from kseg.log.lookup.lookup import lookup_time
+    from kseg.log.lookup import lookup_time
 
     found = lookup_time(replica.open(), time)
     if found.offset is not None:
@@ -380,3 +393,141 @@ def balance(orders: Iterable[WorkOrder], count: int) -> list[list[WorkOrder]]:
         heappush(bins, (size + order.size, number, members))
     filled = sorted((entry for entry in bins if entry[2]), key=lambda entry: (-entry[0], entry[1]))
     return [members for _, _, members in filled]
+
+
+Condition = Any
+"""A pyarrow.compute.Expression over the columns of records."""
+_MICROSECONDS = 1000
+FEW = 256
+"""Partitions up to which each has bounds of its own; of more, bounds that hold for all."""
+_FORMAT, _FILES = ds.IpcFileFormat(), pafs.LocalFileSystem()
+
+
+class FilterBounds:
+    """What the rows for which a condition may hold can have."""
+
+    def __init__(self, condition: Condition | None, schema: pa.Schema) -> None:
+        """Takes the condition, None for all rows; and the columns of the rows."""
+        self._condition = condition
+        self._schema = schema
+
+    def may_hold(self, known: Condition) -> bool:
+        """Whether the condition may hold for a row for which another one does."""
+        if self._condition is None:
+            return True
+        part = _FORMAT.make_fragment("", _FILES, known)
+        parts = ds.FileSystemDataset([part], self._schema, _FORMAT, _FILES)
+        return next(iter(parts.get_fragments(self._condition)), None) is not None
+
+    def find(self, copies: Copies) -> Copies:
+        """The partitions that may have such rows."""
+        if self._condition is None:
+            return copies
+        topics = {topic: self.may_hold(_equals("topic", topic)) for topic in {topic for topic, _ in copies}}
+        return {key: known for key, known in copies.items() if topics[key[0]] and self.may_be_of(*key)}
+
+    def may_be_of(self, topic: str, partition: int | None) -> bool:
+        """Whether a partition may have such rows; their table may lack columns that say whose they are."""
+        place = (("topic", _equals("topic", topic)), ("partition", _is_number(partition)))
+        known = [condition for name, condition in place if name in self._schema.names]
+        return self._condition is None or not known or self.may_hold(reduce(and_, known))
+
+    def offsets(self, copies: Copies) -> dict[tuple[str, int | None], OffsetRange]:
+        """The offsets that such rows may have, by partition."""
+        if len(copies) <= FEW:
+            return {key: self._offsets(_is_of(*key)) for key in copies}
+        return dict.fromkeys(copies, self.offsets_anywhere())
+
+    def offsets_anywhere(self) -> OffsetRange:
+        """The offsets that such rows may have, whatever their partition."""
+        return self._offsets(None)
+
+    def _offsets(self, place: Condition | None) -> OffsetRange:
+        def may_hold(known: Condition) -> bool:
+            return self.may_hold(known if place is None else place & known)
+
+        offset = pc.field("offset")
+        first = _least(lambda most: may_hold(offset <= pa.scalar(most, pa.int64())))
+        end = _most(lambda least: may_hold(offset >= pa.scalar(least, pa.int64())))
+        return OffsetRange(first, None if end is None else end + 1)
+
+    def first_time(self) -> int | None:
+        """The least time that such rows may have, in milliseconds since 1970; None if any."""
+        time = pc.field("timestamp")
+        least = _least(lambda most: self.may_hold((time <= pa.scalar(most, TIMESTAMP)) | time.is_null()))
+        return None if least is None else least // _MICROSECONDS
+
+
+def _is_of(topic: str, partition: int | None) -> Condition:
+    return _equals("topic", topic) & _is_number(partition)
+
+
+def _equals(name: str, value: str) -> Condition:
+    return pc.field(name) == value
+
+
+def _is_number(partition: int | None) -> Condition:
+    number = pc.field("partition")
+    return number.is_null() if partition is None else number == pa.scalar(partition, pa.int32())
+
+
+def _least(reaches: Callable[[int], bool]) -> int | None:
+    """The least number from 0 on for which a question is answered with yes; None if it is for one below 0, too."""
+    if reaches(-1):
+        return None
+    first, last = 0, MOST
+    while first < last:
+        middle = (first + last) // 2
+        if reaches(middle):
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+def _most(reaches: Callable[[int], bool]) -> int | None:
+    """The largest number for which it is, -1 if for none from 0 on; None if it is for the largest of all."""
+    if reaches(MOST):
+        return None
+    first, last = -1, MOST
+    while first < last:
+        middle = (first + last + 1) // 2
+        if reaches(middle):
+            first = middle
+        else:
+            last = middle - 1
+    return first
+
+
+Key = tuple[str, int | None]
+
+
+def find_remote_parts(copies: Copies, selection: LogSelection) -> Mapping[Key, OffsetRange]:
+    """For the partitions wanted that have some, the offsets wanted that are in the remote tier alone.
+
+    As checkpoints beside the best copies tell, unless the cluster's metadata beside them deny the topic a tier; these
+    are read only then, if they aren't large. Copies in object stores are not looked at.
+    """
+    beside = MetadataBeside(CHEAP_METADATA)
+    checkpoints = cache(read_checkpoints)
+    found: dict[Key, OffsetRange] = {}
+    for key, (best, *_) in copies.items():
+        wanted = selection.range_of(*key)
+        if wanted is None or best.is_remote or best.segments[0].base_offset == 0:
+            continue
+        own = checkpoints(Path(best.path).parent).get(key, Checkpoints())
+        tier = _find_tier(best.path, own, beside)
+        if tier is not None and tier.has_remote_part:
+            first = max(tier.log_start_offset, wanted.first or 0)
+            end = tier.local_start_offset if wanted.end is None else min(tier.local_start_offset, wanted.end)
+            if first < end:
+                found[key] = OffsetRange(first, end)
+    return found
+
+
+def _find_tier(path: str, checkpoints: Checkpoints, beside: MetadataBeside) -> RemoteTier | None:
+    try:
+        partition = PartitionLog(path, checkpoints)
+    except OpenError:
+        return None  # it has gone since it was read
+    return None if remote_tier_of(partition, None) is None else find_tier(partition, beside)

@@ -1,4 +1,4 @@
-"""An export from end to end: plan, orders, commit, report. Who executes the orders is a parameter."""
+"""A run of an export, from its plan to its commit."""
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -6,38 +6,65 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from kseg.cluster.copies import Copies, find_replicas, require_replicas
 from kseg.errors import KsegError, OpenError, UnreadableError
-from kseg.export import manifest as manifests
-from kseg.export import parquet, remote
-from kseg.export.commit import LostError
-from kseg.export.copies import Copies, find_replicas, require_replicas
-from kseg.export.coverage import explained
-from kseg.export.damages import NAME as NAME_OF_DAMAGES
-from kseg.export.damages import damage_rows, to_csv
+from kseg.export.commit import manifest as manifests
+from kseg.export.commit.commit import ExportRun, LostError, Marker
+from kseg.export.commit.commit_log import Ledger, ManifestLedger, OvertakenError, TableLedger, changed_keys
+from kseg.export.commit.manifest import Key
+from kseg.export.commit.merge import Joined
+from kseg.export.commit.order import Job, execute_order
+from kseg.export.commit.relist import (
+    gone_topics,
+    list_again,
+    require_changed,
+    told_apart,
+    with_ends_in_same_files,
+    with_known_ids,
+)
+from kseg.export.commit.table_log import NO_TABLE, TableLog, TableName
 from kseg.export.destination import Destination, open_destination
-from kseg.export.incarnations import gone_topics, told_apart, with_known_ids
-from kseg.export.ledger import Ledger, OvertakenError
-from kseg.export.ledgers import ledger_of
-from kseg.export.listed_again import list_again, require_changed, with_ends_in_same_files
-from kseg.export.manifest import Key
-from kseg.export.merge import Joined
-from kseg.export.order import Job, execute_order
-from kseg.export.outside_sources import check_destination
-from kseg.export.plan import Done, Splitting, WorkOrder, plan_orders
-from kseg.export.report import Report, compared, reconcile
-from kseg.export.result import Result
-from kseg.export.runs import ExportRun, Marker
-from kseg.export.seams import disordered_keys, joined_at_seams
-from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions
-from kseg.export.table_ledger import changed_keys
-from kseg.export.table_log import NO_TABLE, TableName
-from kseg.export.tiers import find_remote_parts
-from kseg.export.typed_export import with_typed_columns, without_writers
-from kseg.log.partition.partition_choice import NoSuchPartitionError, PartitionChoice
-from kseg.system.in_threads import in_threads
-from kseg.system.interrupts import Uninterrupted
-from kseg.system.known_processes import HERE
+from kseg.export.plan import Done, Splitting, WorkOrder, find_remote_parts, plan_orders
+from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
+from kseg.export.report import NAME as NAME_OF_DAMAGES
+from kseg.export.report import Report, compared, damage_rows, reconcile, to_csv
+from kseg.export.results import Result, explained
+from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
+from kseg.export.write import parquet
+from kseg.export.write.typed_plan import with_typed_columns, without_writers
+from kseg.log.selection import NoSuchPartitionError, PartitionChoice
+from kseg.store import remote_files as remote
+from kseg.store.remote_files import check_destination
+from kseg.system.new_directory import HERE, Processes
+from kseg.system.run_usage import in_threads
 from kseg.system.shared_work import OnRead, are_worth_processes
+from kseg.system.signals import Uninterrupted
+
+
+def ledger_of(
+    place: Destination,
+    processes: Processes,
+    table: TableName,
+    files: FileOptions,
+    *,
+    overwrite: bool,
+) -> Ledger:
+    """The ledger of a destination. Raises UsageError if the format's library isn't installed, or lacks something."""
+    if files.table_format is TableFormat.PARQUET:
+        return ManifestLedger(place, processes)
+    return TableLedger(place, table_log(place, table, files), processes, overwrite=overwrite)
+
+
+def table_log(place: Destination, table: TableName, files: FileOptions) -> TableLog:
+    """The log of the table at a destination."""
+    if files.table_format is TableFormat.DELTA:
+        from kseg.export.commit.delta import DeltaLog
+
+        return DeltaLog(place, files)
+    from kseg.export.commit.iceberg import IcebergLog
+
+    return IcebergLog(place, files, table)
+
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
 """Executes orders, in any order, each at least once; gives one result for each as they come in."""

@@ -1,18 +1,371 @@
-"""What an export is asked for: which records, which columns, and how the files are to be."""
+"""Settings of an export: columns, decoding, isolation, ranges; and what JSON from a destination must look like."""
 
-from collections.abc import Mapping
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kseg.arrow import ArrowOptions, schema_of
-from kseg.codecs.bounds import DEFAULT_LIMIT
-from kseg.export.decoding import NOTHING, ColumnDecoding
-from kseg.log.partition.partition_choice import EVERY_PARTITION, PartitionChoice
+from kseg.codecs.bodies import DEFAULT_LIMIT
+from kseg.errors import KsegError
+from kseg.export.columns.column_types import arrow_type, unlike
+from kseg.export.columns.typed_cells import TypedColumn
+from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.redaction import Redaction
-from kseg.selection import EVERYTHING, Selection
+
+if TYPE_CHECKING:
+    from kseg.decode.decoded import Decoded, Json, Part, ValueDecoder
+    from kseg.decode.values import DecoderOptions
+    from kseg.kernel.record import Header
+
+
+COLUMNS: dict["Part", str] = {"key": "decodedKey", "value": "decodedValue"}
+"""The column of each part that is decoded."""
+
+
+class DecodedAs(StrEnum):
+    """What decoded columns have: those of the schema where one is known, or text in any case."""
+
+    TYPED = "typed"
+    TEXT = "text"
+
+
+class OnMismatch(StrEnum):
+    """What becomes of values whose schema doesn't fit into the column: the run ends, or they stay raw."""
+
+    ERROR = "error"
+    RAW = "raw"
+
+
+class KeptRaw(StrEnum):
+    """Which bytes of keys and values stay beside the decoded ones: all, or only those that have no decoded value."""
+
+    ALL = "all"
+    UNDECODED = "undecoded"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDecoding:
+    """Names of decoders, as `kseg dump` knows them, of keys and of values; None decodes nothing.
+
+    A column has JSON, unless the decoder makes nothing but text: then it has that text, without JSON's quotes.
+    schema, message, registry: what these decoders need, paths as text.
+    columns: by part, as JSON, the typed columns that the plan found; a run goes on whatever they were.
+    field_ids: those that an Iceberg table has given to the columns of the export, in the order of
+    kseg.export.write.parquet, where these aren't 1, 2 and so on.
+    """
+
+    key: str | None = None
+    value: str | None = None
+    schema: str | None = None
+    message: str | None = None
+    registry: str | None = None
+    decoded_as: DecodedAs = DecodedAs.TEXT
+    on_mismatch: OnMismatch = OnMismatch.ERROR
+    keep_raw: KeptRaw = KeptRaw.ALL
+    columns: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    field_ids: Sequence[int] = field(default=(), compare=False)
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "ColumnDecoding":
+        """The decoding of dataclasses.asdict, from JSON. Raises KsegError for a column that is none."""
+        found = cls(
+            **{
+                **members,
+                "decoded_as": DecodedAs(members.get("decoded_as", DecodedAs.TEXT)),
+                "on_mismatch": OnMismatch(members.get("on_mismatch", OnMismatch.ERROR)),
+                "keep_raw": KeptRaw(members.get("keep_raw", KeptRaw.ALL)),
+                "field_ids": tuple(members.get("field_ids", ())),
+            }
+        )
+        found.typed_columns()
+        return found
+
+    def fields(self) -> list[pa.Field]:
+        """The columns that it adds."""
+        typed = self.typed_columns()
+        return [
+            pa.field(COLUMNS[part], arrow_type(typed[part].type) if part in typed else pa.string())
+            for part, _ in self._named()
+        ]
+
+    def typed_columns(self) -> dict["Part", TypedColumn]:
+        """The typed columns that the plan found, by part."""
+        return {part: TypedColumn.from_json(self.columns[part]) for part, _ in self._named() if part in self.columns}
+
+    def typed_parts(self) -> dict["Part", str]:
+        """The parts whose columns are to be typed if a schema turns up, with the decoder of each."""
+        from kseg.decode.values import known_name, takes_schema
+
+        if self.decoded_as is DecodedAs.TEXT or (self.schema is None and self.registry is None):
+            return {}
+        return {part: known_name(name) for part, name in self._named() if takes_schema(name)}
+
+    def check(self) -> None:
+        """Raises what `decoders` does for columns of text; what typed ones need is looked at when they are planned."""
+        typed = self.typed_parts()
+        key, value = (None if part in typed else name for part, name in (("key", self.key), ("value", self.value)))
+        replace(self, key=key, value=value).decoders()
+
+    def decoders(self) -> dict["Part", "ValueDecoder"]:
+        """The decoders of columns of text, by part. Raises UsageError, OpenError: as `value_decoder` does."""
+        from kseg.decode.values import value_decoder
+
+        needed = self._needed()
+        return {part: value_decoder(name, needed, part) for part, name in self._named() if part not in self.columns}
+
+    def text_parts(self) -> frozenset["Part"]:
+        """The parts whose columns have text, not JSON."""
+        from kseg.decode.values import gives_text
+
+        return frozenset(part for part, name in self._named() if gives_text(name))
+
+    def _named(self) -> list[tuple["Part", str]]:
+        names: tuple[tuple[Part, str | None], ...] = (("key", self.key), ("value", self.value))
+        return [(part, name) for part, name in names if name is not None]
+
+    def _needed(self) -> "DecoderOptions":
+        from kseg.cluster.schemas_topic import SchemasTopic
+        from kseg.decode.values import DecoderOptions
+
+        schema = None if self.schema is None else Path(self.schema)
+        registry = None if self.registry is None else SchemasTopic(Path(self.registry))
+        return DecoderOptions(schema, self.message, registry)
+
+
+def has_room(wanted: ColumnDecoding, written: ColumnDecoding) -> bool:
+    """Whether typed columns are readable as one table with those that were planned earlier."""
+    wide, own = wanted.typed_columns(), written.typed_columns()
+    return wide.keys() == own.keys() and all(unlike(own[part].type, wide[part].type) is None for part in own)
+
+
+NOTHING = ColumnDecoding()
+"""Keys and values stay bytes."""
+
+
+class DecodedColumns:
+    """Adds decoded columns to record batches.
+
+    undecoded: keys and values so far that don't decode; they are null. notes: which schemas' values these are.
+    """
+
+    def __init__(self, decoding: ColumnDecoding) -> None:
+        from kseg.export.columns.typed_cells import TypedCells
+
+        self._failed = 0
+        self._typed: dict[Part, TypedCells] = {
+            part: TypedCells(column, part) for part, column in decoding.typed_columns().items()
+        }
+        self._decoders = decoding.decoders()
+        self._text_parts = decoding.text_parts()
+        self._fields = decoding.fields()
+        self._drops_decoded = decoding.keep_raw is KeptRaw.UNDECODED
+
+    @property
+    def undecoded(self) -> int:
+        """Keys and values so far that don't decode."""
+        return self._failed + sum(cells.undecoded for cells in self._typed.values())
+
+    @property
+    def notes(self) -> list[str]:
+        """Why values of whole schemas are null."""
+        return [note for cells in self._typed.values() for note in cells.notes]
+
+    def added(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with its decoded columns; without the bytes that aren't to stay beside them."""
+        whole = batch
+        for added in self._fields:
+            part: Part = "key" if added.name == COLUMNS["key"] else "value"
+            cells = self._typed_cells(whole, part) if part in self._typed else self._text_cells(whole, part)
+            batch = batch.append_column(added, cells)
+            if self._drops_decoded:
+                place = batch.schema.get_field_index(part)
+                kept = pc.if_else(cells.is_null(), batch.column(place), pa.scalar(None, pa.binary()))
+                batch = batch.set_column(place, batch.schema.field(place), kept)
+        return batch
+
+    def _typed_cells(self, batch: pa.RecordBatch, part: "Part") -> pa.Array:
+        headers = batch.column("headers") if "headers" in batch.schema.names else None
+        return self._typed[part].array(batch.column(part), headers)
+
+    def _text_cells(self, batch: pa.RecordBatch, part: "Part") -> pa.Array:
+        decode = self._decoders[part]
+        shown = _plain_text if part in self._text_parts else _json_text
+        cells = zip(batch.column(part).to_pylist(), _headers(batch), strict=True)
+        texts = [None if data is None else self._text(decode(data, own), shown) for data, own in cells]
+        return pa.array(texts, pa.string())
+
+    def _text(self, decoded: "Decoded", shown: "Callable[[Json | bytes], str]") -> str | None:
+        from kseg.decode.decoded import NotDecodable
+
+        if decoded.reason is None:
+            try:
+                return shown(decoded.value)
+            except (NotDecodable, UnicodeEncodeError):
+                pass  # text that isn't Unicode, for one: no form in JSON
+        self._failed += 1
+        return None
+
+
+def _plain_text(value: "Json | bytes") -> str:
+    return str(value)
+
+
+def _json_text(value: "Json | bytes") -> str:
+    from kseg.decode.decoded import json_able, json_bytes
+
+    return json_bytes(json_able(value)).decode()
+
+
+def _headers(batch: pa.RecordBatch) -> list[list["Header"]]:
+    """Each record's headers; none where they weren't asked for."""
+    from kseg.kernel.record import Header
+
+    if "headers" not in batch.schema.names:
+        return [[]] * batch.num_rows
+    return [[Header(pair["key"], pair["value"]) for pair in pairs] for pairs in batch.column("headers").to_pylist()]
+
+
+Shape = Callable[[Any], None]
+"""Raises UnfitError if a value isn't of the shape."""
+
+INT32, INT64 = (1 << 31) - 1, (1 << 63) - 1
+WIDE = 1 << 65
+"""Sums of offsets out of damaged headers may pass 64 bits."""
+SHOWN = 40
+"""Characters of a value that a message shows."""
+
+
+class UnfitError(Exception):
+    """A value isn't of the shape; where it stands is put together on the way out."""
+
+    def __init__(self, expected: str, value: object) -> None:
+        super().__init__(expected)
+        self.expected, self.value, self.where = expected, value, ""
+
+    def within(self, step: str) -> "UnfitError":
+        """The same, of a member or an element of what is looked at."""
+        self.where = step + self.where
+        return self
+
+
+def parse_json(content: bytes, name: str) -> Any:
+    """The value of a small file of JSON. Raises KsegError if it is none."""
+    try:
+        return json.loads(content.decode(), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise KsegError("isn't UTF-8: it was damaged, or kseg didn't write it", name) from error
+    except (ValueError, RecursionError) as error:
+        raise KsegError("is no JSON: it was cut or damaged, or kseg didn't write it", name) from error
+
+
+def require_shape(value: Any, shape: Shape, name: str) -> None:
+    """Raises KsegError, which names the file and the place in it, if a value isn't of that shape."""
+    try:
+        shape(value)
+    except UnfitError as unfit:
+        where = f"{unfit.where.lstrip('.')} " if unfit.where else ""
+        raise KsegError(f"{where}is {brief(unfit.value)}, not {unfit.expected}", name) from unfit
+
+
+def brief(value: object) -> str:
+    """A value as a message shows it."""
+    shown = ascii(value) if not isinstance(value, list | dict) else type(value).__name__
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def text(value: Any) -> None:
+    """A text that a file's name or a table can hold."""
+    if not isinstance(value, str) or "\0" in value:
+        raise UnfitError("a text", value)
+    if not value.isascii():
+        try:
+            value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise UnfitError("a text", value) from error
+
+
+def flag(value: Any) -> None:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise UnfitError("true or false", value)
+
+
+def number(least: int = -WIDE, most: int = WIDE) -> Shape:
+    """A whole number within bounds."""
+
+    def check(value: Any) -> None:
+        if type(value) is not int or not least <= value <= most:
+            raise UnfitError(f"a whole number from {least} to {most}", value)
+
+    return check
+
+
+def seconds(value: Any) -> None:
+    """A time that something took."""
+    if type(value) not in (int, float) or not 0 <= value < INT64 or not math.isfinite(value):
+        raise UnfitError("a number of seconds", value)
+
+
+def optional(shape: Shape) -> Shape:
+    """The shape, or null."""
+
+    def check(value: Any) -> None:
+        if value is not None:
+            shape(value)
+
+    return check
+
+
+def list_of(shape: Shape, count: int | None = None) -> Shape:
+    """A list of things of a shape, of so many if a count is given."""
+
+    def check(value: Any) -> None:
+        if not isinstance(value, list) or count not in (None, len(value)):
+            raise UnfitError("a list" if count is None else f"a list of {count}", value)
+        for place, each in enumerate(value):
+            try:
+                shape(each)
+            except UnfitError as unfit:
+                raise unfit.within(f"[{place}]") from None
+
+    return check
+
+
+def anything(value: Any) -> None:
+    """Whatever it is: it is judged elsewhere."""
+
+
+def members(required: Mapping[str, Shape], allowed: Mapping[str, Shape] | None = None) -> Shape:
+    """An object that has these members, may have the allowed ones, and has no others."""
+    known = {**required, **(allowed or {})}
+
+    def check(value: Any) -> None:
+        if not isinstance(value, dict):
+            raise UnfitError("an object", value)
+        for name in required:
+            if name not in value:
+                raise UnfitError(f"an object with {name}", value)
+        for name, each in value.items():
+            if name not in known:
+                raise UnfitError(f"one of {', '.join(known)}", name)
+            try:
+                known[name](each)
+            except UnfitError as unfit:
+                raise unfit.within(f".{name}") from None
+
+    return check
+
 
 MIB = 1 << 20
 TOPIC_ID = pa.field("topicId", pa.string())

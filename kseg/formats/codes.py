@@ -1,8 +1,26 @@
-"""Codes and limits of Kafka's log formats, without construct: what the kernels and the grammars share."""
+"""Codes, limits, defaults and positions of Kafka's formats, without construct: shared by the kernels."""
 
 from enum import IntEnum, StrEnum
+from typing import NamedTuple
 
-from kseg.formats.header_fields import ATTRIBUTES, BATCH_HEADER_FIELDS, BATCH_LENGTH, BATCH_MAGIC, LEAST_SIZES
+from kseg.formats.header_fields import (
+    ATTRIBUTES,
+    BATCH_ATTRIBUTES,
+    BATCH_BASE_OFFSET,
+    BATCH_CRC,
+    BATCH_HEADER_FIELDS,
+    BATCH_LENGTH,
+    BATCH_MAGIC,
+    CONTROL_KEY_VERSION,
+    ENTRY_V0_ATTRIBUTES,
+    ENTRY_V0_CRC,
+    ENTRY_V0_KEY_LENGTH,
+    ENTRY_V1_KEY_LENGTH,
+    KNOWN_ATTRIBUTES,
+    LEAST_SIZES,
+    Bytes,
+    FixedField,
+)
 
 LOG_OVERHEAD = BATCH_LENGTH.end
 """Bytes of offset and size in front of each v0/v1 message and v2 batch."""
@@ -87,3 +105,126 @@ class DamageKind(StrEnum):
 
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
 """The damage at a log's end that is normal while a broker writes it, or after one died."""
+
+
+BOOTSTRAP_SERVER = "localhost:9092"
+"""Where a broker listens on its own machine: `listeners`."""
+SEGMENT_BYTES = 1 << 30
+"""`log.segment.bytes` / `segment.bytes`."""
+SEGMENT_MS = 604_800_000
+"""`log.roll.ms`, `log.roll.hours` / `segment.ms`."""
+SEGMENT_INDEX_BYTES = 10 << 20
+"""`log.index.size.max.bytes` / `segment.index.bytes`."""
+INDEX_INTERVAL_BYTES = 4096
+"""`log.index.interval.bytes` / `index.interval.bytes`."""
+RETENTION_MS = 604_800_000
+"""`log.retention.ms`, `.minutes`, `.hours` / `retention.ms`."""
+UNLIMITED = -1
+"""No retention. Default of `log.retention.bytes` / `retention.bytes`."""
+DELETE_RETENTION_MS = 86_400_000
+"""`log.cleaner.delete.retention.ms` / `delete.retention.ms`."""
+PRODUCER_EXPIRATION_MS = 86_400_000
+"""`producer.id.expiration.ms`."""
+DEDUPE_BUFFER_SIZE = 134_217_728
+"""`log.cleaner.dedupe.buffer.size`, of all threads of the cleaner together."""
+LOAD_FACTOR = 0.9
+"""`log.cleaner.io.buffer.load.factor`: how full the cleaner's table of keys may become."""
+MIN_CLEANABLE_DIRTY_RATIO = 0.5
+"""`log.cleaner.min.cleanable.ratio` / `min.cleanable.dirty.ratio`."""
+MAX_COMPACTION_LAG_MS = 2**63 - 1
+"""`log.cleaner.max.compaction.lag.ms` / `max.compaction.lag.ms`."""
+MAXIMUM_TRANSACTION_MS = 900_000
+"""The longest that a transaction may be open: `transaction.max.timeout.ms`."""
+INTERNAL_TOPICS = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata", "__remote_log_metadata"}
+)
+"""Topics that brokers create themselves, and that clients don't subscribe to by a pattern."""
+
+
+SIZE_POSITION = BATCH_LENGTH.position
+"""The same in all formats; the size doesn't count the bytes up to its own end."""
+BATCH_FLAGS = FixedField(BATCH_ATTRIBUTES.end - 1, 1, "B")
+FLAGS_POSITION = BATCH_FLAGS.position
+"""The lower byte of a batch's attributes: codec, timestamp type, and all flags there are."""
+LEGACY_FLAGS_POSITION = ENTRY_V0_ATTRIBUTES.position
+LENGTH = ENTRY_V0_KEY_LENGTH._replace(position=0)
+"""The length of a v0 or v1 message's key or value, wherever it stands; negative for null."""
+KEY_LENGTH_POSITION = {0: ENTRY_V0_KEY_LENGTH.position, 1: ENTRY_V1_KEY_LENGTH.position}
+PLAUSIBLE_ATTRIBUTES = {magic: rb"[\0-\x%02x]" % bits for magic, bits in KNOWN_ATTRIBUTES.items()}
+"""Magic to a pattern of the byte that holds the attributes' known bits, from the lowest on."""
+VERSION = CONTROL_KEY_VERSION
+"""What keys and values of Kafka's internal topics begin with, as those of control records do."""
+
+
+class Checksum(NamedTuple):
+    """Positions of a checksum and of the first byte that it covers; it covers all bytes from there to the end."""
+
+    field: FixedField
+    covers_from: int
+
+    def stored(self, header: Bytes) -> int:
+        """The checksum in a header."""
+        return self.field.read(header)
+
+
+_BATCH_CHECKSUM = Checksum(BATCH_CRC, BATCH_CRC.end)
+_LEGACY_CHECKSUM = Checksum(ENTRY_V0_CRC, ENTRY_V0_CRC.end)
+
+
+def checksum_of(magic: int) -> Checksum:
+    """A v2 batch's checksum, which is a CRC-32C; that of a v0 or v1 message, a CRC-32."""
+    return _BATCH_CHECKSUM if magic == 2 else _LEGACY_CHECKSUM
+
+
+def stored_offset(header: Bytes) -> int:
+    """A batch's base offset; a log entry's offset."""
+    return BATCH_BASE_OFFSET.read(header)
+
+
+def size_field(header: Bytes, at: int = 0) -> int:
+    """The size field of the header at `at`, unchecked: the batch's or entry's size without LOG_OVERHEAD."""
+    return BATCH_LENGTH.read(header, at)
+
+
+def signed_magic(header: Bytes) -> int:
+    """The magic as a signed byte, as in Java."""
+    return BATCH_MAGIC.read(header)
+
+
+def claimed_size(buffer: Bytes, at: int = 0) -> int | None:
+    """Bytes of the batch or entry at `at`, by its size field; None if its magic can't have so few."""
+    if len(buffer) - at <= MAGIC_POSITION:
+        return None
+    size = size_field(buffer, at)
+    least = MINIMUM_SIZE_FIELD.get(buffer[at + MAGIC_POSITION])
+    return None if least is None or size < least else size + LOG_OVERHEAD
+
+
+def compressed_body(buffer: memoryview, start: int, end: int) -> tuple[int, int, int, int]:
+    """Codec, magic, and start and end of the body of the batch that lies in the buffer between start and end.
+
+    The codec is 0 for an uncompressed batch; if a wrapper has no value, start and end of the body are -1.
+    """
+    magic = buffer[start + MAGIC_POSITION]
+    is_legacy = magic < 2 or magic > 127 or end - start < BATCH_HEADER_SIZE
+    codec = buffer[start + (LEGACY_FLAGS_POSITION if is_legacy else FLAGS_POSITION)] & CODEC_MASK
+    if not is_legacy:
+        return codec, magic, start + BATCH_HEADER_SIZE, end
+    at, value_end = _wrapper_value(buffer, start, end)
+    return codec, magic, at, value_end
+
+
+def wrapper_value(entry: memoryview) -> memoryview | None:
+    """The value of a v0 or v1 log entry; None if it is null or doesn't lie within the entry."""
+    at, end = _wrapper_value(entry, 0, len(entry))
+    return entry[at:end] if at >= 0 else None
+
+
+def _wrapper_value(buffer: memoryview, start: int, end: int) -> tuple[int, int]:
+    at = start + KEY_LENGTH_POSITION[1 if buffer[start + MAGIC_POSITION] == 1 else 0]
+    at += LENGTH.size + max(LENGTH.read(buffer, at), 0)
+    if at + LENGTH.size > end:
+        return -1, -1
+    value_size = LENGTH.read(buffer, at)
+    at += LENGTH.size
+    return (at, at + value_size) if 0 <= value_size <= end - at else (-1, -1)

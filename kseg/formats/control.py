@@ -1,7 +1,4 @@
-"""Control records: keys, transaction markers, and what KRaft's leaders and snapshots write.
-
-A value with a newer version than the newest known one is read like that one; what it appends stays in `trailing`.
-"""
+"""Control records: their keys, and the values of each type."""
 
 from typing import Any
 
@@ -23,9 +20,9 @@ from construct import (
     this,
 )
 
-from kseg.formats.grammar import grammars
+from kseg.formats.codes import ControlType
+from kseg.formats.grammar import UVARINT, grammars
 from kseg.formats.header_fields import CONTROL_RECORD_KEY_FIELDS, END_TXN_MARKER_FIELDS
-from kseg.formats.varint import UVARINT
 
 _LENGTH_PLUS_ONE = ExprAdapter(UVARINT, obj_ - 1, obj_ + 1)
 _COMPACT_STRING = PascalString(_LENGTH_PLUS_ONE, "utf8")
@@ -120,3 +117,15 @@ VOTERS = Struct(
     _TRAILING,
 )
 """Value of KRAFT_VOTERS (KIP-853)."""
+
+
+CONTROL_VALUES = {
+    ControlType.ABORT: END_TXN_MARKER,
+    ControlType.COMMIT: END_TXN_MARKER,
+    ControlType.LEADER_CHANGE: LEADER_CHANGE,
+    ControlType.SNAPSHOT_HEADER: SNAPSHOT_HEADER,
+    ControlType.SNAPSHOT_FOOTER: SNAPSHOT_FOOTER,
+    ControlType.KRAFT_VERSION: KRAFT_VERSION,
+    ControlType.KRAFT_VOTERS: VOTERS,
+}
+"""Type of a control record to its value's grammar. 2.7 and 2.8 wrote LEADER_CHANGE with the number 3."""

@@ -1,14 +1,10 @@
-"""Headers and entries whose fields have fixed positions, without construct: each field is declared here, and only here.
-
-Struct formats, positions and masks are made from the declarations on import. `formats.grammar` makes the grammars from
-them, and `kernel.positions` the compiled kernel's functions.
-"""
+"""Fields of headers and entries, each declared once; structs, positions and values are made from them."""
 
 from collections.abc import Iterator
 from struct import Struct, calcsize
 from typing import NamedTuple
 
-from kseg.formats.names import FileKind
+from kseg.formats.file_names import FileKind
 
 Bytes = bytes | bytearray | memoryview
 INT8, INT16, INT32, UINT32, INT64 = "b", "h", "i", "I", "q"
@@ -295,3 +291,33 @@ PRODUCER_ENTRY_FIELDS = FixedFields(
     Field("current_txn_first_offset", INT64, "first offset of its open transaction; -1 none"),
 )
 """A producer of a .snapshot: 46 bytes."""
+
+
+class OffsetIndexEntry(NamedTuple):
+    """Entry of an .index: absolute offset, byte position in the .log."""
+
+    offset: int
+    position: int
+
+
+class TimeIndexEntry(NamedTuple):
+    """Entry of a .timeindex: milliseconds, absolute offset."""
+
+    timestamp: int
+    offset: int
+
+
+class AbortedTransaction(NamedTuple):
+    """Entry of a .txnindex: a transaction of this partition that ended with an abort marker at `last_offset`."""
+
+    version: int
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+TRANSACTION_INDEX_VERSION = 0
+"""The version that Kafka writes into each entry of a .txnindex, and the newest that it reads."""
+PRODUCER_SNAPSHOT_VERSION = 1
+"""The version of a .snapshot that Kafka writes, and the only one that it reads."""

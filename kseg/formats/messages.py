@@ -32,8 +32,8 @@ from construct import (
 )
 
 from kseg.errors import KsegError
+from kseg.formats.grammar import UVARINT
 from kseg.formats.schemas import NULL, Field, MessageSchema, version_range
-from kseg.formats.varint import UVARINT
 
 Fields = dict[str, Any]
 """A message's or structure's value."""

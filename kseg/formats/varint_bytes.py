@@ -1,4 +1,4 @@
-"""Varints read without construct: the grammar in `formats.varint` defines them, and tests compare both."""
+"""Varints read and written without construct; tests compare them with the grammar in `formats.varint`."""
 
 LONGEST_VARINT, LONGEST_VARLONG = 5, 10
 """Bytes of the longest varint and of the longest varlong."""
@@ -20,3 +20,31 @@ def read_uvarint(data: bytes | memoryview, at: int, longest: int) -> tuple[int, 
 def from_zigzag(number: int) -> int:
     """The signed number: 0, 1, 2, 3 stand for 0, -1, 1, -2."""
     return number >> 1 ^ -(number & 1)
+
+
+_FEW = 1 << 13
+"""Numbers from -_FEW to _FEW - 1 take one byte or two."""
+
+
+def _encode(number: int) -> bytes:
+    rest = number << 1 if number >= 0 else ~(number << 1)
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(0x80 | rest & 0x7F)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+FEW_VARINTS = {number: _encode(number) for number in range(-_FEW, _FEW)}
+"""The varints of small numbers, by the number."""
+
+
+def varint(number: int) -> bytes:
+    """A number in zig-zag and groups of 7 bits, lowest first. Source: ByteUtils.writeVarint, writeVarlong."""
+    return FEW_VARINTS.get(number) or _encode(number)
+
+
+def varint_size(number: int) -> int:
+    """Bytes of the number's varint. Source: ByteUtils.sizeOfVarint, sizeOfVarlong."""
+    return len(varint(number))

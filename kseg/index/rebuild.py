@@ -7,15 +7,13 @@ whose bounds aren't in the log. Source: LogSegment.recover.
 from dataclasses import dataclass, field
 
 from kseg import kernel
-from kseg.formats.codes import NO_TIMESTAMP
-from kseg.formats.entries import TRANSACTION_INDEX_VERSION
-from kseg.formats.header_fields import TRANSACTION_INDEX_ENTRY_FIELDS
-from kseg.index.folding import events
-from kseg.index.producer_state import EndMarker, ProducerStates, end_marker_in
-from kseg.kafka_defaults import INDEX_INTERVAL_BYTES
+from kseg.formats.codes import INDEX_INTERVAL_BYTES, NO_TIMESTAMP
+from kseg.formats.header_fields import TRANSACTION_INDEX_ENTRY_FIELDS, TRANSACTION_INDEX_VERSION
+from kseg.index.header_scan import events
+from kseg.index.producers import EndMarker, ProducerStates, end_marker_in
 from kseg.kernel.fold_contract import EntryWriter, Event, HeaderFold
-from kseg.reading.damage import Damage
-from kseg.reading.header import BatchHeader
+from kseg.reading.batch import BatchHeader
+from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
 
 

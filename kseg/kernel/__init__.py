@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from kseg.kernel.statistics_contract import StatisticsKernel
 
+
 KERNEL_VARIABLE = "KSEG_KERNEL"
 _FAST, _TWIN = "fast", "twin"
 _COMPILED = "kseg.kernel.fast"
@@ -35,7 +36,7 @@ def _load(wanted: str) -> "StatisticsKernel":
         except ImportError as error:
             if wanted:
                 raise UsageError(f"{KERNEL_VARIABLE}={wanted}: that kernel isn't built: {error}") from error
-    return cast("StatisticsKernel", import_module("kseg.kernel.twin"))
+    return cast("StatisticsKernel", import_module("kseg.kernel.twin.scan"))
 
 
 def _import_compiled() -> "ModuleType":

@@ -2,9 +2,9 @@
 
 from typing import NamedTuple
 
-from kseg.kernel.program import Program, Template
-from kseg.layouts import logs
-from kseg.layouts.compiler import compile_template, raw_program
+from kseg.kernel.contract import Program, Template
+from kseg.layouts import release_lines as logs
+from kseg.layouts.template import compile_template, raw_program
 from kseg.releases import LATEST, Release, value_in
 
 DOCUMENTED = Release((2, 1, 1))
@@ -32,14 +32,14 @@ def release_program(release: Release, options: LogOptions) -> Program:
     deep = options.deep or (options.print_data and value_in(release, logs.DEEP_WHEN_PRINTING))
     batches = value_in(release, logs.BATCH_LINES)
     if not deep:
-        return _program(batches, None, "", ())
+        return _printing(batches, None, "", ())
     records = value_in(release, logs.RECORD_LINES)
     control = logs.control_suffixes(release)
     if options.skip_record_metadata:
         records = logs.Lines("", "")
         payload = value_in(release, logs.KEY_AND_PAYLOAD_ALONE) if options.print_data else ""
         control = ("",) * len(control)
-    return _program(batches if value_in(release, logs.BATCH_LINES_WHEN_DEEP) else None, records, payload, control)
+    return _printing(batches if value_in(release, logs.BATCH_LINES_WHEN_DEEP) else None, records, payload, control)
 
 
 def documented_program(options: LogOptions) -> Program:
@@ -52,13 +52,13 @@ def documented_program(options: LogOptions) -> Program:
 
 def _documented_lines(options: LogOptions) -> Program:
     if not options.deep:
-        return _program(value_in(DOCUMENTED, logs.BATCH_LINES), None, "", ())
+        return _printing(value_in(DOCUMENTED, logs.BATCH_LINES), None, "", ())
     records = value_in(DOCUMENTED, logs.RECORD_LINES)
     records = records._replace(v2=records.v2.replace("isvalid: true", "isvalid: {isValid}"))
     payload = value_in(LATEST, logs.KEY_AND_PAYLOAD) if options.print_data else ""
     if options.skip_record_metadata:
-        return _program(None, logs.Lines("", ""), value_in(LATEST, logs.KEY_AND_PAYLOAD_ALONE), ("",) * 9)
-    return _program(None, records, payload, logs.control_suffixes(LATEST))
+        return _printing(None, logs.Lines("", ""), value_in(LATEST, logs.KEY_AND_PAYLOAD_ALONE), ("",) * 9)
+    return _printing(None, records, payload, logs.control_suffixes(LATEST))
 
 
 def _message_program(lines: logs.Lines, payload: str, *, deep: bool) -> Program:
@@ -68,7 +68,9 @@ def _message_program(lines: logs.Lines, payload: str, *, deep: bool) -> Program:
     return Program((legacy, legacy, v2), (None, None, None), None)
 
 
-def _program(batches: logs.Lines | None, records: logs.Lines | None, payload: str, control: tuple[str, ...]) -> Program:
+def _printing(
+    batches: logs.Lines | None, records: logs.Lines | None, payload: str, control: tuple[str, ...]
+) -> Program:
     batch: tuple[Template | None, Template | None, Template | None] = (None, None, None)
     record = batch
     if batches is not None:

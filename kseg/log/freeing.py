@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kseg.kafka_defaults import UNLIMITED
-from kseg.log.partition.listing import ListingSettings, list_partition
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.roll import RetainedSegment, RetentionSettings, retention_of
-from kseg.log.partition.segment_listing import retained_segments
+from kseg.formats.codes import UNLIMITED
+from kseg.log.listing import ListingSettings, list_partition
+from kseg.log.partition import PartitionLog
+from kseg.log.segment_listing import retained_segments
+from kseg.log.segments import RetainedSegment, RetentionSettings, retention_of
 
 _ROUND_MS = (86_400_000, 3_600_000, 60_000, 1000, 1)
 """Ages are whole days, hours, minutes or seconds, if no more goes thereby."""

@@ -1,18 +1,19 @@
-"""A pager for output that is longer than the screen, as in git."""
+"""The pager, and lines with styles."""
 
 import io
 import os
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, cast
+from enum import Enum
+from typing import IO, NamedTuple, cast
 
-from kseg.output.printable import printable
-from kseg.output.stdout import write_line
-from kseg.output.terminal import Terminal
-from kseg.system.interrupts import was_asked_to_end
+from kseg.output.streams import Terminal, printable, takes_colors, write_line
+from kseg.system.signals import was_asked_to_end
 
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"
@@ -77,3 +78,58 @@ def pager_command() -> list[str] | None:
         return None
     name = os.environ.get("KSEG_PAGER", os.environ.get("PAGER", DEFAULT_PAGER))
     return None if name in ("", "cat") else shlex.split(name)
+
+
+BOLD, FAINT = "1", "2"
+"""Parameters of a terminal's SGR sequence."""
+_WIDTH, _NARROWEST, _WIDEST = 80, 40, 140
+
+
+class Fold(Enum):
+    """Where a long line is folded: a command never, so that it can be copied; in pipes only what is mere prose."""
+
+    NEVER = "never"
+    ON_TERMINALS = "on terminals"
+    ALWAYS = "always"
+
+
+class StyledLine(NamedTuple):
+    """A line of text: how far it is indented, what it begins with in a style, and the rest.
+
+    fold: where the line is folded that is longer than the screen.
+    """
+
+    indent: int
+    styled: str = ""
+    text: str = ""
+    style: str = BOLD
+    fold: Fold = Fold.ON_TERMINALS
+
+
+def write_styled_lines(lines: Iterable[StyledLine], *, color: bool | None) -> None:
+    """Writes lines to the pager, or to standard output; `color`: None lets the terminal and NO_COLOR decide."""
+    is_colored = takes_colors(sys.stdout, wanted=color)
+    columns = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None
+    with paged(FOLDING_OPTIONS) as out:
+        for line in lines:
+            out.write(f"{_styled(line, columns, is_colored=is_colored)}\n")
+        out.flush()
+
+
+def _styled(line: StyledLine, columns: int | None, *, is_colored: bool) -> str:
+    """A line as text; `columns`: of the terminal, None if there is none."""
+    styled, text = printable(line.styled), printable(line.text)
+    whole = f"{styled}{' ' if styled and text else ''}{text}"
+    is_folded = line.fold is Fold.ALWAYS or (line.fold is Fold.ON_TERMINALS and columns is not None)
+    later = line.indent if line.fold is Fold.ALWAYS else line.indent + 2
+    shown = _folded(whole, line.indent, later, columns or _WIDTH) if is_folded else f"{' ' * line.indent}{whole}"
+    return shown.replace(styled, f"\x1b[{line.style}m{styled}\x1b[0m", 1) if styled and is_colored else shown
+
+
+def _folded(text: str, indent: int, later_indent: int, columns: int) -> str:
+    """A text in lines of no more columns, unless a word is longer."""
+    width = min(max(columns, _NARROWEST), _WIDEST)
+    begin, later = " " * indent, " " * later_indent
+    return textwrap.fill(
+        text, width, initial_indent=begin, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
+    )

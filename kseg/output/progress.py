@@ -1,14 +1,19 @@
-"""A bar on stderr for what takes longer than a second, on a terminal."""
+"""Messages, input errors and the progress bar on stderr."""
 
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from kseg.output.printable import printable
+from kseg.errors import KsegError
+from kseg.output.streams import printable, takes_colors
 
 if TYPE_CHECKING:
+    from rich.live import Live
     from rich.progress import Progress, TaskID
+
 
 PATIENCE = 1.0
 """Seconds without a bar."""
@@ -91,3 +96,85 @@ def _new_bar() -> "Progress":
     )
     bar.start()
     return bar
+
+
+class LiveLine:
+    """Shows lines in one place; a context manager, which removes the last one. Shows nothing where no terminal is."""
+
+    def __init__(self, *, wanted: bool) -> None:
+        self._is_wanted = wanted and sys.stderr.isatty()
+        self._live: Live | None = None
+        self._shown = ""
+
+    def __enter__(self) -> "LiveLine":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, line: str) -> None:
+        """Shows a line in place of the one before."""
+        if not self._is_wanted or line == self._shown:
+            return
+        from rich.text import Text
+
+        self._shown = line
+        if self._live is None:
+            self._live = _new_live()
+        self._live.update(Text(printable(line), overflow="ellipsis", no_wrap=True), refresh=True)
+
+
+def _new_live() -> "Live":
+    from rich.console import Console
+    from rich.live import Live
+
+    live = Live(console=Console(stderr=True), transient=True, auto_refresh=False)
+    live.start()
+    return live
+
+
+def talk(*lines: str) -> None:
+    """Prints some lines; escapes what harms a terminal. Does nothing if nobody can read it."""
+    if not lines:
+        return
+    try:
+        sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+        sys.stderr.flush()
+    except (OSError, AttributeError):
+        return  # stderr is full, or there is none
+
+
+def talk_error(line: str, *, color: bool | None = None) -> None:
+    """Prints what ends a command, its `kseg:` in red; `color` None lets the terminal and NO_COLOR decide."""
+    if not takes_colors(sys.stderr, wanted=color):
+        talk(line)
+        return
+    name, _, text = line.partition(" ")
+    with suppress(OSError):
+        sys.stderr.write(f"\x1b[31m{name}\x1b[0m {printable(text)}\n")
+        sys.stderr.flush()
+
+
+def note_unless(*, quiet: bool) -> Callable[[str], None]:
+    """The function for kseg's own notes; it prints nothing if the user wants quiet."""
+
+    def note(text: str) -> None:
+        if not quiet:
+            talk(f"kseg: {text}")
+
+    return note
+
+
+class Refusals:
+    """Takes errors of single paths; `status` is the resulting exit status, 0 without any."""
+
+    def __init__(self) -> None:
+        self.status = 0
+
+    def __call__(self, error: KsegError) -> None:
+        """Reports an error, and remembers its status."""
+        talk(f"kseg: {error}")
+        self.status = max(self.status, error.status)

@@ -1,15 +1,19 @@
-"""Tables: aligned lines of plain text, and rich ones for a terminal."""
+"""Tables of rows: complete, growing, or in the form that a command is asked for."""
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
+from glob import escape
+from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from kseg.output.printable import printable
+from kseg.output.rows import CsvWriter, check_csv_safe
+from kseg.output.streams import printable, write_line
 
 if TYPE_CHECKING:
-    from datetime import tzinfo
-
+    from rich.console import Console
     from rich.text import Text
+
 
 Row = TypeVar("Row")
 BAR_WIDTH = 10
@@ -140,3 +144,307 @@ def _plain(text: str) -> "Text":
     from rich.text import Text
 
     return Text(text)
+
+
+PIECE = 500
+"""Rows that set the columns' widths, and are printed at once."""
+LEAST_TEXT = 8
+"""The fewest characters of a shortened text."""
+SHORTENED = frozenset({"key", "value", "headers", "keyDecoded", "valueDecoded", "keyError", "valueError", "properties"})
+"""Columns of users' own texts, without Kafka's numbers."""
+ENDLESS = 1 << 16
+_GAP = 3
+"""Characters between two columns: a blank on each side of a separator."""
+
+Cell = str | int | float | bool | None
+
+
+class GrowingTable:
+    """Takes rows, and prints them with a line of names first.
+
+    On a terminal the columns of SHORTENED are shortened if the line would be too long; nothing else ever is.
+    """
+
+    def __init__(self, names: Sequence[str], out: IO[str], color: bool | None = None) -> None:
+        """Takes the columns' names, where to print, and whether in colour; None lets the terminal decide."""
+        self._names = list(names)
+        self._out = out
+        self._color = color
+        self._rows: list[list[Cell]] = []
+        self._widths = [len(name) for name in names]
+        self._is_number: list[bool] = []
+        self._most: list[int] | None = None
+        self._console: Console | None = None
+        self._room = 0
+
+    def add(self, cells: Sequence[Cell]) -> None:
+        """Adds a row."""
+        self._rows.append(list(cells))
+        if len(self._rows) >= PIECE:
+            self.print_rows()
+
+    def print_rows(self) -> None:
+        """Prints the rows that are still to be printed."""
+        if not self._rows:
+            return
+        from rich import box
+        from rich.table import Table
+
+        rows, self._rows = self._rows, []
+        is_first = self._console is None
+        console = self._console = self._console or self._new_console()
+        if is_first:
+            self._is_number = [all(_is_number(row[place]) for row in rows) for place in range(len(self._names))]
+        texts = [[_text(cell) for cell in row] for row in rows]
+        self._take_widths(texts)
+        if not is_first and not console.is_terminal:
+            self._out.writelines(self._line(row) for row in texts)
+            return
+        table = Table(box=box.SIMPLE_HEAD, show_header=is_first, pad_edge=False, show_edge=False)
+        for name, width, is_number in zip(self._names, self._widths, self._is_number, strict=True):
+            table.add_column(name, justify="right" if is_number else "left", no_wrap=True, min_width=width)
+        for row, shown in zip(rows, texts, strict=True):
+            table.add_row(
+                *(self._cell(cell, text, place) for place, (cell, text) in enumerate(zip(row, shown, strict=True)))
+            )
+        console.print(table)
+
+    def _line(self, texts: list[str]) -> str:
+        """A row without colours as rich would print it, many times faster."""
+        from rich.cells import cell_len
+
+        cells = []
+        for text, width, is_number in zip(texts, self._widths, self._is_number, strict=True):
+            blanks = " " * (width - (len(text) if text.isascii() else cell_len(text)))
+            cells.append(blanks + text if is_number else text + blanks)
+        return (" " * _GAP).join(cells) + "\n"
+
+    def _new_console(self) -> "Console":
+        from rich.console import Console
+
+        console = Console(
+            file=self._out,
+            force_terminal=_is_terminal(self._out) or None if self._color is None else self._color,
+            no_color=None if self._color is None else not self._color,
+            highlight=False,
+        )
+        self._room = console.width
+        console.width = ENDLESS
+        return console
+
+    def _take_widths(self, texts: list[list[str]]) -> None:
+        """Widens columns for these rows; on a terminal the room for texts is shared out once."""
+        from rich.cells import cell_len
+
+        needed = [
+            max(len(row[place]) if row[place].isascii() else cell_len(row[place]) for row in texts)
+            for place in range(len(self._names))
+        ]
+        self._widths = [max(known, width) for known, width in zip(self._widths, needed, strict=True)]
+        if not _is_terminal(self._out):
+            return
+        if self._most is None:
+            self._most = shared_out(self._widths, [name in SHORTENED for name in self._names], self._room)
+        self._widths = [
+            min(width, most) if name in SHORTENED else width
+            for name, width, most in zip(self._names, self._widths, self._most, strict=True)
+        ]
+
+    def _cell(self, cell: Cell, text: str, place: int) -> "Text":
+        from rich.text import Text
+
+        shown = Text(text, style="dim" if cell is None else "")
+        if self._most is not None and self._names[place] in SHORTENED:
+            shown.truncate(self._widths[place], overflow="ellipsis")
+        return shown
+
+
+def shared_out(widths: Sequence[int], is_shortened: Sequence[bool], room: int) -> list[int]:
+    """Widths of columns in a line of so many characters: what others leave is for texts, short ones first."""
+    room -= sum(width for width, cut in zip(widths, is_shortened, strict=True) if not cut) + _GAP * (len(widths) - 1)
+    most = list(widths)
+    waiting = sorted((place for place, cut in enumerate(is_shortened) if cut), key=lambda place: widths[place])
+    while waiting:
+        share = max(room // len(waiting), LEAST_TEXT)
+        place = waiting.pop(0)
+        most[place] = min(widths[place], share)
+        room -= most[place]
+    return most
+
+
+def _is_number(cell: Cell) -> bool:
+    return cell is None or (isinstance(cell, int | float) and not isinstance(cell, bool))
+
+
+def _text(cell: Cell) -> str:
+    if cell is None:
+        return "null"
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return printable(str(cell))
+
+
+def _is_terminal(out: IO[str]) -> bool:
+    """Whether people see it: a terminal, or a pager before one."""
+    return sys.stdout.isatty() if out is not sys.stdout else out.isatty()
+
+
+class _FolderType(NamedTuple):
+    duckdb: str
+    polars: str
+
+
+_FOLDER_TYPES = {
+    "topic": _FolderType("VARCHAR", "pl.String"),
+    "partition": _FolderType("INTEGER", "pl.Int32"),
+    "date": _FolderType("DATE", "pl.Date"),
+}
+"""Named, since both would take a topic whose name has only digits for a number."""
+
+
+_SCANS = {"delta": ("delta_scan", "pl.scan_delta"), "iceberg": ("iceberg_scan", "pl.scan_iceberg")}
+"""What reads tables, by their format: in DuckDB, whose extension of that name is needed, and in Polars."""
+
+
+def duckdb_query(url: str, folders: Sequence[str], table_format: str, *, is_typed: bool) -> str:
+    """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names.
+
+    is_typed: later files may have more fields in their decoded columns.
+    """
+    if table_format in _SCANS:
+        return f"FROM {_SCANS[table_format][0]}({_sql_text(url)})"
+    types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[name].duckdb}" for name in folders)
+    hive = f", hive_partitioning = true, hive_types = {{{types}}}" if folders else ""
+    union = ", union_by_name = true" if is_typed else ""
+    return f"FROM read_parquet({_sql_text(_files(url))}{hive}{union})"
+
+
+def polars_expression(url: str, folders: Sequence[str], table_format: str) -> str:
+    """The Python expression with which Polars, imported as `pl`, does."""
+    if table_format in _SCANS:
+        return f"{_SCANS[table_format][1]}({url!r})"
+    types = ", ".join(f"{name!r}: {_FOLDER_TYPES[name].polars}" for name in folders)
+    hive = f", hive_schema={{{types}}}" if folders else ""
+    return f"pl.scan_parquet({_files(url)!r}{hive})"
+
+
+def _files(url: str) -> str:
+    """A pattern of the export's files; what would be a pattern in the place's own name is escaped."""
+    return f"{escape(url.rstrip('/'))}/**/*.parquet"
+
+
+def _sql_text(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputForm:
+    """A form: text, json, csv or table.
+
+    color: None lets the terminal and NO_COLOR decide. csv_safe: no spreadsheet evaluates a text as a formula; raises
+    UsageError with another form. zone: of printed times.
+    """
+
+    name: str
+    color: bool | None = None
+    csv_safe: bool = False
+    zone: tzinfo = UTC
+
+    def __post_init__(self) -> None:
+        """Refuses what doesn't go together."""
+        check_csv_safe(self.csv_safe, self.name)
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is text or a table."""
+        return self.name in ("text", "table")
+
+
+NOT_SHOWN = ""
+"""Title of a column that only programs get: JSON and CSV."""
+
+
+@dataclass(frozen=True)
+class Section(Generic[Row]):
+    """One kind of rows: `type` in JSON, `title` for people, None for no title, and its columns.
+
+    shown: the columns for people, if they aren't those of `columns` that have a title.
+    """
+
+    type: str
+    title: str | None
+    columns: Sequence[TableColumn[Row]]
+    style: Callable[[Row], str] | None = None
+    shown: Sequence[TableColumn[Row]] | None = None
+
+    @property
+    def shown_columns(self) -> Sequence[TableColumn[Row]]:
+        """Those for people."""
+        if self.shown is not None:
+            return self.shown
+        return [column for column in self.columns if column.title != NOT_SHOWN]
+
+    def in_zone(self, zone: tzinfo) -> "Section[Row]":
+        """The same with its times in a zone."""
+        columns = tuple(each if each.in_zone is None else each.in_zone(zone) for each in self.columns)
+        return replace(self, columns=columns)
+
+    def as_object(self, row: Row) -> dict[str, object]:
+        """A row as JSON has it."""
+        return {"type": self.type, **{column.name: column.value(row) for column in self.columns}}
+
+    def as_values(self, row: Row) -> list[object]:
+        """A row as CSV has it: several values of a field are separated by spaces."""
+        return [_flat(column.value(row)) for column in self.columns]
+
+
+def _flat(value: object) -> object:
+    if isinstance(value, list):
+        return " ".join(str(_flat(element)) for element in value)
+    if isinstance(value, dict):
+        return ":".join(str(_flat(element)) for element in value.values())
+    return value
+
+
+class RowWriter:
+    """Writes sections in one form; in CSV there may be only one. count: rows written so far."""
+
+    def __init__(self, form: OutputForm) -> None:
+        """Nothing is written yet."""
+        self.count = 0
+        self.form = form
+
+    def in_zone(self, section: Section[Row]) -> Section[Row]:
+        """A section with its times in the zone of the output."""
+        return section.in_zone(self.form.zone)
+
+    def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
+        """Writes a section. For people one that has a title is left out if it is empty."""
+        rows, section = self._counted(rows), self.in_zone(section)
+        if self.form.name == "json":
+            from kseg.output.rows import write_json
+
+            for row in rows:
+                write_json(section.as_object(row))
+        elif self.form.name == "csv":
+            writer = CsvWriter((column.name for column in section.columns), is_safe=self.form.csv_safe)
+            for row in rows:
+                writer.write(section.as_values(row))
+        elif (found := list(rows)) or section.title is None:
+            self._write_for_people(section, found)
+
+    def _counted(self, rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.count += 1
+            yield row
+
+    def _write_for_people(self, section: Section[Row], rows: list[Row]) -> None:
+        if self.form.name == "table":
+            title, color = section.title, self.form.color
+            write_rich_table(section.shown_columns, rows, title=title, color=color, style=section.style)
+            return
+        if section.title is not None:
+            write_line(f"{section.title}:")
+        for line in aligned_lines(section.shown_columns, rows):
+            write_line(f"  {line}")

@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from kseg.protocol.api_message import (
+from kseg.protocol.messages import (
+    MAX_FRAME,
+    SIZE_SIZE,
     ApiMessage,
     FrameError,
+    Lost,
+    SizedMessage,
+    Splitter,
     correlation_id_of,
+    find_request,
     read_request,
     read_request_header,
     read_response,
 )
-from kseg.protocol.splitter import MAX_FRAME, SIZE_SIZE, Lost, SizedMessage, Splitter, find_request
 
 _MOST_CANDIDATES = 256
 """The most places in a piece where a response is looked for: each try reads it."""

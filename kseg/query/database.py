@@ -1,13 +1,19 @@
-"""The database: DuckDB in memory, which reads and writes no files and no network unless a directory is allowed."""
+"""The database of queries: DuckDB in memory, its libraries, its log, and its source of data."""
 
 import os
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
+from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
 
-from kseg.errors import UsageError
+from kseg.cluster.directories import Refuse
+from kseg.errors import KsegError, UsageError
+from kseg.export.plan import Condition, WorkOrder
 
 MOST_TEMPORARY = 10 << 30
 """Bytes of temporary files, where a query needs more than the memory that it may take."""
@@ -98,3 +104,126 @@ def _zone_name(zone: tzinfo) -> str:
     if rest:
         raise UsageError("--tz: SQL knows zones by name, such as Asia/Kolkata, or as whole hours from UTC")
     return "UTC" if not hours else f"Etc/GMT{'-' if hours > 0 else '+'}{abs(hours)}"
+
+
+Key = tuple[str, int | None]
+"""A partition: topic and number."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """A table that a query reads.
+
+    columns: those that it needs. partitions, size: how many partitions, and bytes of logs, it reads; those_in_all,
+    size_in_all: of how many; None for tables that aren't read by pieces. orders: where exactly.
+    """
+
+    table: str
+    columns: Sequence[str]
+    condition: str | None = None
+    partitions: int | None = None
+    those_in_all: int | None = None
+    size: int | None = None
+    size_in_all: int | None = None
+    orders: list[WorkOrder] = field(default_factory=list)
+
+
+class QueryLog:
+    """What the queries of a session have met.
+
+    is_dry: nothing is read, only planned. scans: the tables that were asked for, in order. damages: lines on what is
+    missing in the answers; notes: on what else a user should know; both are said once. failure: what ended a scan, for
+    DuckDB tells only its text. disordered: partitions whose offsets don't rise, found out while they were read.
+    """
+
+    def __init__(self, refuse: Refuse, tell: Callable[[str], None] | None = None) -> None:
+        """Takes what reports files that can't be read while others can; and what tells damages and notes at once."""
+        self._refuse = refuse
+        self._tell = tell
+        self.is_dry = False
+        self.scans: list[Scan] = []
+        self.damages: dict[str, None] = {}
+        self.notes: dict[str, None] = {}
+        self.failure: BaseException | None = None
+        self.disordered: set[Key] = set()
+        self._refused: set[str] = set()
+
+    def note(self, text: str) -> None:
+        """Takes what a user should know."""
+        self._take(self.notes, text)
+
+    def damage(self, text: str) -> None:
+        """Takes what is missing in the answer."""
+        self._take(self.damages, text)
+
+    def _take(self, known: dict[str, None], text: str) -> None:
+        if text not in known:
+            known[text] = None
+            if self._tell is not None:
+                self._tell(text)
+
+    def refuse_once(self, error: KsegError) -> None:
+        """Reports a file that can't be read, however many scans meet it."""
+        if str(error) not in self._refused:
+            self._refused.add(str(error))
+            self._refuse(error)  # type: ignore[arg-type]
+
+
+class DisorderedError(KsegError):
+    """A partition's offsets don't rise, so that it must be read in another way; some of it has been read already."""
+
+    status = 1
+
+    def __init__(self, key: Key, path: str) -> None:
+        super().__init__(
+            "offsets don't rise, so that rows may have come twice: with ORDER BY a query gets each once", path
+        )
+        self.key = key
+
+
+def condition_text(condition: object) -> str | None:
+    """A condition as Arrow shows it, in a line; None for none."""
+    return None if condition is None else " ".join(str(condition).split())
+
+
+OpenScan = Callable[[Sequence[str], Condition | None], Iterator[pa.RecordBatch]]
+"""Begins to read: the names of columns, and a condition that exactly the wanted rows fulfil."""
+
+
+class DuckdbSource(ds.Dataset):
+    """A table. DuckDB doesn't look at its rows once more: the condition is ours to apply."""
+
+    def __init__(self, schema: pa.Schema, open_scan: OpenScan, log: QueryLog) -> None:
+        """Takes the columns, what reads them, and where errors are kept."""
+        self._schema = schema
+        self._open_scan = open_scan
+        self._log = log
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._schema
+
+    def scanner(self, columns: Sequence[str] | None = None, filter: Condition | None = None, **_: Any) -> "_Scanner":  # noqa: A002  pyarrow's name
+        """The rows that a query asks for; called once for each place of the query that names the table."""
+        names = self._schema.names if columns is None else list(columns)
+        return _Scanner(pa.schema([self._schema.field(name) for name in names]), self._batches(names, filter))
+
+    def _batches(self, names: Sequence[str], condition: Condition | None) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self._open_scan(names, condition)
+        except Exception as error:  # DuckDB gives only its text: the session raises it itself
+            self._log.failure = error
+            raise
+
+
+class _Scanner:
+    """All that DuckDB wants of a pyarrow Scanner."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self._schema = schema
+        self._batches = batches
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream."""
+        return pa.RecordBatchReader.from_batches(self._schema, self._batches)

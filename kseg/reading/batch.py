@@ -1,4 +1,4 @@
-"""Batches as values: what a log file holds, field by field, and the records in them."""
+"""Batches as values: their headers, their records, and a scan over an open log."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -9,24 +9,188 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 from zlib import crc32
 
 from kseg import kernel
-from kseg.codecs.body import Body, decompress
-from kseg.codecs.bounds import DEFAULT_LIMIT
+from kseg.codecs.bodies import DEFAULT_LIMIT, Body, decompress
 from kseg.errors import DamagedError, UsageError
-from kseg.formats.body import wrapper_value
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CONTROL_MASK,
+    DELETE_HORIZON_MASK,
+    LOG_OVERHEAD,
     MAGIC_POSITION,
+    NO_TIMESTAMP,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
     Codec,
     TimestampType,
     codec_name,
+    wrapper_value,
 )
-from kseg.formats.header_fields import BATCH_ATTRIBUTES
-from kseg.kernel.contract import Problem, RecordProblem, Rows, new_rows
-from kseg.kernel.program import Program, Template
+from kseg.formats.header_fields import (
+    BATCH_ATTRIBUTES,
+    BATCH_HEADER_FIELDS,
+    LOG_ENTRY_HEADER_V0_FIELDS,
+    LOG_ENTRY_HEADER_V1_FIELDS,
+)
+from kseg.kernel.contract import (
+    ROW,
+    SIZE,
+    START,
+    VALID,
+    Columns,
+    Problem,
+    Program,
+    RecordProblem,
+    Rows,
+    Template,
+    new_rows,
+)
 from kseg.kernel.record import Record
-from kseg.reading.bodies import body_damage, problem_damage
-from kseg.reading.damage import Damage
-from kseg.reading.header import BatchHeader, parse_header
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, body_damage, problem_damage, with_bodies
+from kseg.reading.log_file import LogFile, Run
+
+_BATCH = BATCH_HEADER_FIELDS.struct
+_ENTRY_V0 = LOG_ENTRY_HEADER_V0_FIELDS.struct
+_ENTRY_V1 = LOG_ENTRY_HEADER_V1_FIELDS.struct
+_LARGEST_SEQUENCE = 2**31 - 1
+
+
+class BatchHeader(NamedTuple):
+    """What the header of a batch, or of a v0 or v1 log entry, says. What a format doesn't have is -1.
+
+    The values that HEADER_NAMES names, in its order. `position` and `size`
+    are bytes of the file, the first 12 included. `base_offset` and `records_count` are None for a v0 or v1 wrapper:
+    they lie in its compressed value. `last_offset` stands for the delta. `is_valid`: the CRC holds; None if nobody
+    looked.
+    """
+
+    position: int
+    base_offset: int | None
+    size: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int | None
+    is_valid: bool | None
+
+    @property
+    def is_legacy(self) -> bool:
+        """Whether it is that of a v0 or v1 entry."""
+        return self.magic < 2
+
+    @property
+    def codec(self) -> int:
+        """Bits 0-2 of the attributes, see Codec; 5 to 7 are unknown to Kafka."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def timestamp_type(self) -> TimestampType:
+        """Who set the timestamps."""
+        if self.magic < 1:
+            return TimestampType.NO_TIMESTAMP_TYPE
+        return TimestampType.LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_MASK else TimestampType.CREATE_TIME
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether the broker's clock set the times."""
+        return self.magic >= 1 and bool(self.attributes & TIMESTAMP_TYPE_MASK)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return self.magic >= 2 and bool(self.attributes & TRANSACTIONAL_MASK)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the batch holds control records."""
+        return self.magic >= 2 and bool(self.attributes & CONTROL_MASK)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When tombstones and markers in the batch may go, if that is set."""
+        is_set = self.magic >= 2 and bool(self.attributes & DELETE_HORIZON_MASK)
+        return self.base_timestamp if is_set else None
+
+    @property
+    def first_offset(self) -> int:
+        """The base offset; of a wrapper, whose own isn't known here, its last offset."""
+        return self.last_offset if self.base_offset is None else self.base_offset
+
+    @property
+    def end(self) -> int:
+        """Position after the batch."""
+        return self.position + self.size
+
+    @property
+    def producer(self) -> tuple[int, int, int]:
+        """The values that PRODUCER_NAMES names: id, epoch, sequence of the first record."""
+        return self.producer_id, self.producer_epoch, self.base_sequence
+
+    def of_producer(self, producer_id: int, epoch: int, sequence: int) -> "BatchHeader":
+        """The same header with other values of the producer."""
+        return self._replace(producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record, -1 for none; 0 follows 2³¹ - 1."""
+        if self.base_sequence < 0 or self.base_offset is None:
+            return -1
+        return (self.base_sequence + self.last_offset - self.base_offset) & _LARGEST_SEQUENCE
+
+    def cut(self, first_offset: int, last_offset: int) -> "BatchHeader":
+        """The header of a batch with only the records between two offsets; its count stays."""
+        sequence = self.base_sequence
+        if sequence >= 0:
+            sequence = (sequence + first_offset - self.first_offset) & _LARGEST_SEQUENCE
+        return self._replace(base_offset=first_offset, last_offset=last_offset, base_sequence=sequence)
+
+
+def parse_header(
+    buffer: bytes | bytearray | memoryview, at: int, position: int, is_valid: bool | None = None
+) -> BatchHeader:
+    """The header at byte `at` of a buffer, which holds it whole; `position` is its place in the file."""
+    magic = buffer[at + MAGIC_POSITION]
+    if 2 <= magic < 128:
+        base_offset, length, epoch, magic, crc, attributes, delta, *others = _BATCH.unpack_from(buffer, at)
+        size, last_offset = length + LOG_OVERHEAD, base_offset + delta
+        fields = (position, base_offset, size, epoch, magic, crc, attributes, last_offset, *others, is_valid)
+        return BatchHeader._make(fields)
+    timestamp = NO_TIMESTAMP
+    if magic == 1:
+        offset, size, crc, magic, attributes, timestamp, _ = _ENTRY_V1.unpack_from(buffer, at)
+    else:
+        offset, size, crc, magic, attributes, _ = _ENTRY_V0.unpack_from(buffer, at)
+    is_plain = attributes & CODEC_MASK == Codec.NONE
+    return BatchHeader(
+        position,
+        offset if is_plain else None,
+        size + LOG_OVERHEAD,
+        -1,
+        magic,
+        crc,
+        attributes & 0xFF,
+        offset,
+        timestamp,
+        timestamp,
+        -1,
+        -1,
+        -1,
+        1 if is_plain else None,
+        is_valid,
+    )
+
+
+NEW_HEADER = BatchHeader(0, 0, 0, -1, 2, 0, 0, 0, NO_TIMESTAMP, NO_TIMESTAMP, -1, -1, -1, 0, None)
+"""A v2 header in which nothing is set yet: what a writer begins with."""
+
 
 _NOTHING = Template((), b"", ())
 _PRINTING_NOTHING = Program((None, None, None), (_NOTHING, _NOTHING, _NOTHING), None)
@@ -268,3 +432,56 @@ def meet(damage: Damage, on_damage: OnDamage, path: Path | None = None) -> None:
     elif on_damage == "raise":
         hint = 'on_damage="skip" goes on after it'
         raise DamagedError(f"{damage.kind}: {damage.detail}", path, damage.position, hint=hint)
+
+
+def scan_log(log_file: LogFile, start: int = 0) -> Iterator[Batch | Damage]:
+    """Batches and damages of an open log, in order, from a batch's position on."""
+    for item in log_file.runs(start):
+        if isinstance(item, Damage):
+            yield item
+        else:
+            yield from (batch_of(item, row) for row in range(item.row_count))
+
+
+def intact_records(log_file: LogFile) -> Iterator[Record]:
+    """The records of an open log whose CRC holds, control records too; damage is passed over."""
+    for item in with_bodies(log_file.runs(), log_file.stored_size):
+        for part in record_lists(item, lambda _: None) if isinstance(item, Slice) else ():
+            yield from (record for record in part if record.is_valid)
+
+
+def batch_of(run: Run, row: int) -> Batch:
+    """The batch of a run's row, with a copy of its bytes."""
+    start, size, valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
+    return Batch.parse(bytes(run.buffer[start : start + size]), run.position + start, is_valid=bool(valid))
+
+
+def record_lists(piece: Slice, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
+    """A slice's records, in order, and what is wrong with a batch after those that could be read of it.
+
+    Of a body that can't be had whole only that is reported, not what follows from it.
+    """
+    first = piece.first
+    for row, damage in piece.damages:
+        yield from _readable(piece, first, row, meet_damage)
+        yield from _readable(piece, row, row + 1, lambda _: None)
+        meet_damage(damage)
+        first = row + 1
+    yield from _readable(piece, first, piece.last, meet_damage)
+
+
+def _readable(piece: Slice, first: int, last: int, meet_damage: Callable[[Damage], None]) -> Iterator[list[Record]]:
+    """The records of some rows of a slice."""
+    run = piece.run
+    for part in kernel.load().records(run.buffer, run.rows, first, last, run.position, piece.bodies, piece.first):
+        if isinstance(part, list):
+            yield part
+        else:
+            meet_damage(problem_damage(part))
+
+
+def damages_of(piece: Slice, columns: Columns) -> list[Damage]:
+    """What is wrong with a slice's batches, in the file's order: of a body that can't be had only that is reported."""
+    damages = {problem.position: problem_damage(problem) for problem in columns.problems}
+    damages |= {damage.position: damage for _, damage in piece.damages}
+    return [damages[position] for position in sorted(damages)]

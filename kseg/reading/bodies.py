@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg import kernel
-from kseg.codecs.bounds import DEFAULT_LIMIT, LARGEST_RATIO_FREE
+from kseg.codecs.bodies import DEFAULT_LIMIT, LARGEST_RATIO_FREE
 from kseg.formats.codes import Codec, DamageKind
 from kseg.kernel.contract import ROW, START, Bodies, Problem, RecordProblem
-from kseg.reading.damage import Damage
+from kseg.reading.blocks import Damage
 from kseg.reading.log_file import Run
 from kseg.system.shared_work import processors
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
 
     _Result: TypeAlias = "Slice | Damage | Future[Slice | Damage]"
+
 
 SLICE_SIZE = 1 << 18
 """Compressed bytes that are decompressed as one piece of work: enough to be worth a thread's while."""
@@ -176,7 +177,7 @@ def _decompressed(piece: Slice | Damage, limit: int, free: int, enough: int = EN
     """
     if isinstance(piece, Damage) or piece.run.codecs == _ONLY_UNCOMPRESSED:
         return piece
-    from kseg.codecs.body import Body, decompress, library_functions
+    from kseg.codecs.bodies import Body, decompress, library_functions
 
     run, first, last = piece.run, piece.first, piece.last
     bodies = kernel.load().Bodies(last - first)
@@ -221,7 +222,7 @@ PROBLEMS: dict[Problem, ProblemText] = {
 
 def body_damage(position: int, failure: str) -> Damage:
     """The damage of a batch at a position whose body can't be had whole."""
-    from kseg.codecs.body import UNKNOWN_CODEC
+    from kseg.codecs.bodies import UNKNOWN_CODEC
 
     is_unknown = failure.startswith(UNKNOWN_CODEC)
     return Damage(DamageKind.BAD_CODEC if is_unknown else DamageKind.BAD_BODY, position, 0, failure)

@@ -15,27 +15,32 @@ from kseg import kernel
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.formats.codes import (
     CODEC_MASK,
+    FLAGS_POSITION,
+    LEGACY_FLAGS_POSITION,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     DamageKind,
-)
-from kseg.formats.names import FileKind, parse_file_name
-from kseg.formats.positions import (
-    FLAGS_POSITION,
-    LEGACY_FLAGS_POSITION,
     claimed_size,
     size_field,
 )
+from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.kernel.contract import ROW, SIZE, START, Rows, Stop, new_rows
-from kseg.reading.block_reader import BlockReader, UnreadableRange
-from kseg.reading.damage import Damage
-from kseg.reading.resync import HEADER_WINDOW, SMALL_PIECE, TRUSTED_SIZE, Resync, unreadable_detail
-from kseg.system.file_holes import data_end, next_data, stored_size, stored_stretches
-from kseg.system.regular_file import OpenedFile, open_ranged
+from kseg.reading.blocks import (
+    HEADER_WINDOW,
+    SMALL_PIECE,
+    TRUSTED_SIZE,
+    BlockReader,
+    Damage,
+    Resync,
+    UnreadableRange,
+    unreadable_detail,
+)
+from kseg.system.files import OpenedFile, data_end, next_data, open_ranged, stored_size, stored_stretches
 
 if TYPE_CHECKING:
     from kseg.kernel.fold_contract import FoldingKernel
-    from kseg.system.gentle import PageCache
+    from kseg.system.page_cache import PageCache
+
 
 BUFFER_SIZE = 1 << 20
 """Bytes read at once: what stays in the processor's cache is read fastest."""
@@ -172,7 +177,7 @@ class LogFile:
         self.close()
 
     def _page_cache(self) -> "PageCache":
-        from kseg.system.gentle import PageCache
+        from kseg.system.page_cache import PageCache
 
         return PageCache(self._descriptor, self.file_size)
 

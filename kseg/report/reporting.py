@@ -1,29 +1,60 @@
-"""`report`: reads some directories once, and puts a report about them together."""
+"""The report: its table of blocks, made from gathered facts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 
-from kseg.archive.shown_paths import shown as shown_path
-from kseg.counted import counted
-from kseg.errors import KsegError
-from kseg.log.partition.log_dir import LogDir
-from kseg.log.verify.verification_plan import VerificationPlan
-from kseg.output.sizes import human_size
-from kseg.report.block import About, DiskReport, ReadDirectory
-from kseg.report.blocks.codec_trial_block import take_samples
-from kseg.report.blocks.table_of_blocks import report_of
-from kseg.report.gathered import Choices, Gathered
-from kseg.report.numbers import share_text
-from kseg.report.survey import survey
+from kseg.cluster.directories import LogDir
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, OnUnread
+from kseg.coordinators.groups import TOPIC as CONSUMER_OFFSETS
+from kseg.coordinators.groups import read_groups
+from kseg.coordinators.members import Group
+from kseg.doctor.check_up import CheckUpInWork
+from kseg.doctor.examination import ExaminationSettings
+from kseg.errors import KsegError, counted
+from kseg.output.rows import human_size
+from kseg.report.block import GLOSSARY, About, Block, DiskReport, ReadDirectory
+from kseg.report.blocks.batches import batches_block, codecs_block, producers_block, transactions_block
+from kseg.report.blocks.keys import compaction_block, keys_block, skew_block
+from kseg.report.blocks.sizes import bytes_block, codec_trial_block, cost_block, sizes_block, take_samples
+from kseg.report.blocks.state import findings_block, groups_block, replicas_block, settings_block
+from kseg.report.blocks.traffic import forecast_block, rate_block, timelines_block, times_block
+from kseg.report.gather import Choices, Gathered, survey
+from kseg.report.sums import share_text
 from kseg.system.shared_work import OnRead
+from kseg.system.terminal_text import shown as shown_path
 from kseg.times import now_ms, time_text
-from kseg.views.doctor.check_up import CheckUpInWork
-from kseg.views.doctor.examination import ExaminationSettings
-from kseg.views.group import Group
-from kseg.views.groups import TOPIC as CONSUMER_OFFSETS
-from kseg.views.groups import read_groups
-from kseg.views.metadata_beside import CHEAP_METADATA, MetadataBeside, OnUnread
+from kseg.verify.verify import VerificationPlan
+
+BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
+    findings_block,
+    bytes_block,
+    skew_block,
+    timelines_block,
+    forecast_block,
+    rate_block,
+    batches_block,
+    codecs_block,
+    codec_trial_block,
+    sizes_block,
+    keys_block,
+    compaction_block,
+    times_block,
+    producers_block,
+    transactions_block,
+    groups_block,
+    replicas_block,
+    settings_block,
+    cost_block,
+)
+
+
+def report_of(known: Gathered, about: About) -> DiskReport:
+    """The report of what was gathered; blocks that have nothing to say are left out."""
+    blocks = (make(known) for make in BLOCKS)
+    told = tuple(block for block in blocks if block.verdicts or block.tables or block.notes)
+    return DiskReport(about, told, GLOSSARY, is_well=known.check_up.is_well)
+
 
 Refuse = Callable[[KsegError], object]
 

@@ -8,19 +8,21 @@ from pathlib import Path
 from time import monotonic
 
 from kseg.errors import KsegError, OpenError, quoted
-from kseg.protocol.response_frame import SIZE_BYTES
-from kseg.serve.address import Address, address_text
-from kseg.serve.groups.group_limits import GROUP_SECONDS
-from kseg.serve.limits import ENCRYPTED_PIECE, LARGEST_LOGIN_REQUEST, LARGEST_REQUEST
-from kseg.serve.login.login import Login
-from kseg.serve.login.mechanisms import Logins
-from kseg.serve.request_answer import Answered, AnsweredLater, Piece, RefusedError, answer_request
-from kseg.serve.served_partition import StoredRecords
-from kseg.serve.shared import Shared
-from kseg.serve.stored_log import open_same
-from kseg.serve.streams import PlainStream, Stream, TlsStream, until_closed
-from kseg.serve.tls import tls_reason
-from kseg.system.ranged_files import RangedBytes
+from kseg.protocol.messages import SIZE_BYTES
+from kseg.serve.answer import Answered, AnsweredLater, Piece, RefusedError, answer_request
+from kseg.serve.connections import PlainStream, Shared, Stream, TlsStream, tls_reason, until_closed
+from kseg.serve.login import Login, Logins
+from kseg.serve.partition import StoredRecords
+from kseg.serve.values import (
+    ENCRYPTED_PIECE,
+    GROUP_SECONDS,
+    LARGEST_LOGIN_REQUEST,
+    LARGEST_REQUEST,
+    Address,
+    address_text,
+    open_same,
+)
+from kseg.system.files import RangedBytes
 
 _DISK_ERRORS = (errno.EIO, errno.ESTALE)
 """What no connection fails with."""

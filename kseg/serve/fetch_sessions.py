@@ -11,7 +11,7 @@ from time import monotonic
 from typing import NamedTuple
 
 from kseg.formats.messages import Fields
-from kseg.serve.error_code import ErrorCode
+from kseg.serve.values import ErrorCode
 
 MOST_SESSIONS = 1000
 """`max.incremental.fetch.session.cache.slots`."""

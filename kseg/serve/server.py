@@ -1,24 +1,26 @@
-"""The server: listens, lets clients in up to a limit, and ends when it is asked to."""
+"""The server: its start, its end, and a command that runs next to it."""
 
 import asyncio
+import os
 import resource
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import NamedTuple
 
-from kseg.errors import KsegError
-from kseg.serve.address import Address, address_text
+from kseg.errors import KsegError, UsageError
 from kseg.serve.client import Client
-from kseg.serve.figures import Figures
-from kseg.serve.growth import Growth
-from kseg.serve.limits import HEARD_AT_ONCE, WORKERS, Limits
-from kseg.serve.security import Security
-from kseg.serve.served_cluster import ServedCluster
-from kseg.serve.shared import Shared
+from kseg.serve.cluster import ServedCluster
+from kseg.serve.connections import Figures, Growth, Security, Shared, show_figures
+from kseg.serve.values import HEARD_AT_ONCE, WORKERS, Address, Limits, address_text, is_loopback
+from kseg.system.new_directory import scratch_directory
+from kseg.system.signals import ENDING
 
 _BACKLOG = 512
 _OTHER_FILES = 64
@@ -163,3 +165,136 @@ def _allowed_connections(most: int) -> int:
             soft = raised
         return max(min(most, (soft - _OTHER_FILES) // 2), 1)
     return most
+
+
+PLACEHOLDER = "{bootstrap}"
+"""What becomes HOST:PORT in the command's arguments."""
+_STATUS_OF_SIGNAL = 128
+
+
+async def run_beside(
+    words: Sequence[str],
+    settings: Mapping[str, str],
+    directory: Path,
+    on_signal: Callable[[Callable[[int], None]], None],
+) -> int:
+    """Runs a command, and gives its exit status: 128 and the signal's number if a signal ended it.
+
+    Args:
+        words: the command and its arguments.
+        settings: librdkafka's, with which the command reaches the server; its address among them.
+        directory: a directory for the command's configuration.
+        on_signal: is given what passes a signal on to the command.
+
+    Raises:
+        UsageError: the command can't be started.
+    """
+    configuration = directory / "kcat.conf"
+    lines = (f"{name}={value}\n" for name, value in settings.items())
+    configuration.write_text("".join(lines), encoding="utf-8")
+    bootstrap = settings["bootstrap.servers"]
+    environment = environment_beside(os.environ, bootstrap, configuration)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *(word.replace(PLACEHOLDER, bootstrap) for word in words), env=environment
+        )
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{words[0]}: can't be run: {reason}") from error
+
+    def pass_on(number: int) -> None:
+        if number != signal.SIGINT:  # which a terminal sends to both
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    on_signal(pass_on)
+    status = await process.wait()
+    return status if status >= 0 else _STATUS_OF_SIGNAL - status
+
+
+def environment_beside(own: Mapping[str, str], bootstrap: str, configuration: Path) -> dict[str, str]:
+    """The environment of the command: KSEG_BOOTSTRAP, and a configuration file that kcat reads by itself."""
+    return {**own, "KSEG_BOOTSTRAP": bootstrap, "KCAT_CONFIG": str(configuration)}
+
+
+_HERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not listened at
+"""Where a server is reached from this machine if it listens at all addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """Where a server listens, what clients are told instead, and the command that it runs for (none: until a signal).
+
+    `announce` is called with the address, `note` with a line for each request, `say` with what should be known, `show`
+    with figures every second unless there is a command. Only those connect whom `security` lets in.
+    """
+
+    listen: Address
+    advertised: Address | None
+    command: Sequence[str]
+    announce: Callable[[str], None]
+    note: Callable[[str], None]
+    say: Callable[[str], None]
+    show: Callable[[str], None]
+    security: Security
+
+    def run(self, served: ServedCluster) -> int:
+        """Serves; gives the exit status: the command's, or 0.
+
+        Raises ServeError if nobody can listen there, UsageError if the command can't be started.
+        """
+        if self.security.warning is not None and not is_loopback(self.listen[0]):
+            self.say(f"{address_text(self.listen)}: {self.security.warning}")
+        return asyncio.run(self._run(served))
+
+    async def _run(self, served: ServedCluster) -> int:
+        ended = asyncio.Event()
+        talk = ServerTalk(self.note, self.say)
+        async with Server(served, self.listen, self.advertised, security=self.security, talk=talk) as server:
+            host, port = server.address
+            bootstrap = address_text(self.advertised or (_HERE.get(host, host), port))
+            with _signals() as signals:
+                if not self.command:
+                    signals.call = lambda _: ended.set()
+                    self.announce(bootstrap)
+                    showing = asyncio.create_task(show_figures(server.figures, self.show))
+                    await ended.wait()
+                    showing.cancel()
+                    return 0
+                of_security = self.security.client_settings(is_here=self.advertised is None)
+                with scratch_directory() as directory:
+                    settings = {"bootstrap.servers": bootstrap, **of_security}
+                    return await run_beside(self.command, settings, directory, signals.take)
+
+
+class _Signals:
+    """What is called with the number of a signal that asks for the end."""
+
+    def __init__(self) -> None:
+        self.call: Callable[[int], None] = lambda _: None
+
+    def come(self, number: int) -> None:
+        """Calls it."""
+        self.call(number)
+
+    def take(self, call: Callable[[int], None]) -> None:
+        """Calls something else from now on."""
+        self.call = call
+
+
+@contextmanager
+def _signals() -> Iterator[_Signals]:
+    """Lets the event loop have the signals that ask for the end, but those that are ignored."""
+    loop = asyncio.get_running_loop()
+    signals = _Signals()
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number, known in before.items():
+        if known is not signal.SIG_IGN:
+            loop.add_signal_handler(number, signals.come, number)
+    try:
+        yield signals
+    finally:
+        for number, known in before.items():
+            if known is not signal.SIG_IGN:
+                loop.remove_signal_handler(number)
+                signal.signal(number, known)

@@ -1,14 +1,16 @@
-"""The JVM's class data archive of an export on this machine: it lets Spark start in half the time."""
+"""The JVM's class archive, with which Spark starts faster, and the versions of a run on this machine."""
 
 import hashlib
 import os
+import platform
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pyspark
 
-from kseg.spark.java import Java
-from kseg.system.cache_directory import cache_directory
+from kseg.spark.java import Java, find_java, problem
+from kseg.system.files import cache_directory
 
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
 """For a JVM that only hands out work orders: it starts with two thirds of the CPU time, and says nothing on stdout."""
@@ -74,3 +76,19 @@ class ClassArchive(NamedTuple):
     def options_to_make(self, path: Path) -> str:
         """What lets a JVM write the archive to a path when it ends."""
         return f"{QUICK_START} -XX:SharedArchiveFile={self.basic} -XX:ArchiveClassesAtExit={path}"
+
+
+def versions() -> tuple[list[str], str | None]:
+    """Which Spark, Python, pyarrow and Java would be used, a line each; and why they can't be, None if they can."""
+    import pyarrow
+
+    java = find_java()
+    archive = None if java is None else ClassArchive.of(java)
+    lines = [
+        f"Spark {pyspark.__version__}",
+        f"Python {platform.python_version()} ({os.environ.get('PYSPARK_PYTHON', sys.executable)})",
+        f"pyarrow {pyarrow.__version__}",
+        "Java none" if java is None else f"Java {java.version} ({java.origin}: {java.home})",
+        "class archive none" if archive is None or not archive.is_there else f"class archive {archive.path}",
+    ]
+    return lines, problem(java, pyspark.__version__)

@@ -1,26 +1,264 @@
-"""Lets Spark execute the work orders of an export: in a job of plain rows, or through a Spark Connect server."""
+"""The job of an export on Spark: its session, and the class archive that lets it start faster."""
 
+import io
+import logging
+import os
+import signal
+import subprocess
+import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, redirect_stderr, suppress
 from itertools import accumulate, count
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
 
+import pyspark
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
-from kseg.errors import KsegError
-from kseg.export.order import Job
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError
+from kseg.export.commit.order import Job
 from kseg.export.plan import WorkOrder, balance
-from kseg.export.result import Result
+from kseg.export.results import Result
 from kseg.export.run import Execute
-from kseg.spark.messages import error_of
-from kseg.spark.round import Round
-from kseg.spark.session import stop_context
+from kseg.spark.class_archive import QUICK_START, ClassArchive
+from kseg.spark.java import Java, find_java, prepare_java, problem
+from kseg.spark.tasks import Round, error_of, message_of
+from kseg.system.new_directory import scratch_directory
+from kseg.system.safe_path import SAFE_PATH, SafeChildren
+from kseg.system.signals import Uninterrupted
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+
+LOG_SETTINGS = """\
+rootLogger.level=error
+rootLogger.appenderRef.e.ref=e
+appender.e.type=Console
+appender.e.name=e
+appender.e.target=SYSTEM_ERR
+appender.e.layout.type=PatternLayout
+appender.e.layout.pattern=%p %c{1}: %m%n%ex{0}
+"""
+LAST_LINES = 5
+STOP_SECONDS = 300
+"""For a JVM to end by itself, which writes an archive of classes at its end if it is asked to; then it is killed."""
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
+ONE_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+@contextmanager
+def open_context(
+    master: str | None, settings: Mapping[str, str] | None = None, *, verbose: bool = False
+) -> Iterator[SparkContext]:
+    """Spark without a session, which takes as long again to start; it is stopped at the end.
+
+    Args:
+        master: `local[N]`, for a JVM on this machine that starts as quickly as it can; None where spark-submit has set
+            up another one.
+        settings: Spark's configuration. Java options in it replace those that make the start quick.
+        verbose: let Spark talk to stderr.
+
+    Raises:
+        UsageError: if there is no Java that can run Spark.
+        ClusterError: if Spark can't start; with its own last lines.
+    """
+    with scratch_directory() as scratch, _own_variables(), (scratch / "spark.err").open("w+b") as log:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        own = {"spark.app.name": "kseg", f"spark.executorEnv.{SAFE_PATH}": "1"} | QUIET
+        home = None
+        if master is not None:
+            archive = ClassArchive.of(prepare_java(pyspark.__version__, scratch))
+            own |= ONE_MACHINE | {"spark.master": master, JAVA_OPTIONS: archive.options if archive else QUICK_START}
+            home = _spark_home(archive, scratch)
+        wanted = own | dict(settings or {})
+        if master is not None and not verbose:
+            wanted[JAVA_OPTIONS] = f"{_quiet_log(scratch)} {wanted[JAVA_OPTIONS]}".strip()
+        context = _start(wanted, home, log, verbose=verbose)
+        try:
+            with nullcontext() if verbose else _quiet_python():
+                yield context
+        finally:
+            stop_context(context)
+
+
+def stop_context(context: SparkContext) -> None:
+    """Ends Spark and its JVM, also one that has ended already, or whose JVM was ended by the same signal."""
+    with Uninterrupted(), _quiet_python(), redirect_stderr(io.StringIO()):
+        _leave_accumulators(context)
+        with suppress(PySparkException, Py4JError, OSError):
+            context.stop()
+        _stop_gateway()
+
+
+@contextmanager
+def open_server(url: str) -> "Iterator[SparkSession]":
+    """A session of a Spark Connect server (sc://…), ended at the end. Raises ClusterError if it doesn't answer."""
+    from pyspark.sql import SparkSession
+
+    try:
+        with _own_interrupts():
+            session = SparkSession.builder.remote(url).appName("kseg").getOrCreate()
+    except (PySparkException, RuntimeError, OSError) as error:
+        raise ClusterError(f"Spark Connect doesn't answer: {message_of(error)}", url) from error
+    try:
+        with _quiet_python():
+            yield session
+    finally:
+        with Uninterrupted(), _quiet_python(), suppress(PySparkException, OSError):
+            session.stop()
+
+
+def parallelism_of(session: "SparkSession") -> int:
+    """Tasks that a Spark Connect server runs at once, as far as it says."""
+    return int(session.conf.get("spark.default.parallelism", None) or os.cpu_count() or 1)
+
+
+@contextmanager
+def _own_variables() -> Iterator[None]:
+    """Undoes at the end what Spark's start sets: a spark-submit from this process would take it for the user's wish."""
+    before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "JAVA_HOME")}
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _spark_home(archive: ClassArchive | None, scratch: Path) -> Path | None:
+    """A home for Spark that has what its start needs; None if the user has given one.
+
+    It lacks the zipped pyspark of Spark's own home, so that local workers take pyspark from where this process has it:
+    each of them would compile that again, some three CPU seconds of a start.
+    """
+    if "SPARK_HOME" in os.environ:
+        return None
+    if archive is not None and archive.is_there:
+        return archive.spark_home
+    link_spark_home(scratch / "spark-home")
+    return scratch / "spark-home"
+
+
+def link_spark_home(home: Path) -> None:
+    """Makes a home for Spark, of links into pyspark, unless it is there."""
+    home.mkdir(exist_ok=True)
+    for name in ("bin", "jars"):
+        with suppress(FileExistsError):
+            (home / name).symlink_to(Path(pyspark.__file__).parent / name)
+
+
+def _quiet_log(scratch: Path) -> str:
+    file = scratch / "log4j2.properties"
+    file.write_text(LOG_SETTINGS, encoding="utf-8")
+    return f"-Dlog4j2.configurationFile=file:{file}"
+
+
+def _start(wanted: Mapping[str, str], home: Path | None, log: IO[bytes], *, verbose: bool) -> SparkContext:
+    """Starts Spark with its output going to a file: the JVM keeps it so, this process has its own back."""
+    try:
+        with SafeChildren(), spark_home_at(home), _own_interrupts(), nullcontext() if verbose else _output_into(log):
+            return SparkContext.getOrCreate(SparkConf().setAll([*wanted.items()]))
+    except (PySparkException, Py4JError, RuntimeError, OSError) as error:
+        message = message_of(error)  # while its JVM is there
+        with Uninterrupted(), _quiet_python():
+            _stop_gateway()
+        log.seek(0)
+        lines = log.read().decode(errors="replace").splitlines()[-LAST_LINES:]
+        words = f"; it said: {' | '.join(lines)}" if lines else ""
+        raise ClusterError(f"Spark doesn't start: {message}{words}") from error
+
+
+@contextmanager
+def spark_home_at(home: Path | None) -> Iterator[None]:
+    """A context in which Spark is started from this home; None means as the environment says."""
+    if home is None:
+        yield
+        return
+    os.environ["SPARK_HOME"] = str(home)
+    try:
+        yield
+    finally:
+        del os.environ["SPARK_HOME"]
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keeps Ctrl-C as it is: Spark would take it over."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _output_into(log: IO[bytes]) -> Iterator[None]:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = {stream: os.dup(stream) for stream in (1, 2)}
+    for stream in kept:
+        os.dup2(log.fileno(), stream)
+    try:
+        yield
+    finally:
+        for stream, own in kept.items():
+            os.dup2(own, stream)
+            os.close(own)
+
+
+@contextmanager
+def _quiet_python() -> Iterator[None]:
+    """Drops what py4j logs, and its threads print, of a JVM that has gone or an answer that wasn't waited for."""
+    root = logging.getLogger()
+    nothing = logging.NullHandler()
+    root.addHandler(nothing)
+    logger = logging.getLogger("py4j")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        root.removeHandler(nothing)
+
+
+def _leave_accumulators(context: SparkContext) -> None:
+    """Lets the server of accumulators, of which kseg has none, end by itself: Spark would wait a second for it."""
+    server = getattr(context, "_accumulatorServer", None)
+    if server is None or isinstance(server.server_address, str):  # a socket in a file must be removed
+        return
+    del context._accumulatorServer
+    server.handle_error = lambda *_: None  # the JVM hangs up
+    threading.Thread(target=server.shutdown, name="kseg-accumulators", daemon=True).start()
+
+
+def _stop_gateway() -> None:
+    """Ends the JVM, so that the next context of this process gets the settings that it asks for."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    with suppress(Py4JError, OSError):
+        gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        with suppress(OSError):
+            process.stdin.close()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+
 
 TASKS_PER_SLOT = 3
 POLL_SECONDS = 0.2
@@ -57,7 +295,7 @@ def by_context(context: "SparkContext", parallelism: int, progress: ByteProgress
 
 def by_server(session: Any, parallelism: int, progress: ByteProgress | None = None) -> Execute:
     """As `by_context`, by a data source's writer and a session of Spark Connect, which has no jobs of plain rows."""
-    from kseg.spark.source import KsegSource
+    from kseg.spark.data_source import KsegSource
 
     def run(wanted: Round, tasks: int, watch: TaskProgress | None) -> list[Result]:
         session.dataSource.register(KsegSource)
@@ -144,3 +382,55 @@ def _watched_remotely(session: Any, progress: TaskProgress) -> Iterator[None]:
         yield
     finally:
         session.removeProgressHandler(tell)
+
+
+def make_class_archive(master: str, settings: Mapping[str, str], *, verbose: bool = False) -> ClassArchive:
+    """Runs a job without orders, whose JVM writes down what it has loaded; replaces the archive of before.
+
+    Raises:
+        UsageError: if no Java can run this Spark, or Spark's classes aren't pyspark's.
+        KsegError: if Spark can't start, the JVM writes no archive, or the cache directory can't be written.
+    """
+    java = find_java()
+    wrong = problem(java, pyspark.__version__)
+    if java is None or wrong is not None:
+        raise UsageError(wrong or "no Java is here")
+    archive = ClassArchive.of(java)
+    if archive is None:
+        raise UsageError("--warm is for pyspark's own Spark and a user's cache directory: unset SPARK_HOME, set HOME")
+    try:
+        _make(archive, java, (master, settings), verbose=verbose)
+    except OSError as error:
+        raise OpenError(error.strerror or str(error), archive.folder) from error
+    return archive
+
+
+def _make(archive: ClassArchive, java: Java, place: tuple[str, Mapping[str, str]], *, verbose: bool) -> None:
+    archive.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with scratch_directory(archive.folder, ".new-") as scratch:
+        link_spark_home(archive.spark_home)
+        _make_basic(java, scratch / "basic").replace(archive.basic)
+        made = scratch / "classes"
+        master, settings = place
+        wanted = {**settings, JAVA_OPTIONS: archive.options_to_make(made)}
+        with spark_home_at(archive.spark_home), open_context(master, wanted, verbose=verbose) as context:
+            context.parallelize(range(context.defaultParallelism)).mapPartitions(_nothing).collect()
+        if not made.exists():
+            raise KsegError(f"Java {java.version} wrote no class archive", str(java.home))
+        made.replace(archive.path)
+    for path in archive.folder.glob("*.jsa"):
+        if path not in (archive.path, archive.basic):
+            path.unlink(missing_ok=True)
+
+
+def _make_basic(java: Java, path: Path) -> Path:
+    command = [str(java.program), "-Xlog:disable", "-Xshare:dump", f"-XX:SharedArchiveFile={path}"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    if ran.returncode or not path.exists():
+        said = " | ".join((ran.stderr + ran.stdout).split("\n"))
+        raise KsegError(f"Java {java.version} wrote no class archive: {said}", str(java.home))
+    return path
+
+
+def _nothing(tasks: Iterable[int]) -> Iterator[int]:
+    yield from tasks

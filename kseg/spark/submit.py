@@ -1,17 +1,29 @@
-"""spark-submit for the export: its command line, its variables, and the same as a shell takes them."""
+"""Submission of an export by spark-submit, and explanations of its failures."""
 
 import os
+import re
 import shlex
+import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import IO, NamedTuple
 
 import pyspark
 
-from kseg.spark.environment import ENVIRONMENT, PACKED
+from kseg.errors import ClusterError, KsegError, UsageError
+from kseg.output.progress import talk
+from kseg.output.streams import flush_stdout, write_line
+from kseg.spark.environment import ENVIRONMENT, PACKED, pack_environment
+from kseg.spark.java import find_java, problem
+from kseg.system.new_directory import scratch_directory, temporary_place
 from kseg.system.safe_path import SAFE_PATH
+from kseg.system.signals import Uninterrupted
 
 SAFE_SETTINGS = tuple(
     (f"{place}.{SAFE_PATH}", "1")
@@ -117,3 +129,299 @@ def quoted(cluster: Cluster, arguments: Sequence[str]) -> str:
         steps.append(shlex.join(["ln", "-s", sys.prefix, ENVIRONMENT]))
     variables = " ".join(f"{name}={shlex.quote(value)}" for name, value in submit_environment(cluster).items())
     return " && ".join([*steps, f"{variables} {shlex.join(submit_command(cluster, arguments))}"])
+
+
+class Cause(NamedTuple):
+    """A cause: what Spark's lines have in them, and what kseg says; {1} is the first group, {master} the master."""
+
+    pattern: re.Pattern[str]
+    says: str
+
+    def line(self, said: re.Match[str], master: str) -> str:
+        """What kseg says of a place where it was found."""
+        return self.says.format(said[0], *said.groups(default=""), master=master)
+
+
+def _cause(pattern: str, says: str) -> Cause:
+    return Cause(re.compile(pattern, re.MULTILINE), says)
+
+
+_PYTHON_HOW = "--ship-env sends this environment; PYSPARK_PYTHON names a Python that all machines have"
+_K8S_CAUSE = r"KubernetesClientException.*\n(?:.*\n){0,60}?Caused by: java\.(?:io|net)\.\w*Exception: (.*)"
+
+CAUSES = (
+    _cause(
+        r"either HADOOP_CONF_DIR or YARN_CONF_DIR must be set",
+        "--master yarn needs Hadoop's configuration: set HADOOP_CONF_DIR to the directory with yarn-site.xml and"
+        " core-site.xml",
+    ),
+    _cause(
+        r"Master must either be yarn or start with|Could not parse Master URL|Invalid master URL",
+        "{master} is no master: give spark://HOST:PORT, yarn, k8s://https://HOST:PORT or local[N]",
+    ),
+    _cause(
+        r"Cluster deploy mode is currently not supported for python applications on standalone clusters",
+        "a standalone cluster runs no driver in Python: leave out --deploy-mode cluster",
+    ),
+    _cause(
+        r"JAVA_HOME is not set",
+        "spark-submit finds no Java: set JAVA_HOME to Java 17 or later",
+    ),
+    _cause(
+        r"All masters are unresponsive",
+        "no master answers at {master}: see that it runs, and that its web page shows this address",
+    ),
+    _cause(
+        r"Must specify the (?:driver|executor) container image",
+        "Kubernetes needs an image with kseg: --conf spark.kubernetes.container.image=…; docs/how-to/spark.md has one",
+    ),
+    _cause(
+        _K8S_CAUSE,
+        "Kubernetes' API server at {master} can't be used: {1}; `kubectl cluster-info` prints its address",
+    ),
+    _cause(
+        r"Call From \S+ to (\S+) failed on connection exception",
+        "{1} doesn't answer, which Hadoop's configuration names: see that it runs, and that HADOOP_CONF_DIR is this"
+        " cluster's",
+    ),
+    _cause(
+        r"Required (?:executor|AM) memory.*is above the max threshold.*",
+        "{0}",
+    ),
+    _cause(
+        r'Cannot run program "([^"]+)".*(?:error=2|No such file)',
+        f"executors can't run {{1}}: {_PYTHON_HOW}",
+    ),
+    _cause(
+        r"^(?:\S*/)?(\S*python\S*): (?:No such file or directory|command not found|cannot execute)",
+        f"the driver can't run {{1}}: {_PYTHON_HOW}",
+    ),
+    _cause(
+        r"ModuleNotFoundError: No module named '(kseg|pyarrow)",
+        f"the executors' Python has no {{1}}: {_PYTHON_HOW}",
+    ),
+    _cause(
+        r"PYTHON_VERSION_MISMATCH.*",
+        f"driver and executors run different versions of Python: {_PYTHON_HOW}",
+    ),
+    _cause(
+        r"kseg\.errors\.OpenError: (.*[Nn]o such file or directory.*)",
+        "an executor says: {1}; driver and executors must reach sources and destination under the same names",
+    ),
+    _cause(
+        r"^kseg: (.*): is here, but not on the machine that reads it",
+        "executors don't find {1}; driver and executors must reach sources and destination under the same names",
+    ),
+    _cause(
+        r"Master removed our application: (\w+)",
+        "the master gave the export up ({1}): executors end as soon as they are started; the workers' web pages have"
+        " what they said",
+    ),
+    _cause(
+        r"(ExecutorLostFailure .*)",
+        "executors were lost: {1}",
+    ),
+    _cause(
+        r"User application exited with (?:status )?(\d+)[\s\S]*?(application_\w+) finished with",
+        "the driver on the cluster ended with status {1}; `yarn logs -applicationId {2}` prints what it said",
+    ),
+    _cause(
+        r"(application_\w+) finished with (?:failed|killed) status|Application (application_\w+) is killed",
+        "the driver on the cluster was ended; `yarn logs -applicationId {1}{2}` prints its log",
+    ),
+)
+"""In this order: the first that is found is the cause, the others may follow from it."""
+
+NOTES = (
+    _cause(
+        r"Initial job has not accepted any resources",
+        "no executor has come yet: the cluster is busy, or no worker has the cores and the memory that are asked for"
+        " (spark.executor.cores, spark.executor.memory)",
+    ),
+    _cause(
+        r"Failed to connect to master (\S+)",
+        "the master at {1} doesn't answer; Spark tries for a minute",
+    ),
+    _cause(
+        r"Retrying connect to server: (?:\S+/)?([\w.-]+:\d+)",
+        "{1} doesn't answer, which Hadoop's configuration names; Spark tries again",
+    ),
+)
+"""What is said while Spark goes on."""
+
+NO_RESOURCES = NOTES[0].pattern
+_ENDS = (
+    re.compile(r'^Exception in thread "main" [\w.$]+: (.*)', re.MULTILINE),
+    re.compile(r"^Error: (.*)", re.MULTILINE),
+)
+"""How spark-submit ends when it fails itself, before a driver or without one."""
+DRIVER_STATUS = re.compile(r"User application exited with (?:status )?(\d+)")
+"""What a cluster says of a driver that ended by itself."""
+
+
+def cause_in(said: str, master: str) -> str | None:
+    """The cause of a failure, by all that Spark has said; None if no known one is found."""
+    for cause in CAUSES:
+        found = cause.pattern.search(said)
+        if found is not None:
+            return cause.line(found, master)
+    return None
+
+
+def end_in(said: str) -> str | None:
+    """With which words spark-submit has failed itself; None if it ended as the driver did."""
+    found = [match[1] for pattern in _ENDS for match in pattern.finditer(said)]
+    return found[-1] if found else None
+
+
+MOST_WARNINGS = 40
+"""That no executor has come, one each `spark.starvation.timeout` (15 seconds): then the export is given up."""
+SLOW_STARTS = 1
+"""Of these warnings: executors that are started take longer than the first."""
+MOST_READ = 4 << 20
+"""Bytes of Spark's lines in which a cause is looked for, at their beginning and at their end."""
+OWN = "kseg: "
+
+
+def submit(cluster: Cluster, arguments: Sequence[str], *, verbose: bool) -> int:
+    """Runs spark-submit; gives the exit status of the export. Its own lines go to stderr too if `verbose`.
+
+    Raises:
+        UsageError: there is no Java that can run Spark.
+        ClusterError: Spark or the cluster failed; the message names a file with all that Spark said.
+        KsegError: as well, if the driver on the cluster couldn't do what it was asked for.
+    """
+    wrong = problem(find_java(), pyspark.__version__)
+    if wrong is not None:
+        raise UsageError(wrong)
+    with _working_directory(cluster) as directory:
+        return _Submission(cluster, verbose=verbose).run(submit_command(cluster, arguments), directory)
+
+
+@contextmanager
+def _working_directory(cluster: Cluster) -> Iterator[str | None]:
+    """Where spark-submit runs: with an archive, in a directory that has what is named relative to it; None is here."""
+    if cluster.sent_archive is None:
+        yield None
+        return
+    with scratch_directory() as directory:
+        if cluster.ships_environment:
+            pack_environment(directory / PACKED)
+        if cluster.links_environment:
+            (directory / ENVIRONMENT).symlink_to(sys.prefix)
+        yield str(directory)
+
+
+class _Submission:
+    """A run of spark-submit.
+
+    In client mode Spark hands on what the driver says on stderr as standard output, so kseg's own lines are told apart
+    by how they begin.
+    """
+
+    def __init__(self, cluster: Cluster, *, verbose: bool) -> None:
+        self._cluster = cluster
+        self._verbose = verbose
+        self._noted: set[str] = set()
+        self._warnings = 0
+        self._is_log_named = False
+
+    def run(self, command: Sequence[str], directory: str | None) -> int:
+        """Runs it to its end, and gives the exit status. Raises ClusterError."""
+        descriptor, name = tempfile.mkstemp(prefix="kseg-spark-submit-", suffix=".log", dir=temporary_place())
+        log = Path(name)
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as file:
+                status, own = self._run(command, directory, file)
+            return self._judged(status, own, log)
+        finally:
+            if not self._is_log_named:
+                log.unlink()
+
+    def _run(self, command: Sequence[str], directory: str | None, log: IO[str]) -> tuple[int, list[str]]:
+        """The exit status, and kseg's own lines of the driver."""
+        own: list[str] = []
+        environment = {**os.environ, **submit_environment(self._cluster)}
+        with subprocess.Popen(  # noqa: S603
+            command,
+            env=environment,
+            cwd=directory,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        ) as ran:
+            assert ran.stdout is not None
+            listener = threading.Thread(target=self._listen, args=(ran, log), name="kseg-spark-submit", daemon=True)
+            listener.start()
+            try:
+                for line in ran.stdout:
+                    if line.startswith(OWN):
+                        own.append(line.rstrip("\n"))
+                    else:
+                        write_line(line.rstrip("\n"))
+                ran.wait()
+                listener.join()
+            except BaseException:
+                with Uninterrupted():
+                    ran.terminate()
+                    ran.wait()
+                raise
+        flush_stdout()
+        return ran.returncode, own
+
+    def _listen(self, ran: "subprocess.Popen[str]", log: IO[str]) -> None:
+        """Keeps what Spark says, and says at once what the user should know."""
+        assert ran.stderr is not None
+        for line in ran.stderr:
+            log.write(line)
+            if self._verbose:
+                talk(line.rstrip("\n"))
+            is_warning = NO_RESOURCES.search(line) is not None
+            self._warnings += is_warning
+            if not is_warning or self._warnings > SLOW_STARTS:
+                self._note(line)
+            if self._warnings == MOST_WARNINGS:
+                ran.terminate()
+
+    def _note(self, line: str) -> None:
+        for note in NOTES:
+            found = note.pattern.search(line)
+            if found is not None and note.says not in self._noted:
+                self._noted.add(note.says)
+                talk(f"{OWN}{note.line(found, self._cluster.master)}")
+
+    def _judged(self, status: int, own: list[str], log: Path) -> int:
+        """The exit status of the export. Raises ClusterError if it isn't the export that has failed."""
+        said = _ends_of(log)
+        of_driver = DRIVER_STATUS.findall(said)
+        if of_driver and not self._cluster.drives_here:
+            status = int(of_driver[-1])
+        if self._warnings >= MOST_WARNINGS:
+            raise self._error("no executor has come: no worker has the cores and the memory that are asked for", log)
+        failed = end_in(said) if self._cluster.drives_here or not of_driver else None
+        if status in (0, 1) and failed is None:
+            talk(*own)
+            return status
+        cause = cause_in("\n".join([said, *own]), self._cluster.master)
+        talk(*(own if cause is None else own[:-1]))
+        if cause is None and own and failed is None and status != ClusterError.status:
+            return status
+        message = cause or failed or f"spark-submit ended with {status}"
+        raise self._error(message, log, KsegError if of_driver and status == KsegError.status else ClusterError)
+
+    def _error(self, message: str, log: Path, kind: type[KsegError] = ClusterError) -> KsegError:
+        self._is_log_named = not self._verbose
+        return kind(f"{message}; {log} has all that Spark said" if self._is_log_named else message)
+
+
+def _ends_of(log: Path) -> str:
+    """The beginning and the end of a text, or all of it."""
+    size = log.stat().st_size
+    with log.open("rb") as file:
+        said = file.read(MOST_READ)
+        if size > 2 * MOST_READ:
+            file.seek(size - MOST_READ)
+            said += b"\n"
+        return (said + file.read()).decode(errors="replace")

@@ -1,14 +1,182 @@
-"""A directory that appears when it is complete, or not at all; and copies of file ranges inside the kernel."""
+"""New directories and files that appear when they are complete, or not at all; a run's own directories meanwhile."""
 
 import os
-from collections.abc import Callable, Iterator
+import shutil
+import socket
+import stat
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from kseg.errors import KsegError, UnreadableError, UsageError
-from kseg.system.interrupts import Uninterrupted
-from kseg.system.regular_file import open_regular
-from kseg.system.scratch import scratch_directory
+from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
+from kseg.system.files import open_regular
+from kseg.system.signals import Uninterrupted
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Processes:
+    """Knows of processes whether they are over: of those that this boot of this machine's system has started."""
+
+    def own(self) -> dict[str, Any]:
+        """What tells this process from any other, here and elsewhere; null where the system doesn't say."""
+        return {
+            "host": socket.gethostname(),
+            "boot": (_BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else None),
+            "namespace": _namespace(),
+            "pid": os.getpid(),
+            "started": _state_and_start(os.getpid())[1],
+        }
+
+    def is_over(self, process: Mapping[str, Any]) -> bool | None:
+        """Whether a process that `own` described has ended; None if it can't be told from here."""
+        own = self.own()
+        if own["boot"] is None or any(own[name] != process[name] for name in ("boot", "namespace")):
+            return None
+        try:
+            os.kill(process["pid"], 0)
+        except ProcessLookupError:
+            return True
+        except OSError:
+            pass  # it is another user's, but there
+        state, started = _state_and_start(process["pid"])
+        return None if started is None else state in "ZX" or started != process["started"]
+
+
+HERE = Processes()
+
+
+def _namespace() -> str | None:
+    """Numbers of processes mean something in it only: each container has its own."""
+    try:
+        return str(Path("/proc/self/ns/pid").readlink())
+    except OSError:
+        return None
+
+
+def _state_and_start(pid: int) -> tuple[str, int | None]:
+    """A process' state, and when it was started, in ticks since the boot; see proc_pid_stat(5)."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return fields[0], int(fields[19])
+    except (OSError, IndexError, ValueError):
+        return "", None
+
+
+try:
+    import fcntl
+except ImportError:  # then nothing that a killed run left is removed
+    _HAS_LOCKS = False
+else:
+    _HAS_LOCKS = True
+
+PREFIX = "kseg-scratch-"
+"""The beginning of names in TMPDIR."""
+_RANDOM = 8
+"""Characters that `tempfile` adds to a prefix."""
+
+
+def temporary_place() -> Path:
+    """TMPDIR, or the system's own place for temporary files if that isn't set.
+
+    Where TMPDIR can't be used, `tempfile` takes another place without a word, which may have no room for what comes.
+    """
+    named = os.environ.get("TMPDIR")
+    return Path(named).absolute() if named else Path(tempfile.gettempdir())
+
+
+@contextmanager
+def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
+    """A new directory for this run only, in TMPDIR or another place; removed with all its contents at the end.
+
+    First removes directories with the same prefix whose runs were killed. If it is renamed meanwhile, it stays.
+    Raises OSError if it can't be created there; OpenError if it can't be created in TMPDIR.
+    """
+    place = temporary_place() if parent is None else parent
+    remove_dead(place, prefix)
+    path, lock = None, None
+    try:
+        with Uninterrupted():
+            path, lock = _new(place, prefix) if parent is not None else _new_temporary(place, prefix)
+        yield path
+    finally:
+        with Uninterrupted():
+            if path is not None:
+                shutil.rmtree(path, ignore_errors=True)
+            if lock is not None:
+                os.close(lock)
+
+
+def remove_dead(place: Path | None = None, prefix: str = PREFIX) -> None:
+    """Removes the directories of killed runs: those of this user, with kseg's names, that aren't locked."""
+    place = temporary_place() if place is None else place
+    with suppress(OSError):
+        for path in list(place.iterdir()):
+            if path.name.startswith(prefix) and len(path.name) == len(prefix) + _RANDOM:
+                with suppress(OSError):
+                    _remove_if_dead(path)
+
+
+def _remove_if_dead(path: Path) -> None:
+    lock = _locked(path)
+    if lock is None:
+        return
+    try:
+        if os.fstat(lock).st_uid == os.geteuid() and _is_still(path, lock):
+            shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(lock)
+
+
+def _new_temporary(place: Path, prefix: str) -> tuple[Path, int | None]:
+    try:
+        return _new(place, prefix)
+    except OSError as error:
+        problem = f"temporary files can't be kept there: {error.strerror}; set TMPDIR to another place"
+        raise OpenError(problem, place) from error
+
+
+def _new(place: Path, prefix: str) -> tuple[Path, int | None]:
+    """A directory and its lock, which is None if the file system has no locks."""
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+        try:
+            lock = _locked(path)
+        except (FileNotFoundError, BlockingIOError):
+            continue  # another run removed it before it was locked
+        if lock is None or _is_still(path, lock):
+            return path, lock
+        os.close(lock)
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor that holds the lock of a directory; None if there are no locks, as on some network file systems.
+
+    Raises BlockingIOError if another process holds it; OSError if it isn't a directory.
+    """
+    if not _HAS_LOCKS:
+        return None
+    lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def _is_still(path: Path, lock: int) -> bool:
+    """Whether the path still leads to the locked directory."""
+    with suppress(OSError):
+        found, own = path.lstat(), os.fstat(lock)
+        return stat.S_ISDIR(found.st_mode) and (found.st_dev, found.st_ino) == (own.st_dev, own.st_ino)
+    return False
+
 
 COPIED_AT_ONCE = 32 << 20
 """Bytes that are copied by one call; then the disk begins to store them, while the next ones are looked for."""
@@ -187,3 +355,27 @@ def write_whole(target: int, piece: bytes) -> None:
     left = memoryview(piece)
     while left:
         left = left[os.write(target, left) :]
+
+
+def write_new_file(path: Path, content: bytes) -> None:
+    """Writes a file where there is none.
+
+    Raises UsageError if something is there, WriteError if it can't be written; then nothing is left of it.
+    """
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except FileExistsError as error:
+        raise UsageError("exists already: give the name of a new file", path) from error
+    except OSError as error:
+        raise WriteError(f"can't be written: {error.strerror}", path) from error
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException as error:
+        with suppress(OSError):
+            path.unlink()
+        if isinstance(error, OSError):
+            raise WriteError(f"can't be written: {error.strerror}", path) from error
+        raise

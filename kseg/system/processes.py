@@ -19,9 +19,9 @@ from traceback import format_exc
 from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from kseg.errors import KsegError
-from kseg.system.interrupts import ENDING, Uninterrupted
+from kseg.system.new_directory import remove_dead
 from kseg.system.safe_path import SafeChildren
-from kseg.system.scratch import remove_dead
+from kseg.system.signals import ENDING, Uninterrupted
 
 MOST_HELD = 8 << 20
 """Bytes of results that wait for earlier ones: while there are more, only the process whose turn it is is heard."""

@@ -1,13 +1,259 @@
-"""Which paths lead to remote tiers: URLs, and directories whose files have a tier's names. Opens no file."""
+"""Locations of remote tiers: URLs, directories and buckets, and each plugin's layout of objects."""
 
 import os
+import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from enum import StrEnum
 from itertools import chain, islice
+from typing import Any, NamedTuple
 
-from kseg.formats.names import parse_partition_directory
-from kseg.tiered.layouts import MANIFEST, PINTEREST_MARK, TierLayout, parse_object_name
-from kseg.tiered.s3_store import SCHEMES, is_s3
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library
+from kseg.formats.file_names import MAXIMUM_OFFSET, MAXIMUM_PARTITION, FileKind, parse_partition_directory
+from kseg.store.location import StoredObject, broken
+
+MANIFEST, INDEXES = "rsm-manifest", "indexes"
+"""Suffixes of objects that only Aiven's plugin writes."""
+PINTEREST_MARK = "offset.wm"
+"""A file that Pinterest's uploader keeps in each partition's folder."""
+SIDE_FILES = ("leader-epoch-checkpoint", "partition.metadata")
+"""Files of a partition that have no offset in their names; where brokers' own files were copied they may be there."""
+_BESIDE = "|".join(map(re.escape, (*SIDE_FILES, PINTEREST_MARK)))
+_TOPIC = r"(?P<topic>[a-zA-Z0-9._-]{1,249})"
+_ID = r"[A-Za-z0-9_-]{22}"
+_KAFKAS_SUFFIXES = {
+    "log": FileKind.LOG,
+    "index": FileKind.OFFSET_INDEX,
+    "timeindex": FileKind.TIME_INDEX,
+    "txnindex": FileKind.TRANSACTION_INDEX,
+    "snapshot": FileKind.PRODUCER_SNAPSHOT,
+    "leader_epoch_checkpoint": FileKind.LEADER_EPOCH_CHECKPOINT,
+}
+
+
+class TierLayout(StrEnum):
+    """How objects are named, and what is in them."""
+
+    LOCAL = "LocalTieredStorage"
+    AIVEN = "Aiven"
+    CONFLUENT = "Confluent"
+    PINTEREST = "Pinterest"
+    PLAIN = "files of a broker"
+
+
+class NamePattern(NamedTuple):
+    """The names of a layout's objects: the end of their keys, and the suffix of each file."""
+
+    layout: TierLayout
+    pattern: re.Pattern[str]
+    kinds: Mapping[str, FileKind]
+
+
+PATTERNS = (
+    NamePattern(
+        TierLayout.AIVEN,
+        re.compile(
+            rf"{_TOPIC}-(?P<topic_id>{_ID})/(?P<partition>\d{{1,10}})/(?P<base>\d{{20}})-(?P<segment>{_ID})"
+            rf"\.(?P<suffix>log|{INDEXES}|{MANIFEST})"
+        ),
+        {"log": FileKind.LOG},
+    ),
+    NamePattern(
+        TierLayout.LOCAL,
+        re.compile(
+            rf"{_TOPIC}-(?P<partition>\d{{1,10}})-(?P<topic_id>{_ID})/(?:(?P<base>\d{{20}})-)?(?P<segment>{_ID})"
+            r"\.(?P<suffix>[a-z_]+)"
+        ),
+        _KAFKAS_SUFFIXES,
+    ),
+    NamePattern(
+        TierLayout.CONFLUENT,
+        re.compile(
+            rf"(?P<segment>{_ID})/(?P<topic>(?P<topic_id>{_ID}))/(?P<partition>\d{{1,10}})"
+            r"/(?P<base>\d{20})_(?P<epoch>\d{1,10})_v\d+\.(?P<suffix>[a-z-]+)"
+        ),
+        {
+            "segment": FileKind.LOG,
+            "offset-index": FileKind.OFFSET_INDEX,
+            "timestamp-index": FileKind.TIME_INDEX,
+            "producer-state": FileKind.PRODUCER_SNAPSHOT,
+            "transaction-index": FileKind.TRANSACTION_INDEX,
+        },
+    ),
+    NamePattern(
+        TierLayout.PLAIN,
+        re.compile(
+            rf"{_TOPIC}-(?P<partition>\d{{1,10}})/(?:(?P<base>\d{{20}})"
+            rf"\.(?P<suffix>log|index|timeindex|txnindex|snapshot)|(?P<beside>{_BESIDE}))"
+        ),
+        _KAFKAS_SUFFIXES,
+    ),
+)
+"""The more particular names come first. Sources: ObjectKeyFactory of Aiven's plugin; RemoteLogSegmentFileset of Kafka's
+tests; listings of Confluent's buckets, whose code isn't public; SegmentUtils of Pinterest's uploader."""
+
+
+class ObjectName(NamedTuple):
+    """What an object's key says.
+
+    folder: what the objects of its partition have in common. base_offset: None if the name doesn't say it; epoch: the
+    leader epoch, if the name says it. suffix: of a segment's file, or the name of one beside the segments.
+    """
+
+    layout: TierLayout
+    folder: str
+    topic: str
+    topic_id: str | None
+    partition: int
+    base_offset: int | None
+    segment_id: str | None
+    suffix: str
+    kind: FileKind
+    epoch: int | None = None
+
+
+def parse_object_name(key: str) -> ObjectName | None:
+    """What the end of a key says; None if it isn't an object of a tier."""
+    parts = key.split("/")
+    for layout, pattern, kinds in PATTERNS:
+        depth = pattern.pattern.count("/") + 1
+        match = pattern.fullmatch("/".join(parts[-depth:]))
+        if match is not None and (name := _object_name(layout, "/".join(parts[:-1]), match, kinds)) is not None:
+            return name
+    return None
+
+
+def _object_name(
+    layout: TierLayout, folder: str, match: re.Match[str], kinds: Mapping[str, FileKind]
+) -> ObjectName | None:
+    found = match.groupdict()
+    base = None if found["base"] is None else int(found["base"])
+    if int(found["partition"]) > MAXIMUM_PARTITION or (base or 0) > MAXIMUM_OFFSET:
+        return None
+    suffix = found["suffix"] or found.get("beside") or ""
+    if layout is TierLayout.CONFLUENT:  # each segment has a folder of its own, above the topic's
+        above = folder.split("/")[:-3]
+        folder = "/".join((*above, found["topic_id"], found["partition"]))
+    return ObjectName(
+        layout,
+        folder,
+        found["topic"],
+        found.get("topic_id"),
+        int(found["partition"]),
+        base,
+        found.get("segment"),
+        suffix,
+        kinds.get(suffix, FileKind.UNKNOWN),
+        None if found.get("epoch") is None else int(found["epoch"]),
+    )
+
+
+SCHEMES = ("s3://", "s3a://")
+_FIRST_OBJECTS = 1000
+"""As many as one request lists."""
+
+
+def is_s3(path: str) -> bool:
+    """Whether a path is a URL of S3."""
+    return path.startswith(SCHEMES)
+
+
+class S3Store:
+    """Objects of a bucket below a prefix. Credentials, region and endpoint are found as by Amazon's own tools."""
+
+    is_near = False
+
+    def __init__(self, url: str) -> None:
+        """Takes the URL. Raises UsageError without s3fs, or if the URL names no bucket."""
+        try:
+            import botocore.session  # noqa: F401
+            import s3fs  # noqa: F401
+        except ImportError as error:
+            raise UsageError(missing_library("s3fs", "s3"), url) from error
+        self.name = self.address = url.rstrip("/")
+        self._bucket, _, folder = url.partition("://")[2].partition("/")
+        self._prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
+        if not self._bucket:
+            raise UsageError("names no bucket: s3://BUCKET/PREFIX", url)
+        self._clients: dict[int, Any] = {}
+
+    def objects(self) -> Iterator[StoredObject]:
+        """See ObjectStore."""
+        from kseg.store.remote_files import S3Folder
+
+        with self._named_errors():
+            for each in S3Folder(self._bucket, self._prefix).objects():
+                if not each.key.endswith("/"):
+                    yield StoredObject(each.key.removeprefix(self._prefix), each.size, each.modified_ms)
+
+    def read(self, key: str, start: int, end: int) -> bytes:
+        """See ObjectStore."""
+        from botocore.exceptions import ClientError
+
+        if start >= end:
+            return b""
+        try:
+            answer = self._client().get_object(
+                Bucket=self._bucket, Key=self._prefix + key, Range=f"bytes={start}-{end - 1}"
+            )
+            with answer["Body"] as body:
+                content: bytes = body.read()
+        except ClientError as error:
+            code = str(error.response.get("Error", {}).get("Code"))
+            if code == "InvalidRange":
+                return b""
+            if code in ("NoSuchKey", "404"):
+                raise broken(f"{self.name}/{key} isn't there any more") from error
+            raise self._failure(error, f"{self.name}/{key}") from error
+        except self._errors() as error:
+            raise self._failure(error, f"{self.name}/{key}") from error
+        return content
+
+    def _client(self) -> Any:
+        """This process's client: one that was forked can't share its parent's connections."""
+        from kseg.store.remote_files import s3_client
+
+        process = os.getpid()
+        if process not in self._clients:
+            self._clients[process] = s3_client()
+        return self._clients[process]
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except self._errors() as error:
+            raise self._failure(error, self.name) from error
+
+    def _errors(self) -> tuple[type[Exception], ...]:
+        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+        return BotoCoreError, ClientError, HTTPClientError
+
+    def _failure(self, error: Exception, place: str) -> OpenError | ClusterError:
+        """The store's error in a line. A bucket that isn't there can't be opened; all else the store failed at."""
+        reason = str(error).partition("\n")[0]
+        if "NoSuchBucket" in reason:
+            return OpenError("no such bucket; `aws s3 ls` lists yours", place)
+        return ClusterError(f"can't be read: {reason}", place)
+
+
+def begins_as_tier(url: str) -> bool:
+    """Whether the first objects at a URL have names of a remote tier, not those of a broker's own files.
+
+    One request; False also if they can't be listed.
+    """
+    try:
+        store = S3Store(url)
+        for stored in islice(store.objects(), _FIRST_OBJECTS):
+            name = parse_object_name(f"{store.address}/{stored.key}")
+            if name is not None:
+                return name.layout is not TierLayout.PLAIN
+    except KsegError:
+        return False
+    return False
+
 
 MOST_FOLDERS = 200
 """Directories that are looked into before one counts as an ordinary one."""

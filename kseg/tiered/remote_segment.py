@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kseg.formats.names import FileKind
-from kseg.tiered.layouts import TierLayout
-from kseg.tiered.object_bytes import StoredPart
+from kseg.formats.file_names import FileKind
+from kseg.tiered.places import TierLayout
+from kseg.tiered.segment_bytes import StoredPart
 
 
 class ObjectProblem(NamedTuple):

@@ -1,16 +1,21 @@
-"""JSON lines to build from: what `dump -o json` prints, or one object per record."""
+"""JSON lines to build from: the output of `dump -o json`, or one object per record."""
 
 import json
+import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePath
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, BinaryIO
 
-from kseg.errors import quoted
+from kseg.errors import KsegError, OpenError, quoted
 from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
+from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, PRODUCER_NAMES, camel_case
-from kseg.formats.names import FileKind, parse_file_name
-from kseg.reading.header import NEW_HEADER
-from kseg.writer.record_encoding import HeaderPair
-from kseg.writer.source_items import (
+from kseg.reading.batch import NEW_HEADER
+from kseg.writer.messages import HeaderPair
+from kseg.writer.text_source import (
     INT8,
     INT32,
     INT64,
@@ -24,8 +29,14 @@ from kseg.writer.source_items import (
     decode_base64,
     integer,
     integer_or,
+    read_csv,
+    read_text_lines,
     text_as_bytes,
 )
+
+if TYPE_CHECKING:
+    from kseg.redaction import Redaction
+
 
 Members = Mapping[str, object]
 
@@ -289,3 +300,75 @@ def _header(header: object, line: int) -> HeaderPair:
     if key is None:
         raise SourceError(line, "a header has no key")
     return key, _content(header, "value", line)
+
+
+STANDARD_INPUT = "-"
+_LONGEST_LINE = 128 << 20
+"""Bytes: far more than a record that Kafka takes; a device may never end a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordForm:
+    """What lines hold: `json`, `csv` or `text`.
+
+    key_separator: of text: what stands between key and value; None: there are values alone. redaction: what is
+    replaced in the records; None: nothing.
+    """
+
+    name: str
+    key_separator: str | None = None
+    redaction: "Redaction | None" = None
+
+    def items(self, lines: Iterator[bytes]) -> Iterator[SourceItem]:
+        """What some lines hold, in order. Raises SourceError for a line that can't be taken."""
+        if self.name == "json":
+            items = read_json_lines(lines)
+        else:
+            items = read_csv(lines) if self.name == "csv" else read_text_lines(lines, self.key_separator)
+        if self.redaction is None:
+            return items
+        from kseg.writer.text_source import redacted_items
+
+        return redacted_items(items, self.redaction)
+
+
+@contextmanager
+def opened_items(source: str, form: RecordForm) -> Iterator[Iterator[SourceItem]]:
+    """What a file holds, or standard input, for `with`. Errors that name no path of their own name the source.
+
+    Raises OpenError if it can't be opened or read, or a line never ends; else as `InputForm.items` does.
+    """
+    with _opened(source) as lines:
+        try:
+            yield form.items(_read(lines, source))
+        except KsegError as error:
+            if error.path is not None:
+                raise
+            raise KsegError(error.message, name_of_input(source)) from error
+
+
+def name_of_input(source: str) -> str:
+    """How messages call it."""
+    return "standard input" if source == STANDARD_INPUT else source
+
+
+def _opened(source: str) -> AbstractContextManager[BinaryIO]:
+    if source == STANDARD_INPUT:
+        return nullcontext(sys.stdin.buffer)
+    try:
+        return Path(source).open("rb")
+    except OSError as error:
+        raise OpenError(f"can't be opened: {error.strerror}", source) from error
+
+
+def _read(lines: BinaryIO, source: str) -> Iterator[bytes]:
+    try:
+        for number in count(1):
+            line = lines.readline(_LONGEST_LINE + 1)
+            if len(line) > _LONGEST_LINE:
+                raise OpenError(f"line {number} has more than {_LONGEST_LINE} bytes", name_of_input(source))
+            if not line:
+                return
+            yield line
+    except OSError as error:
+        raise OpenError(f"can't be read: {error.strerror}", name_of_input(source)) from error

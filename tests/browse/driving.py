@@ -8,11 +8,10 @@ from textual.events import Key
 from textual.pilot import Pilot
 from textual.widgets import Static
 
-from kseg.browse.directory_places import places_at
-from kseg.browse.field_lines import Decoders
+from kseg.browse.bytes import Decoders
+from kseg.browse.places import places_at
 from kseg.browse.screen.browser import Browser
-from kseg.browse.screen.hex_view import HexView
-from kseg.browse.screen.row_list import RowList
+from kseg.browse.screen.rows import HexView, RowList
 
 QUIET_ROUNDS = 3
 """Rounds in a row without a message, after which a key has done all that it does: a message may lead to another."""

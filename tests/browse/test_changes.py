@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.browse.byte_source import OpenLogBytes
+from kseg.browse.bytes import OpenLogBytes
 from kseg.reading.log_file import LogFile
 from tests.browse.driving import Driver, drive
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment

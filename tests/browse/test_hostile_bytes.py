@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.browse.field_lines import Decoders
+from kseg.browse.bytes import Decoders
 from tests import golden
 from tests.browse.driving import Driver, drive
 from tests.log_files import NewBatch, NewRecord, write_segment

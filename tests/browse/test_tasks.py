@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from kseg.browse.directory_places import DirectoryPlace
-from kseg.browse.searches import Begin, NotThereError, Watch, next_damage
-from kseg.log.partition.log_dir import LogDir
+from kseg.browse.navigation import Begin, NotThereError, Watch, next_damage
+from kseg.browse.places import DirectoryPlace
+from kseg.cluster.directories import LogDir
 from tests import golden
 from tests.browse.driving import Driver, drive
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment

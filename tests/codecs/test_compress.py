@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.codecs.body import compress, decompress
+from kseg.codecs.bodies import compress, decompress
 from kseg.errors import RecordError
 from kseg.formats.codes import Codec
 

@@ -13,7 +13,7 @@ import pytest
 
 from kseg import Segment
 from kseg.formats.codes import Codec
-from kseg.reading.damage import Damage
+from kseg.reading.blocks import Damage
 from tests import golden, run
 from tests.loops import for_each
 from tests.processes import started

@@ -12,10 +12,9 @@ from typing import Any
 
 import pytest
 
-from kseg.views.doctor.disks import disk_troubles
-from kseg.views.doctor.kinds import CARE, KINDS, OWN
-from kseg.views.doctor.next_steps import Place
-from kseg.views.doctor.trouble import Disk
+from kseg.doctor.check_up import disk_troubles
+from kseg.doctor.examination import Disk
+from kseg.doctor.kinds import CARE, KINDS, OWN, Place
 from tests import golden
 from tests.commands.test_txns import COMPLETE_ABORT, write_coordinator, write_two
 from tests.log import edits

@@ -10,9 +10,9 @@ import pytest
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
 from tests import golden
+from tests.coordinators.coordinators import commit, share_group
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
-from tests.views.coordinators import commit, share_group
 
 LOGS = golden.ROOT / "logs"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from kseg.log.lookup.lookup import Lookup, look_up
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.selection import Selection
+from kseg.log.lookup import Lookup, look_up
+from kseg.log.partition import PartitionLog
+from kseg.log.selection import Selection
 from tests import golden, run
 
 SAMPLE = "docs/test-1-0"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kseg.commands.parameters import Size
+from kseg.commands.options import Size
 from tests import golden, run
 
 SAMPLE = "docs/test-1-0/00000000000000203000.log"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kseg.formats.codes import Codec
-from kseg.writer import MemoryRecords, RecordsBuilder
+from kseg.writer.batches import MemoryRecords, RecordsBuilder
 from tests import golden, run
 from tests.protocol.packets import Wire, framed, metadata_request, metadata_response, pcap, request, response
 

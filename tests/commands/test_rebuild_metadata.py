@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kseg.formats.checkpoint import parse_leader_epoch_checkpoint, parse_meta_properties, parse_quorum_state
+from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_meta_properties, parse_quorum_state
 from tests import golden
 from tests.run import Run, kseg
 

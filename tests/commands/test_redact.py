@@ -8,7 +8,7 @@ import pytest
 
 from kseg.formats.codes import Codec
 from kseg.redaction import Redaction, Redactor
-from kseg.writer import RecordsBuilder
+from kseg.writer.batches import RecordsBuilder
 from tests import run
 from tests.loops import for_each
 from tests.protocol.packets import framed, request

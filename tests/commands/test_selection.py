@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition import PartitionLog
 from tests import golden, run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each

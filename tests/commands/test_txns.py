@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
+from kseg.coordinators.transactions import Coordinators, Judge
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.views.coordinators import Coordinators, Judge
-from kseg.views.transactions import PartitionTransactions
+from kseg.log.partition import PartitionLog
+from kseg.log.transactions import PartitionTransactions
 from tests import golden
 from tests.log_files import COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.run import kseg

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.findings.all_findings import ALL_FINDINGS
+from kseg.findings.kinds import ALL_FINDINGS
 from tests.log import edits
 from tests.loops import for_each
 from tests.run import kseg

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import click
 
 from kseg.cli import COMMANDS, cli
-from kseg.commands.parameters import Number, Size
-from kseg.commands.setting_options import SETTINGS, option_of
+from kseg.commands.option_groups import SETTINGS, option_of
+from kseg.commands.options import Number, Size
 from tests.loops import for_each
 
 Is = Callable[[click.Option], bool]

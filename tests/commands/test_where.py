@@ -7,7 +7,13 @@ from zlib import crc32
 import pytest
 
 from kseg import Segment
-from kseg.log.partition.partitioner import Partitioner, coordinator_partition, java_string_hash, key_partition, murmur2
+from kseg.coordinators.home_partition import (
+    Partitioner,
+    coordinator_partition,
+    java_string_hash,
+    key_partition,
+    murmur2,
+)
 from tests import golden, run
 
 

@@ -13,8 +13,8 @@ from confluent_kafka.schema_registry import Schema, SchemaReference, header_sche
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
+from kseg.cluster.schemas_topic import SchemasTopic
 from kseg.decode.decoded import Decoded
-from kseg.decode.topic import SchemasTopic
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header

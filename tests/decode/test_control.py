@@ -5,14 +5,14 @@ from collections.abc import Callable
 
 import pytest
 
-from kseg.decode.control import (
+from kseg.decode.decoded import DecodeError
+from kseg.decode.internal_records import (
     kraft_version_json,
     kraft_voters_json,
     leader_change_json,
     snapshot_footer_json,
     snapshot_header_json,
 )
-from kseg.decode.parts import DecodeError
 from tests import golden
 from tests.decode.records import records
 

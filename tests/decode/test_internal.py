@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kseg.decode.internal import DECODERS, decoder_for
-from kseg.decode.parts import DecodeError, Parts
+from kseg.decode.decoded import DecodeError, Parts
+from kseg.decode.kafka_text import DECODERS, decoder_for
 from kseg.errors import UsageError
 from kseg.formats.messages import build_message, parse_message
 from kseg.formats.schemas import METADATA_RECORDS, OFFSETS_KEYS, OFFSETS_VALUES, MessageSchema, message_schema

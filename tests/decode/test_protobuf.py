@@ -10,8 +10,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import Message
 from grpc_tools import protoc
 
+from kseg.cluster.schemas_topic import SchemasTopic
 from kseg.decode.decoded import Decoded
-from kseg.decode.topic import SchemasTopic
 from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header

@@ -7,8 +7,8 @@ from uuid import UUID
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaReference
 
-from kseg.decode.registry import Reference, read_registry, registry_of
-from kseg.decode.topic import SchemasTopic
+from kseg.cluster.schemas_topic import SchemasTopic
+from kseg.decode.schema_registry import Reference, read_registry, registry_of
 from kseg.errors import KsegError, UsageError
 from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
 from tests.log_files import NewBatch, NewRecord, write_segment

@@ -13,7 +13,7 @@ from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
 
 from kseg.decode.values import DECODERS
-from kseg.layouts.record_rows import FIELD_NAMES
+from kseg.layouts.record_columns import FIELD_NAMES
 from tests import golden, run
 from tests.decode.schemas_topic import new_client, registered, write_topic
 from tests.kernel import made

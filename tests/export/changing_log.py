@@ -6,9 +6,9 @@ from pathlib import Path
 from random import Random
 
 import kseg
-from kseg.log.compact.cleaning_plan import CompactSettings
-from kseg.log.compact.compact import compact_partition
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.compaction_plan import CompactSettings
+from kseg.log.partition import PartitionLog
+from kseg.rewrite.compact import compact_partition
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment
 

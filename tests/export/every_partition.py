@@ -19,7 +19,7 @@ from aiokafka.record.memory_records import MemoryRecords  # type: ignore[import-
 
 import kseg
 from kseg.export.settings import TableFormat
-from kseg.formats.names import parse_partition_directory
+from kseg.formats.file_names import parse_partition_directory
 from tests import golden, run
 
 ISOLATIONS = ("read_uncommitted", "read_committed")

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kseg
+from kseg.export.commit.manifest import read_manifest
 from kseg.export.destination import open_destination
-from kseg.export.manifest import read_manifest
 from kseg.export.report import PartitionReport, Report
 from kseg.export.run import Export, execute_here, run_export
 from kseg.export.settings import FileOptions, LogSelection, ReadOptions

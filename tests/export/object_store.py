@@ -10,7 +10,7 @@ import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
-from kseg.export import remote
+from kseg.store import remote_files as remote
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication

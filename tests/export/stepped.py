@@ -10,14 +10,14 @@ from typing import Any, Protocol, TypeVar
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError, OpenError
-from kseg.export.ledger import Ledger, ManifestLedger
-from kseg.export.manifest import ATTEMPT
-from kseg.export.order import Job, execute_order
+from kseg.export.commit.commit import RUNS
+from kseg.export.commit.commit_log import Ledger, ManifestLedger
+from kseg.export.commit.manifest import ATTEMPT
+from kseg.export.commit.order import Job, execute_order
 from kseg.export.plan import WorkOrder
-from kseg.export.result import ExportedFile, Result
+from kseg.export.results import ExportedFile, Result
 from kseg.export.run import Export, export_into
-from kseg.export.runs import RUNS
-from kseg.system.known_processes import Processes
+from kseg.system.new_directory import Processes
 
 World = TypeVar("World")
 

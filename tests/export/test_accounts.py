@@ -12,8 +12,8 @@ import pytest
 import kseg
 from kseg.export.report import PartitionReport, Report
 from kseg.export.settings import Isolation, OffsetRange, TableFormat, Tombstones
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.output.export import report_lines
+from kseg.log.selection import PartitionChoice
+from kseg.text.export import report_lines
 from tests import golden
 from tests.export import exports
 from tests.export.conftest import Exported

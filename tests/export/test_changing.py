@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 from kseg.errors import OpenError
+from kseg.export.commit.manifest import Manifest, manifest_name
+from kseg.export.commit.order import Job, execute_order
 from kseg.export.destination import LocalDestination
-from kseg.export.manifest import Manifest, manifest_name
-from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
 from kseg.export.report import Report
-from kseg.export.result import Result
+from kseg.export.results import Result
 from kseg.export.run import Export, run_export
 from kseg.export.settings import FileOptions, Isolation, ReadOptions, Tombstones
 from tests.export.changing_log import ChangingLog, Row

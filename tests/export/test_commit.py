@@ -9,11 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kseg.errors import KsegError, UsageError
+from kseg.export.commit.manifest import read_manifest
+from kseg.export.commit.order import Job, execute_order
 from kseg.export.destination import LocalDestination
-from kseg.export.manifest import read_manifest
-from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
-from kseg.export.result import Result
+from kseg.export.results import Result
 from kseg.export.run import Export, execute_here, run_export
 from tests.export import exports
 

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from kseg.export.manifest import Manifest, Stub, manifest_name
+from kseg.export.commit.manifest import Manifest, Stub, manifest_name
 from kseg.export.report import reconcile
 from kseg.export.run import Export
 from kseg.export.settings import FileOptions

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from kseg.export.decoding import ColumnDecoding
+from kseg.export.settings import ColumnDecoding
 from tests import run
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.export.each_once import EachOnce, OffsetSet
+from kseg.export.read.offset_accounts import EachOnce, OffsetSet
 from kseg.kernel.contract import LEAST, MOST
 
 RANGES = st.lists(st.tuples(st.integers(-20, 20), st.integers(0, 8), st.integers(0, 3)), max_size=12)

@@ -8,7 +8,7 @@ import pytest
 
 from kseg.errors import UsageError
 from kseg.export.settings import Tombstones
-from kseg.output.export import report_lines
+from kseg.text.export import report_lines
 from tests.export import exports
 from tests.export.test_accounts import assert_adds_up
 

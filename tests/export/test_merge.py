@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kseg.errors import KsegError
+from kseg.export.commit.manifest import manifest_name, read_manifest
 from kseg.export.destination import LocalDestination
-from kseg.export.manifest import manifest_name, read_manifest
 from tests.export import exports
 
 PARTITIONS = 6

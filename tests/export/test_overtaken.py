@@ -16,15 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from kseg.errors import KsegError
-from kseg.export.commit import LostError
+from kseg.export.commit.commit import LostError, mark, new_run
+from kseg.export.commit.commit_log import ManifestLedger
+from kseg.export.commit.order import Job
 from kseg.export.destination import LocalDestination
-from kseg.export.ledger import ManifestLedger
-from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
-from kseg.export.result import Result
+from kseg.export.results import Result
 from kseg.export.run import Export, execute_here, export_into, run_export
-from kseg.export.runs import mark, new_run
-from kseg.system.known_processes import HERE, Processes
+from kseg.system.new_directory import HERE, Processes
 from tests import golden, run
 from tests.export import exports
 

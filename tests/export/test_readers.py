@@ -10,9 +10,9 @@ import duckdb
 import polars as pl
 import pytest
 
-from kseg.export.order import Job
+from kseg.export.commit.order import Job
 from kseg.export.plan import WorkOrder
-from kseg.export.result import Result
+from kseg.export.results import Result
 from kseg.export.run import Export, execute_here, run_export
 from tests import golden, run
 from tests.export import exports

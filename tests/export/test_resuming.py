@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from kseg.errors import KsegError
+from kseg.export.commit.order import Job, execute_order
 from kseg.export.destination import LocalDestination
-from kseg.export.order import Job, execute_order
 from kseg.export.plan import WorkOrder
 from kseg.export.report import Report
-from kseg.export.result import Result
+from kseg.export.results import Result
 from kseg.export.run import Export, run_export
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.output.export import report_lines
+from kseg.text.export import report_lines
 from tests.export import exports
 from tests.export.test_accounts import assert_adds_up
 from tests.loops import for_each
@@ -26,7 +26,7 @@ from tests.loops import for_each
 AS_USUAL = ReadOptions()
 KILLED = """
 import os, signal, sys
-from kseg.export import order, run
+from kseg.export import run
 from kseg.export.settings import FileOptions
 
 def execute(orders, job):

@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 
-from kseg.export.copies import find_replicas
+from kseg.cluster.copies import find_replicas
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.settings import Isolation, LogSelection, OffsetRange, Tombstones
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition import PartitionLog
 from tests import golden, run
 from tests.export import exports
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment

@@ -9,11 +9,11 @@ import pytest
 from pyarrow import fs
 
 from kseg.errors import OpenError
-from kseg.export import remote
 from kseg.export.plan import ByteRange
-from kseg.export.ranges import RangeReader
+from kseg.export.read.order_reader import RangeReader
 from kseg.export.run import Export, execute_here, run_export
 from kseg.export.settings import LogSelection, OffsetRange
+from kseg.store import remote_files as remote
 from tests.export import exports
 from tests.export.object_store import CountingStore, Request, meant, serving
 

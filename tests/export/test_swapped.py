@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.verify.verify import verify_partition
+from kseg.log.partition import PartitionLog
+from kseg.verify.verify import verify_partition
 from tests import run
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment

@@ -15,14 +15,12 @@ from typing import Any
 
 import pytest
 
+from kseg.export.commit.commit_log import Ledger, TableLedger
+from kseg.export.commit.manifest import Manifest
+from kseg.export.commit.table_log import NO_TABLE, TableChange, TableLog
 from kseg.export.destination import open_destination
-from kseg.export.ledger import Ledger
-from kseg.export.ledgers import table_log
-from kseg.export.manifest import Manifest
-from kseg.export.run import Export
+from kseg.export.run import Export, table_log
 from kseg.export.settings import FileOptions, ReadOptions, TableFormat
-from kseg.export.table_ledger import TableLedger
-from kseg.export.table_log import NO_TABLE, TableChange, TableLog
 from tests.export import exports
 from tests.export.stepped import Exporter, paused
 from tests.export.test_tables import FORMATS, log_of, rows
@@ -87,7 +85,7 @@ class SteppedPlace:
 
 
 class SteppedLog:
-    """The table's log, whose reading and commits wait: a kseg.export.table_log.TableLog."""
+    """The table's log, whose reading and commits wait: a kseg.export.commit.table_log.TableLog."""
 
     def __init__(self, log: TableLog, exporter: Exporter) -> None:
         self._log, self._exporter = log, exporter

@@ -7,16 +7,15 @@ from typing import Any
 import pytest
 
 from kseg.errors import KsegError, UsageError
+from kseg.export.commit.order import Job
+from kseg.export.commit.table_log import NO_TABLE, TableLog
 from kseg.export.destination import open_destination
-from kseg.export.ledgers import table_log
-from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
 from kseg.export.report import Report
-from kseg.export.result import Result
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.results import Result
+from kseg.export.run import Export, execute_here, run_export, table_log
 from kseg.export.settings import FileOptions, TableFormat
-from kseg.export.table_log import NO_TABLE, TableLog
-from kseg.output.export import report_lines
+from kseg.text.export import report_lines
 from tests import golden
 from tests.export import exports
 from tests.export.test_incarnations import FIRST, SECOND, topic

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kseg.errors import KsegError
-from kseg.formats.checkpoint import (
+from kseg.formats.checkpoints import (
     CleanShutdown,
     EpochStart,
     LeaderEpochCheckpoint,

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from kseg.formats.codes import ControlType
 from kseg.formats.control import (
     CONTROL_RECORD_KEY,
+    CONTROL_VALUES,
     END_TXN_MARKER,
     KRAFT_VERSION,
     LEADER_CHANGE,
@@ -14,7 +15,6 @@ from kseg.formats.control import (
     TAGGED_FIELDS,
     VOTERS,
 )
-from kseg.formats.control_values import CONTROL_VALUES
 from tests.formats.grammar import check_grammar
 
 DIRECTORY = bytes(range(16))

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from construct import Construct
 
-from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, RECORD_BATCH
-from kseg.formats.checkpoint import (
+from kseg.formats.batch import BATCH_HEADER, COMPRESSED_RECORD_BATCH, LOG_ENTRY, RECORD_BATCH
+from kseg.formats.checkpoints import (
     build_clean_shutdown,
     build_leader_epoch_checkpoint,
     build_meta_properties,
@@ -22,11 +22,8 @@ from kseg.formats.checkpoint import (
     parse_quorum_state,
 )
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD, MAGIC_POSITION, ControlType
-from kseg.formats.control import CONTROL_RECORD_KEY
-from kseg.formats.control_values import CONTROL_VALUES
-from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kseg.formats.legacy import LOG_ENTRY
-from kseg.formats.snapshot import PRODUCER_SNAPSHOT
+from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
+from kseg.formats.indexes import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, PRODUCER_SNAPSHOT, TIME_INDEX_ENTRY
 from tests.golden import ROOT, files
 from tests.loops import for_each
 

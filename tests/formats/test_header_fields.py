@@ -6,12 +6,10 @@ from construct import Construct, Struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER
+from kseg.formats.batch import ATTRIBUTES, ATTRIBUTES_V0, ATTRIBUTES_V1, BATCH_HEADER, LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
 from kseg.formats.codes import LOG_OVERHEAD, MAGIC_POSITION
 from kseg.formats.control import CONTROL_RECORD_KEY, END_TXN_MARKER
-from kseg.formats.header_fields import (
-    ATTRIBUTES as ATTRIBUTE_MASKS,
-)
+from kseg.formats.header_fields import ATTRIBUTES as ATTRIBUTE_MASKS
 from kseg.formats.header_fields import (
     BATCH_HEADER_FIELDS,
     CONTROL_RECORD_KEY_FIELDS,
@@ -30,10 +28,14 @@ from kseg.formats.header_fields import (
     FixedFields,
     struct_of,
 )
-from kseg.formats.index import ABORTED_TRANSACTION, OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kseg.formats.legacy import ATTRIBUTES_V0, ATTRIBUTES_V1, LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
-from kseg.formats.snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT
-from kseg.reading.header import NEW_HEADER, BatchHeader
+from kseg.formats.indexes import (
+    ABORTED_TRANSACTION,
+    OFFSET_INDEX_ENTRY,
+    PRODUCER_ENTRY,
+    PRODUCER_SNAPSHOT,
+    TIME_INDEX_ENTRY,
+)
+from kseg.reading.batch import NEW_HEADER, BatchHeader
 
 
 def up_to(grammar: Construct, last: str) -> list[Construct]:
@@ -152,7 +154,7 @@ def test_struct_of_passes_over_what_lies_between_its_fields() -> None:
     assert struct_of(FixedField(1, 2, "h"), FixedField(5, 1, "b")).unpack_from(content) == (1, 2)
 
 
-@pytest.mark.parametrize("module", ["header_fields", "entries", "names", "checkpoint", "codes", "positions"])
+@pytest.mark.parametrize("module", ["header_fields", "file_names", "checkpoints", "codes", "varint_bytes"])
 def test_module_is_imported_without_construct(module: str) -> None:
     code = f"import sys, kseg.formats.{module}; sys.exit('construct' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

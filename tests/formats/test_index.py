@@ -3,7 +3,7 @@ from construct import ConstructError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.formats.index import (
+from kseg.formats.indexes import (
     ABORTED_TRANSACTION,
     OFFSET_INDEX_ENTRY,
     TIME_INDEX_ENTRY,

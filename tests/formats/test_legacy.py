@@ -3,8 +3,8 @@ from construct import ConstructError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kseg.formats.batch import LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
 from kseg.formats.codes import LOG_OVERHEAD, Codec, TimestampType
-from kseg.formats.legacy import LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
 from tests.formats.grammar import check_grammar
 
 MESSAGE_V0_BYTES = bytes.fromhex(

@@ -8,7 +8,7 @@ from tests.loops import for_each
 
 GRAMMARS = {
     f"{module}.{name}": grammar
-    for module in ("legacy", "batch", "control", "index", "snapshot")
+    for module in ("batch", "control", "indexes")
     for name, grammar in vars(import_module(f"kseg.formats.{module}")).items()
     if isinstance(grammar, Construct) and name.isupper() and not name.startswith("_")
 }
@@ -44,7 +44,7 @@ def test_every_field_has_its_meaning(name: str) -> None:
         ("control.LEADER_CHANGE", "/granting_voters/voter_directory_id"),
         ("batch.RECORD_BATCH", "/header/attributes/codec"),
         ("batch.RECORD_BATCH", "/records/headers/value"),
-        ("snapshot.PRODUCER_SNAPSHOT", "/entries/epoch"),
+        ("indexes.PRODUCER_SNAPSHOT", "/entries/epoch"),
     ],
 )
 def test_fields_inside_others_are_looked_at(name: str, path: str) -> None:

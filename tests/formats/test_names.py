@@ -3,8 +3,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.formats.header_fields import ENTRY_FIELDS
-from kseg.formats.names import (
+from kseg.formats.checkpoints import TEXT_FILES
+from kseg.formats.file_names import (
     KIND_OF_EXTENSION,
     LOG_KINDS,
     SUFFIXES,
@@ -15,7 +15,7 @@ from kseg.formats.names import (
     parse_file_name,
     parse_partition_directory,
 )
-from kseg.formats.text_files import TEXT_FILES
+from kseg.formats.header_fields import ENTRY_FIELDS
 from tests.golden import files
 from tests.loops import for_each
 

@@ -5,7 +5,9 @@ import sys
 
 import pytest
 
-from kseg.decode.history import EARLY_METADATA_RECORDS, EARLY_SHARE_GROUP_KEYS, EARLY_SHARE_GROUP_VALUES
+from kseg.cluster.metadata import ACCESS_APPLIES, APPLIES
+from kseg.coordinators.groups import DESCRIBERS
+from kseg.decode.internal_records import EARLY_METADATA_RECORDS, EARLY_SHARE_GROUP_KEYS, EARLY_SHARE_GROUP_VALUES
 from kseg.formats.schemas import (
     METADATA_RECORDS,
     OFFSETS_VALUES,
@@ -15,9 +17,6 @@ from kseg.formats.schemas import (
     message_schema,
     messages_in,
 )
-from kseg.views.access_replay import ACCESS_APPLIES
-from kseg.views.groups import DESCRIBERS
-from kseg.views.metadata_replay import APPLIES
 from tests.loops import for_each
 
 NEWEST_FILES = (
@@ -74,7 +73,7 @@ def test_files_are_read_when_a_message_is_first_asked_for() -> None:
 import sys
 opened = []
 sys.addaudithook(lambda event, args: event == "open" and str(args[0]).endswith(".jsonl") and opened.append(args[0]))
-import kseg.decode.internal, kseg.explain.internal_records, kseg.views.groups, kseg.views.metadata
+import kseg.decode.kafka_text, kseg.explain.internal_records, kseg.coordinators.groups, kseg.cluster.metadata
 from kseg.formats.schemas import message_schema
 print(len(opened))
 message_schema("OffsetCommitKey"), message_schema("OffsetCommitValue")

@@ -1,5 +1,5 @@
-from kseg.formats.snapshot import PRODUCER_ENTRY, PRODUCER_SNAPSHOT
-from kseg.index.producer_state import ProducerState
+from kseg.formats.indexes import PRODUCER_ENTRY, PRODUCER_SNAPSHOT
+from kseg.index.producers import ProducerState
 from tests.formats.grammar import check_grammar, field_names
 
 ENTRY_BYTES = bytes.fromhex(

@@ -3,7 +3,7 @@ from construct import ConstructError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.formats.varint import UVARINT, VARINT, VARLONG
+from kseg.formats.grammar import UVARINT, VARINT, VARLONG
 from tests.loops import for_each
 
 INT32 = st.integers(-(2**31), 2**31 - 1)

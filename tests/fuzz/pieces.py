@@ -9,9 +9,9 @@ from zlib import crc32
 
 from crc32c import crc32c
 
-from kseg.codecs.body import compress, decompress
+from kseg.codecs.bodies import compress, decompress
 from kseg.errors import RecordError
-from kseg.formats.body import wrapper_value
+from kseg.formats.codes import wrapper_value
 from tests.kernel.made import varint
 
 HEADER = struct.Struct(">qiibIhiqqqhii")

@@ -9,17 +9,16 @@ from typing import NamedTuple
 from construct import ConstructError
 
 from kseg import kernel as kernels
-from kseg.codecs.body import decompress
-from kseg.dump.log import LogSummary, Rendering, dump_log, new_output
-from kseg.formats.batch import RECORD_BATCH
+from kseg.codecs.bodies import decompress
+from kseg.dump.log_steps import LogSummary, Rendering, dump_log, new_output
+from kseg.formats.batch import LOG_ENTRY, RECORD_BATCH
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD
-from kseg.formats.legacy import LOG_ENTRY
 from kseg.kernel.contract import ROW, GapRule, Problem, RecordProblem
 from kseg.kernel.record import Record
 from kseg.layouts.programs import LogOptions, documented_program, release_program
 from kseg.reading.batch import Batch
+from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.damage import Damage
 from kseg.reading.log_file import LogFile, Run
 from kseg.releases import parse_release
 from tests.fuzz.cases import Case

@@ -6,9 +6,9 @@ from random import Random
 from typing import NamedTuple
 
 from kseg.formats.codes import TimestampType
-from kseg.reading.header import NEW_HEADER
-from kseg.writer.batch_builder import build_batch
-from kseg.writer.legacy import attributes_of, encode_entry, encode_wrapper
+from kseg.reading.batch import NEW_HEADER
+from kseg.writer.batches import build_batch
+from kseg.writer.messages import attributes_of, encode_entry, encode_wrapper
 from tests import golden
 from tests.fuzz.pieces import cut
 from tests.kernel.made import Record

@@ -35,7 +35,8 @@ FOREIGN_ERRORS = {"UsageError", "BadParameter", "ClickException", "OSError", "Va
     "IntegerError",
 }
 """Exceptions of click, of Python and of construct whose words kseg hands on."""
-UNSEEN = {("say", "screen"), ("ValueError", "kernel"), ("note", "blocks"), ("notes", "blocks"), ("note", "apis")}
+UNSEEN = {("say", "screen"), ("note", "blocks"), ("notes", "blocks"), ("note", "apis")}
+UNSEEN |= {("ValueError", "kernel"), ("ValueError", "twin")}
 """What is no message in a package: browse's own line on the screen, the contract of the kernel, the text of a report's
 page, and the words of a line about a request to a server."""
 FIELDS = {"detail", "reason", "failure", "problem", "why", "refusal", "warning", "hint", "says", "note", "notes"}

@@ -8,7 +8,7 @@ import click
 
 import kseg
 from kseg.cli import CLOSED_PIPE, COMMANDS, cli
-from kseg.system.interrupts import ENDING
+from kseg.system.signals import ENDING
 from tests import golden
 from tests.help.source import kseg_source, last_name
 from tests.loops import for_each

@@ -8,20 +8,18 @@ import pytest
 
 from kseg import open_segment
 from kseg.formats.codes import Codec, TimestampType
-from kseg.index.headers import checked_headers, walk_headers
-from kseg.index.producer_state import ProducerStates, read_end_marker
+from kseg.index.header_scan import checked_headers, walk_headers
+from kseg.index.producers import ProducerStates, read_end_marker
 from kseg.index.rebuild import IndexBuilder, rebuild
-from kseg.log.partition.listing import ListingSettings, list_partition
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.roll import RetentionSettings
-from kseg.log.partition.segment_files import SegmentFiles
-from kseg.log.partition.segment_search import SHOWN_BATCHES, SegmentStep, Wanted, first_match, largest_timestamp
-from kseg.log.partition.segment_tail import read_tail
-from kseg.log.partition.side_files import leader_epochs, states_at
-from kseg.reading.damage import Damage
-from kseg.reading.header import BatchHeader
-from kseg.views.transactions import PartitionTransactions
-from kseg.writer.builder import RecordsBuilder
+from kseg.log.listing import ListingSettings, list_partition
+from kseg.log.partition import PartitionLog
+from kseg.log.segment_search import SHOWN_BATCHES, SegmentStep, Wanted, first_match, largest_timestamp
+from kseg.log.segments import RetentionSettings, SegmentFiles, read_tail
+from kseg.log.side_files import leader_epochs, states_at
+from kseg.log.transactions import PartitionTransactions
+from kseg.reading.batch import BatchHeader
+from kseg.reading.blocks import Damage
+from kseg.writer.batches import RecordsBuilder
 from tests.loops import for_each
 
 SEEDS = range(6)

@@ -11,11 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kseg.errors import OpenError
-from kseg.index.offset_index import OffsetIndex, SlotRange
-from kseg.index.producer_snapshot import ProducerSnapshot, build_producer_snapshot
-from kseg.index.producer_state import ProducerState, ProducerStates
-from kseg.index.time_index import TimeIndex
-from kseg.index.transaction_index import TransactionIndex
+from kseg.index.entries import OffsetIndex, SlotRange, TimeIndex, TransactionIndex
+from kseg.index.producers import ProducerSnapshot, ProducerState, ProducerStates, build_producer_snapshot
 from tests import golden
 
 DOCUMENTED = golden.ROOT / "docs/test-1-0/00000000000000203000.index"

@@ -1,10 +1,9 @@
 """What a log says of its producers, against the snapshots that brokers took."""
 
-from kseg.index.producer_snapshot import ProducerSnapshot
-from kseg.index.producer_state import ProducerStates
+from kseg.cluster.directories import find_partitions
+from kseg.index.producers import ProducerSnapshot, ProducerStates
 from kseg.index.rebuild import rebuild
-from kseg.log.partition.log_dir import find_partitions
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition import PartitionLog
 from tests import golden
 
 

@@ -4,14 +4,11 @@ from collections import Counter
 from pathlib import Path
 from struct import pack
 
-from kseg.index.headers import checked_headers
-from kseg.index.offset_index import OffsetIndex
-from kseg.index.producer_snapshot import ProducerSnapshot
-from kseg.index.producer_state import ProducerStates
+from kseg.index.entries import OffsetIndex, TimeIndex, TransactionIndex
+from kseg.index.header_scan import checked_headers
+from kseg.index.producers import ProducerSnapshot, ProducerStates
 from kseg.index.rebuild import IndexBuilder, RebuiltIndexes, rebuild
-from kseg.index.time_index import TimeIndex
-from kseg.index.transaction_index import TransactionIndex
-from kseg.reading.header import NEW_HEADER, BatchHeader
+from kseg.reading.batch import NEW_HEADER, BatchHeader
 from kseg.reading.log_file import LogFile
 from tests import golden
 

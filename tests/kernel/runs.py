@@ -12,14 +12,14 @@ from kseg.kernel.contract import (
     Decode,
     DecodeControl,
     GapRule,
+    Program,
     RecordFilter,
     RecordProblem,
     Rows,
     new_rows,
 )
-from kseg.kernel.program import Program
 from kseg.kernel.record import Header, Record
-from kseg.layouts.compiler import compile_template
+from kseg.layouts.template import compile_template
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel

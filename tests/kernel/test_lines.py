@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kseg.control_characters import control_characters
-from kseg.kernel.contract import new_rows
-from kseg.kernel.program import Op, Program, Slot, Template
+from kseg.kernel.contract import Op, Program, Slot, Template, new_rows
+from kseg.system.terminal_text import control_characters
 from tests.kernel.made import MARKER_KEY, MARKER_VALUE, BatchHeader, Message, Record, batch
 from tests.kernel.runs import program_of, render, rows_by_lengths, scanned
 

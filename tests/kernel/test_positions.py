@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from construct import Construct, Struct
 
-from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER
-from kseg.formats.index import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
-from kseg.formats.legacy import LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
+from kseg.formats.batch import ATTRIBUTES, BATCH_HEADER, LOG_ENTRY, MESSAGE_V0, MESSAGE_V1
+from kseg.formats.indexes import OFFSET_INDEX_ENTRY, TIME_INDEX_ENTRY
 from kseg.kernel.positions import part, write_positions
 
 TEXT = "\n".join(part())

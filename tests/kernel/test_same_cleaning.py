@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.codecs.body import decompress
-from kseg.formats.body import compressed_body
-from kseg.formats.codes import Codec
-from kseg.kernel import fast, twin
-from kseg.kernel.cleaning_contract import ENTRY_SIZE
+from kseg.codecs.bodies import decompress
+from kseg.formats.codes import Codec, compressed_body
+from kseg.kernel import fast
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Rows, new_rows
-from kseg.log.compact.offset_map import OffsetMap
+from kseg.kernel.statistics_contract import ENTRY_SIZE
+from kseg.kernel.twin import scan as twin
+from kseg.log.compaction_plan import OffsetMap
 from kseg.reading.log_file import LogFile, Run
 from tests import golden
 from tests.kernel.made import INT64, BatchHeader, Message, Record, batch, damaged

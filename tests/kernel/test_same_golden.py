@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kseg import kernel as kernels
-from kseg.dump.log import LogSummary, Rendering, dump_log, new_output
+from kseg.dump.log_steps import LogSummary, Rendering, dump_log, new_output
 from kseg.kernel.contract import GapRule
 from kseg.layouts.programs import LogOptions, documented_program, release_program
 from kseg.reading.log_file import LogFile

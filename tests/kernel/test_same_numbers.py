@@ -4,7 +4,8 @@ from enum import IntEnum
 
 import pytest
 
-from kseg.kernel import contract, fast, program
+from kseg.kernel import contract, fast
+from kseg.kernel import contract as program
 
 
 @pytest.mark.parametrize("numbers", [contract.Stop, contract.Problem, program.Op], ids=lambda numbers: numbers.__name__)

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kseg.errors import UsageError
-from kseg.kernel.program import Op
-from kseg.layouts.compiler import PATH, compile_template, fill
-from kseg.layouts.fields import FIELDS
+from kseg.kernel.contract import Op
+from kseg.layouts.template import FIELDS, PATH, compile_template, fill
 from tests.kernel.made import BatchHeader, Message, Record, batch
 from tests.kernel.runs import program_of, render, scanned
 from tests.loops import for_each

@@ -8,7 +8,7 @@ import pytest
 from tests import run
 from tests.log import edits
 from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put_in_place, served_records
-from tests.log.test_verify_kafka import delete_records
+from tests.verify.test_verify_kafka import delete_records
 
 pytestmark = pytest.mark.kafka
 

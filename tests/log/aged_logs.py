@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition import PartitionLog
 from tests.log.cleaner_logs import NOW, batch, make
 
 DAY = 86_400_000

@@ -7,11 +7,11 @@ from pathlib import Path
 from kseg import Segment
 from kseg.formats.codes import ControlType
 from kseg.kernel.record import Record
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.partition_writer import NEVER, PartitionSettings, PartitionWriter
-from kseg.log.partition.roll import Rolled
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import Rolled
+from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter
 from kseg.reading.batch import Batch
-from kseg.writer import MemoryRecords, RecordsBuilder
+from kseg.writer.batches import MemoryRecords, RecordsBuilder
 
 NOW = 1_700_000_000_000
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kseg.findings.finding_kinds import FINDINGS
-from kseg.log.partition.partition_log import CHECKPOINT_OF_FIELD
+from kseg.findings.kinds import FINDINGS
+from kseg.log.partition import CHECKPOINT_OF_FIELD
 from tests import run
 from tests.failing_disk import FailingDisk
 from tests.log.advice import CASES, CLEAN, KILLED, SPARSE, Case, Place, nothing

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from kseg.formats.codes import ControlType
-from kseg.index.producer_snapshot import build_producer_snapshot
-from kseg.log.partition.cleaning import CleaningSettings
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.side_files import states_at
+from kseg.index.producers import build_producer_snapshot
+from kseg.log.cleaner import CleaningSettings
+from kseg.log.partition import PartitionLog
+from kseg.log.side_files import states_at
 from tests import run
 from tests.log.cleaner_logs import NOW, batch, make, marker, produced
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.log.freeing import FreeablePartition, FreeingPlan, plan_freeing
-from kseg.log.partition.roll import RetainedSegment, RetentionSettings
+from kseg.log.segments import RetainedSegment, RetentionSettings
 from tests import golden, run
 from tests.log.aged_logs import DAY, Topics, write_disk
 from tests.log.cleaner_logs import NOW

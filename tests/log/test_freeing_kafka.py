@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition import PartitionLog
 from tests import run
 from tests.log.aged_logs import Topics, write_disk
 from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put_in_place

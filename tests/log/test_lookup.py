@@ -6,8 +6,8 @@ from struct import pack
 
 import pytest
 
-from kseg.log.lookup.lookup import Absence, Lookup, SpecialTime, lookup_offset, lookup_time
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.lookup import Absence, Lookup, SpecialTime, lookup_offset, lookup_time
+from kseg.log.partition import PartitionLog
 from tests import golden
 
 SAMPLE = golden.ROOT / "docs/test-1-0"

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kseg import Segment
-from kseg.log.lookup.lookup import Lookup, lookup_offset, lookup_time
-from kseg.log.partition.log_dir import find_partitions
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.cluster.directories import find_partitions
+from kseg.log.lookup import Lookup, lookup_offset, lookup_time
+from kseg.log.partition import PartitionLog
 from tests import golden
 from tests.loops import for_each
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kseg import Segment
-from kseg.log.partition.log_dir import find_partitions
+from kseg.cluster.directories import find_partitions
 from kseg.reading.batch import Batch
 from tests import golden, run
 from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put_in_place

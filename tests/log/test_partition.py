@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from kseg import Segment
+from kseg.cluster.directories import LogDir, find_partitions
 from kseg.errors import OpenError
-from kseg.formats.names import DirectoryState
-from kseg.log.partition.log_dir import LogDir, find_partitions
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.formats.file_names import DirectoryState
+from kseg.log.partition import PartitionLog
 from tests import golden
 
 LOGS = golden.ROOT / "logs"

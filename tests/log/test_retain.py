@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.build import build_partition
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.partition_writer import PartitionSettings
-from kseg.log.partition.roll import Retention, RetentionSettings, RollSettings
-from kseg.log.retain import copy_retained, retain_partition
-from kseg.writer.builder import BatchSettings
-from kseg.writer.source_items import SourceRecord
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import Retention, RetentionSettings, RollSettings
+from kseg.log.writer import PartitionSettings
+from kseg.rewrite.build import build_partition
+from kseg.rewrite.compact import copy_retained, retain_partition
+from kseg.writer.batches import BatchSettings
+from kseg.writer.text_source import SourceRecord
 from tests.log.cleaner_logs import NOW, batch, make
 
 DAY = 86_400_000

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.roll import RetentionSettings
-from kseg.log.retain import retain_partition
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import RetentionSettings
+from kseg.rewrite.compact import retain_partition
 from tests import golden
 from tests.log.cleaner_logs import batch, make
 from tests.log.real_broker import PATIENCE, make_topics, new_broker, put_in_place

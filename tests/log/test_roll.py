@@ -2,7 +2,7 @@
 
 import pytest
 
-from kseg.log.partition.roll import (
+from kseg.log.segments import (
     ClosedSegment,
     NextAppend,
     RetainedSegment,

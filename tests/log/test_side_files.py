@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from kseg.index.producer_snapshot import build_producer_snapshot
-from kseg.index.producer_state import ProducerStates
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.partition.side_files import Reason, rebuilt_side_files, states_at
+from kseg.index.producers import ProducerStates, build_producer_snapshot
+from kseg.log.partition import PartitionLog
+from kseg.log.side_files import Reason, rebuilt_side_files, states_at
 from tests import golden, run
 from tests.log import edits
 from tests.loops import for_each

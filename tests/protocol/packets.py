@@ -9,7 +9,7 @@ import dpkt
 
 from kseg.formats.messages import Fields, build_message
 from kseg.formats.schemas import REQUESTS, RESPONSES, message_schema
-from kseg.protocol.api_message import request_header_version, response_header_version
+from kseg.protocol.messages import request_header_version, response_header_version
 
 CLIENT, SERVER = (bytes([10, 0, 0, 2]), 40000), (bytes([10, 0, 0, 1]), 9092)
 SYN, ACK, FIN = dpkt.tcp.TH_SYN, dpkt.tcp.TH_ACK, dpkt.tcp.TH_FIN

@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from kseg.formats.schemas import REQUESTS, version_range
-from kseg.protocol.api_message import (
+from kseg.protocol.messages import (
     FrameError,
     read_request,
     read_response,

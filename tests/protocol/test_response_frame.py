@@ -7,8 +7,7 @@ from hypothesis import given, settings
 
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import RESPONSES, version_range
-from kseg.protocol.api_message import read_response
-from kseg.protocol.response_frame import build_response
+from kseg.protocol.messages import build_response, read_response
 from kseg.serve.apis.table import APIS
 from tests.formats.test_messages import fields_of
 from tests.loops import for_each

@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.protocol.splitter import Lost, SizedMessage, Splitter, find_request
+from kseg.protocol.messages import Lost, SizedMessage, Splitter, find_request
 from tests.protocol.packets import metadata_request
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from kseg.export.settings import ReadOptions
 from kseg.query.database import QueryLimits
-from kseg.query.query_session import Queried, QuerySession, open_session
+from kseg.query.session import Queried, QuerySession, open_session
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.run import kseg
 from tests.sandbox import write_indexes

@@ -15,7 +15,7 @@ COUNTED = """
 import sys
 from pathlib import Path
 from kseg.query.database import QueryLimits
-from kseg.query.query_session import Queried, open_session
+from kseg.query.session import Queried, open_session
 
 def read():
     lines = Path("/proc/self/io").read_text().splitlines()

@@ -7,7 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from kseg.query.query_session import QuerySession
+from kseg.query.session import QuerySession
 from tests.export.exports import export
 from tests.query.disks import START_MS, opened, rows, write_disk
 

@@ -6,11 +6,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.report.charts.axes import ticks
-from kseg.report.charts.plots import Bin, Series, columns, steps, week_map
-from kseg.report.charts.strips import Lane, Span, Strip, StripPart, stacked, timeline
-from kseg.report.charts.svg import Area
-from kseg.report.charts.treemap import Tile, squarified, treemap
+from kseg.report.charts import (
+    Area,
+    Bin,
+    Lane,
+    Series,
+    Span,
+    Strip,
+    StripPart,
+    Tile,
+    columns,
+    squarified,
+    stacked,
+    steps,
+    ticks,
+    timeline,
+    treemap,
+    week_map,
+)
 
 HOSTILE = "<script>alert('1')</script>&\"\x1b]0;\u202e"
 

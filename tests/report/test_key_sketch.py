@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.report import key_sketch
+from kseg.report import sums as key_sketch
 from tests.report.made_disk import DAY_MS, NOW, NOW_MS, build, objects, record, row
 
 KEYS, KEPT = 3000, 200
@@ -14,7 +14,7 @@ KEYS, KEPT = 3000, 200
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A topic with far more keys than are kept, one of them hot."""
-    monkeypatch.setattr("kseg.report.survey.MOST_KEYS", KEPT)
+    monkeypatch.setattr("kseg.report.gather.MOST_KEYS", KEPT)
     began = NOW_MS - DAY_MS
     keys = ["hot" if number % 4 == 0 else f"key-{number}" for number in range(KEYS)]
     build(tmp_path / "disk" / "wide-0", [record(number, began, key, "v") for number, key in enumerate(keys)])

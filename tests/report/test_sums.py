@@ -4,8 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kseg.kernel.statistics_contract import TIME_STEPS, bucket_of
-from kseg.report.log_histogram import LogHistogram
-from kseg.report.time_sums import TimeSums
+from kseg.report.sums import LogHistogram, TimeSums
 
 NUMBERS = st.lists(st.one_of(st.integers(0, 100), st.integers(0, 2**40)), max_size=60)
 

@@ -7,7 +7,7 @@ from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, ZERO_UUID, Fields
 from kseg.protocol.capture import Capture
 from kseg.protocol.conversation import Frame
 from kseg.serve.apis.table import APIS
-from kseg.serve.served_cluster import ServedCluster, ServedTopic
+from kseg.serve.cluster import ServedCluster, ServedTopic
 from tests import golden
 
 CAPTURE = golden.ROOT / "protocol" / "4.3.1" / "clients.pcap"

@@ -10,14 +10,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from kseg.cluster.directories import find_partitions
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import REQUESTS, Field, version_range
-from kseg.log.partition.log_dir import find_partitions
-from kseg.protocol.api_message import read_request_header, read_response
+from kseg.protocol.messages import read_request_header, read_response
+from kseg.serve.answer import RefusedError, answer_request
 from kseg.serve.apis.table import APIS
-from kseg.serve.request_answer import RefusedError, answer_request
-from kseg.serve.served_cluster import ServedCluster, serve_partitions
-from kseg.serve.served_partition import ServeSettings, StoredRecords
+from kseg.serve.cluster import ServedCluster, serve_partitions
+from kseg.serve.partition import ServeSettings, StoredRecords
 from tests import golden
 from tests.fuzz.mutations import havoc
 from tests.protocol.packets import request

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kseg.errors import DamagedError
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.reading.damage import Damage
+from kseg.log.partition import PartitionLog
+from kseg.reading.batch import scan_log
+from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
-from kseg.reading.scan import scan_log
 from tests.serve.running import PATIENCE, Running
 
 

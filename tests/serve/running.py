@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kseg.log.partition.log_dir import find_partitions
-from kseg.serve.address import address_text
-from kseg.serve.served_cluster import ServedCluster, serve_partitions
-from kseg.serve.served_partition import ServeSettings
+from kseg.cluster.directories import find_partitions
+from kseg.serve.cluster import ServedCluster, serve_partitions
+from kseg.serve.partition import ServeSettings
 from kseg.serve.server import Server, ServerTalk
+from kseg.serve.values import address_text
 
 PATIENCE = 120
 """Seconds after which a test gives up on a client that hears nothing."""

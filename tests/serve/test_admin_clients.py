@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kseg.protocol.api_message import read_response
+from kseg.protocol.messages import read_response
 from tests import golden
 from tests.protocol.packets import request
 from tests.serve.running import PATIENCE, Running, serving

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from kseg.cluster.directories import find_partitions
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS
-from kseg.log.partition.log_dir import find_partitions
-from kseg.log.partition.partition_choice import PartitionChoice
-from kseg.serve.served_cluster import serve_partitions
-from kseg.serve.served_partition import ServeSettings
+from kseg.log.selection import PartitionChoice
+from kseg.serve.cluster import serve_partitions
+from kseg.serve.partition import ServeSettings
 from tests.log.real_broker import Broker, new_broker
 from tests.run import kseg
 from tests.serve.group_members import (

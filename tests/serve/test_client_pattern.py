@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kseg.serve.client_pattern import LONGEST_PATTERN, PatternError, compile_pattern
+from kseg.serve.values import LONGEST_PATTERN, PatternError, compile_pattern
 
 NAMES = ("orders", "orders-1", "Orders", "a.b", "a_b", "payments-12")
 

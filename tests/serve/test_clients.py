@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kseg.log.partition.partition_log import PartitionLog
-from kseg.log.select.isolation import read_committed
+from kseg.log.committed import read_committed
+from kseg.log.partition import PartitionLog
 from tests import golden
 from tests.loops import for_each
 from tests.serve.reading import Got, by_librdkafka, on_disk

@@ -7,8 +7,7 @@ import pytest
 
 from kseg.kernel.contract import MOST
 from kseg.reading.log_file import LogFile
-from kseg.serve.fetch_plan import FetchBounds, FetchPlan, StoredRange, plan_fetches
-from kseg.serve.readable_batches import readable_batches
+from kseg.serve.fetch_batches import FetchBounds, FetchPlan, StoredRange, plan_fetches, readable_batches
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 
 BATCHES = [

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kseg.serve.figures import Figures
+from kseg.serve.connections import Figures
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from kseg.cluster.directories import find_partitions
+from kseg.coordinators.groups import read_groups
 from kseg.formats.messages import Fields
 from kseg.formats.schemas import REQUESTS, version_range
-from kseg.log.partition.log_dir import find_partitions
-from kseg.protocol.api_message import read_response
-from kseg.serve.groups.group_limits import COMMITS_SECONDS
-from kseg.serve.served_cluster import serve_partitions
-from kseg.serve.served_partition import ServeSettings
-from kseg.views.groups import read_groups
+from kseg.protocol.messages import read_response
+from kseg.serve.cluster import serve_partitions
+from kseg.serve.partition import ServeSettings
+from kseg.serve.values import COMMITS_SECONDS
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each

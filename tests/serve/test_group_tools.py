@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kseg.views.groups import read_groups
+from kseg.coordinators.groups import read_groups
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.serve.running import PATIENCE, Running, serving

@@ -13,9 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kseg.serve.limits import LARGEST_REQUEST, Limits
-from kseg.serve.security import Security
-from kseg.serve.tls import server_tls
+from kseg.serve.connections import Security, server_tls
+from kseg.serve.values import LARGEST_REQUEST, Limits
 from tests.failing_disk import FailingDisk
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.serve.certificates import certified, written

@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from kseg.serve.limits import Limits
-from kseg.serve.login.mechanisms import MECHANISMS, Logins
-from kseg.serve.security import Security
-from kseg.serve.tls import server_tls
+from kseg.serve.connections import Security, server_tls
+from kseg.serve.login import MECHANISMS, Logins
+from kseg.serve.values import Limits
 from tests import golden
 from tests.serve.certificates import certified, root, written
 from tests.serve.reading import on_disk

@@ -7,7 +7,7 @@ import pytest
 
 from kseg.formats.messages import Fields
 from kseg.formats.schemas import REQUESTS, version_range
-from kseg.protocol.api_message import api_name
+from kseg.protocol.messages import api_name
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.serve.running import serving

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from kseg.formats.messages import Fields
-from kseg.protocol.api_message import read_response
+from kseg.protocol.messages import read_response
 from tests.log.real_broker import PATIENCE, Broker, new_broker
 from tests.protocol.packets import framed, request
 from tests.serve.test_refusals import ADDED, CLUSTER, KEYS, REFUSED, VERSIONS, errors

@@ -17,14 +17,10 @@ from typing import Any
 import pytest
 
 from kseg.formats.messages import Fields
-from kseg.serve.limits import LARGEST_LOGIN_REQUEST, Limits
-from kseg.serve.login.failed_logins import MOST_OF_A_HOST
-from kseg.serve.login.login import Login
-from kseg.serve.login.mechanisms import MECHANISMS, Logins
-from kseg.serve.login.users import scram_credential
-from kseg.serve.request_answer import RefusedError
-from kseg.serve.security import Security
-from kseg.serve.tls import server_tls
+from kseg.serve.answer import RefusedError
+from kseg.serve.connections import Security, server_tls
+from kseg.serve.login import MECHANISMS, MOST_OF_A_HOST, Login, Logins, scram_credential
+from kseg.serve.values import LARGEST_LOGIN_REQUEST, Limits
 from tests import golden, run
 from tests.fuzz.mutations import havoc
 from tests.loops import for_each

@@ -13,9 +13,9 @@ import pytest
 
 from kseg.errors import ClusterError
 from kseg.formats.messages import ZERO_UUID, Fields
-from kseg.protocol.api_message import read_response
-from kseg.serve.served_partition import ServeSettings
-from kseg.system.ranged_files import forget, let_stand_for
+from kseg.protocol.messages import read_response
+from kseg.serve.partition import ServeSettings
+from kseg.system.files import forget, let_stand_for
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.loops import for_each
@@ -462,8 +462,8 @@ def test_the_log_starts_where_the_checkpoint_says(partition: Path) -> None:
 
 
 def test_aborted_transactions_are_named_to_those_who_read_committed() -> None:
-    from kseg.log.partition.partition_log import PartitionLog
-    from kseg.log.select.isolation import read_committed
+    from kseg.log.committed import read_committed
+    from kseg.log.partition import PartitionLog
 
     directory = golden.ROOT / "logs" / "2.3.1" / "txn-1"
     partition = PartitionLog(directory)

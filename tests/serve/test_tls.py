@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kseg.serve.limits import Limits
-from kseg.serve.security import Security
-from kseg.serve.tls import server_tls
+from kseg.serve.connections import Security, server_tls
+from kseg.serve.values import Limits
 from tests import golden, run
 from tests.fuzz.mutations import havoc
 from tests.serve.certificates import Files, certified, root, written

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kseg.formats.messages import Fields
-from kseg.protocol.api_message import read_response
+from kseg.protocol.messages import read_response
 from tests.log.real_broker import PATIENCE, Broker, new_broker
 from tests.protocol.packets import framed, request
 from tests.serve.running import serving

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kseg.serve.served_partition import ServeSettings
+from kseg.serve.partition import ServeSettings
 from tests import golden
 from tests.serve.running import serving
 from tests.serve.test_server import Connection, connected

@@ -18,8 +18,8 @@ def spark() -> "Iterator[SparkSession]":
     """local[2], with the data source registered."""
     from pyspark.sql import SparkSession
 
-    from kseg.spark import register
-    from kseg.spark.session import open_context
+    from kseg.spark.data_source import register
+    from kseg.spark.job import open_context
 
     with open_context("local[2]", {"spark.driver.memory": "1g"}) as context:
         session = SparkSession(context)

@@ -80,7 +80,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]
     """A session with the connector."""
     from pyspark.sql import SparkSession
 
-    from kseg.spark.session import open_context
+    from kseg.spark.job import open_context
 
     jars = ",".join(map(str, peer_spark.connector_jars(tmp_path_factory.mktemp("jars"))))
     with open_context("local[2]", {"spark.jars": jars, "spark.driver.memory": "1g"}) as context:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.spark
 
 SUBMIT = """
 import sys
-from kseg.spark.launch import submit
+from kseg.spark.submit import submit
 from kseg.spark.submit import Cluster
 sys.exit(submit(Cluster("local[2]"), sys.argv[1:], verbose=False))
 """

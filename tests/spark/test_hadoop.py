@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
-from kseg.export import remote
+from kseg.export.commit.manifest import read_manifest
 from kseg.export.destination import open_destination
-from kseg.export.manifest import read_manifest
 from kseg.export.run import Export, execute_here, run_export
 from kseg.export.settings import FileOptions
+from kseg.store import remote_files as remote
 from tests import golden
 from tests.export import exports
 from tests.spark.hadoop import Hadoop, containers, mini_hadoop

@@ -42,8 +42,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A session that has both sources."""
     from pyspark.sql import SparkSession
 
-    from kseg.spark import register
-    from kseg.spark.session import open_context
+    from kseg.spark.data_source import register
+    from kseg.spark.job import open_context
 
     jars = ",".join(map(str, peer_spark.connector_jars(tmp_path_factory.mktemp("jars"))))
     with open_context("local[2]", {"spark.jars": jars, "spark.driver.memory": "1g"}) as context:

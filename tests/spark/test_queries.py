@@ -15,7 +15,7 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from kseg.spark.reader import KsegReader
+    from kseg.spark.data_source import KsegReader
 
 pytestmark = pytest.mark.spark
 
@@ -25,8 +25,8 @@ PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 def reader(path: Path, columns: str = "offset", **options: Any) -> "KsegReader":
     """A batch query's reader, without Spark; __ in an option's name stands for a dot."""
-    from kseg.spark.reader import KsegReader
-    from kseg.spark.request import Request
+    from kseg.spark.data_source import KsegReader
+    from kseg.spark.options import Request
 
     named = {name.replace("__", "."): str(value) for name, value in options.items()}
     return KsegReader(Request.parse({"path": str(path), **named}), columns.split())

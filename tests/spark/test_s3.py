@@ -12,17 +12,16 @@ from deltalake import DeltaTable
 from pyarrow import fs
 from pyiceberg.utils.config import Config
 
-from kseg.export import remote
+from kseg.export.commit.manifest import read_manifest
+from kseg.export.commit.order import Job
+from kseg.export.commit.table_log import TableName
 from kseg.export.destination import open_destination
-from kseg.export.ledgers import table_log
-from kseg.export.manifest import read_manifest
-from kseg.export.order import Job
 from kseg.export.plan import WorkOrder
-from kseg.export.result import Result
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.results import Result
+from kseg.export.run import Export, execute_here, run_export, table_log
 from kseg.export.settings import FileOptions, Isolation, LogSelection, OffsetRange, ReadOptions, TableFormat
-from kseg.export.table_log import TableName
-from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.log.selection import PartitionChoice
+from kseg.store import remote_files as remote
 from tests import golden
 from tests.export import exports
 from tests.spark.processes import free_port, is_listening, running, wait_until
@@ -168,8 +167,7 @@ def test_tables_in_s3_are_exported_by_runs_that_meet(
 
 
 def test_sparks_tasks_read_and_write_s3(s3: fs.FileSystem, tmp_path: Path) -> None:
-    from kseg.spark.job import by_context
-    from kseg.spark.session import open_context
+    from kseg.spark.job import by_context, open_context
 
     folder = golden.ROOT / "logs" / "4.3.1"
     fs.copy_files(str(folder), "kafka/logs", destination_filesystem=s3)

@@ -157,8 +157,8 @@ def test_no_index_or_snapshot_changes_what_is_committed(spark: "SparkSession", t
 def test_file_that_is_not_believed_is_named_on_a_tasks_stderr(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from kseg.spark.reader import KsegReader
-    from kseg.spark.request import Request
+    from kseg.spark.data_source import KsegReader
+    from kseg.spark.options import Request
 
     aborted = NewBatch([NewRecord(b"c", b"3")], 0, 1, 0, True)
     write_segment(tmp_path / "orders-0", [aborted, marker(ABORT, aborted), NewBatch([NewRecord(b"e", b"5")], 2)])

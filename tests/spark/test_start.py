@@ -109,7 +109,7 @@ def test_where_spark_cannot_start_one_line_has_its_words() -> None:
 
 
 def test_after_spark_the_variables_are_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kseg.spark.session import open_context
+    from kseg.spark.job import open_context
 
     monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
     before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "JAVA_HOME", "SPARK_HOME", "PYTHONSAFEPATH")}

@@ -24,7 +24,7 @@ FIRST_ID, SECOND_ID = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 
 def reader(path: Path, **options: Any) -> "KsegStreamReader":
     """A stream's reader, without Spark; __ in an option's name stands for a dot."""
-    from kseg.spark.request import Request
+    from kseg.spark.options import Request
     from kseg.spark.stream import KsegStreamReader
 
     named = {name.replace("__", "."): str(value) for name, value in options.items()}

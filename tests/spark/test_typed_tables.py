@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kseg.export.decoding import ColumnDecoding, DecodedAs
-from kseg.export.order import Job
+from kseg.export.commit.order import Job
 from kseg.export.plan import WorkOrder
-from kseg.export.result import Result
+from kseg.export.results import Result
 from kseg.export.run import Export, run_export
-from kseg.export.settings import LogSelection, ReadOptions
-from kseg.log.partition.partition_choice import PartitionChoice
+from kseg.export.settings import ColumnDecoding, DecodedAs, LogSelection, ReadOptions
+from kseg.log.selection import PartitionChoice
 from tests.export.typed_logs import TypedLogs
 
 if TYPE_CHECKING:

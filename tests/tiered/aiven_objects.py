@@ -14,7 +14,7 @@ from Crypto.Cipher import AES, PKCS1_OAEP
 from Crypto.Hash import SHA3_512
 from Crypto.PublicKey import RSA
 
-from kseg.log.partition.partition_log import PartitionLog
+from kseg.log.partition import PartitionLog
 
 TOPIC_ID = "AAAAAAAAEAMAAAAAAAAgAw"
 _IV = 12

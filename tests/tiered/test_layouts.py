@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.tiered.layouts import TierLayout, parse_object_name
+from kseg.tiered.places import TierLayout, parse_object_name
 from tests import golden
 from tests.run import kseg
 

@@ -89,7 +89,7 @@ def test_missing_segment_is_a_gap(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("plugin", [Plugin(), Plugin(4096, is_compressing=True, key=1)])
 def test_clients_get_what_was_stored(plugin: Plugin, restored: Path, tmp_path: Path) -> None:
-    from kseg.log.partition.remote_logs import RemoteLogs
+    from kseg.cluster.tier_inputs import RemoteLogs
 
     source = restored / "logs" / "4.3.1" / "zstd-0"
     aiven_objects.store(tmp_path / "b", plugin, "zstd", aiven_objects.segments_of(source))

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from kseg.formats.codes import Codec, ControlType, TimestampType
-from kseg.writer import MemoryRecords, RecordsBuilder
-from kseg.writer.builder import end_marker
+from kseg.writer.batches import MemoryRecords, RecordsBuilder, end_marker
 
 HeaderPair = tuple[str, bytes | None]
 Appended = tuple[int, int, bytes | None, bytes | None, tuple[HeaderPair, ...]]

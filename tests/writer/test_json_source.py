@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from kseg.dump.json_log import damage_object, summary_object
-from kseg.dump.log import LogSummary
+from kseg.dump.log_steps import LogSummary
+from kseg.dump.record_rows import damage_object, summary_object
 from kseg.formats.codes import ControlType, DamageKind
-from kseg.output.record_columns import BATCH_COLUMNS, DECODED_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS
-from kseg.reading.damage import Damage
+from kseg.layouts.record_columns import BATCH_COLUMNS, DECODED_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS
+from kseg.reading.blocks import Damage
 from kseg.writer.json_source import FIELDS, read_json_lines
-from kseg.writer.source_items import (
+from kseg.writer.text_source import (
     Note,
     SegmentStart,
     SourceBatch,

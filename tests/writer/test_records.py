@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 import kseg
 from kseg.errors import RecordError
-from kseg.formats.batch import RECORD, RECORD_BATCH
+from kseg.formats.batch import LOG_ENTRY, RECORD, RECORD_BATCH
 from kseg.formats.codes import LOG_OVERHEAD, MINIMUM_SIZE_FIELD, Codec, ControlType, TimestampType
-from kseg.formats.legacy import LOG_ENTRY
-from kseg.formats.varint import VARLONG
-from kseg.formats.varint_writing import varint, varint_size
-from kseg.writer import InvalidMessageError, MemoryRecords, Message, RecordsBuilder, create_records
-from kseg.writer.record_encoding import encode_record, record_size
+from kseg.formats.grammar import VARLONG
+from kseg.formats.varint_bytes import varint, varint_size
+from kseg.writer.batches import InvalidMessageError, MemoryRecords, Message, RecordsBuilder, create_records
+from kseg.writer.messages import encode_record, record_size
 from tests.loops import for_each
 from tests.writer.cases import Case, cases
 

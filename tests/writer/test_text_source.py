@@ -2,8 +2,7 @@
 
 import pytest
 
-from kseg.writer.source_items import SourceError
-from kseg.writer.text_source import read_csv, read_text_lines
+from kseg.writer.text_source import SourceError, read_csv, read_text_lines
 
 
 def test_a_line_is_a_value() -> None:

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from kseg.findings.cluster_finding_kinds import CLUSTER_FINDINGS
-from kseg.findings.finding_kinds import FINDINGS, FindingKind, Severity
-from kseg.findings.tier_finding_kinds import TIER_FINDINGS
-from kseg.views.doctor.kinds import OWN
+from kseg.doctor.kinds import OWN
+from kseg.findings.kinds import CLUSTER_FINDINGS, FINDINGS, TIER_FINDINGS, FindingKind, Severity
 
 INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
 
@@ -19,8 +17,8 @@ Each next step of `verify` was tried on damaged disks of a 4.3.1 broker, after a
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
 fills.
 
-`python tools/generate.py` writes this page from the tables in `kseg/findings/finding_kinds.py`,
-`tier_finding_kinds.py` and `cluster_finding_kinds.py` beside it, and `kseg/views/doctor/kinds.py`: edit these.
+`python tools/generate.py` writes this page from the tables in `kseg/findings/kinds.py` and
+`kseg/doctor/kinds.py`: edit these.
 """
 _TIERS = """## In remote tiers
 

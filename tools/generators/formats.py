@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from kseg.explain.tables import HOW_TO_READ, format_page
+from kseg.explain.walk import HOW_TO_READ, format_page
+from kseg.formats.checkpoints import TEXT_FILES
 from kseg.formats.codes import CODECS_SINCE, Codec
-from kseg.formats.names import KIND_OF_EXTENSION, KIND_OF_NAME, SUFFIXES, DirectoryState, FileKind
+from kseg.formats.file_names import KIND_OF_EXTENSION, KIND_OF_NAME, SUFFIXES, DirectoryState, FileKind
 from kseg.formats.schemas import Field, MessageSchema, messages_in
-from kseg.formats.text_files import TEXT_FILES
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden" / "logs"
 TITLE = """# Formats

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from kseg.kernel import contract, fold_contract, program, statistics_contract
+from kseg.kernel import contract, fold_contract, statistics_contract
+from kseg.kernel import contract as program
 
 
 def kernel_contract() -> str:

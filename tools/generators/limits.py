@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from kseg.commands.parameters import size_text
+from kseg.commands.options import size_text
 
 INTRODUCTION = """# Limits and bounds
 
@@ -45,18 +45,18 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
     "Logs and batches": (
         Bound(
             "a body, decompressed; `--max-decompressed` of `kseg dump` sets another limit",
-            "kseg.codecs.bounds:DEFAULT_LIMIT",
+            "kseg.codecs.bodies:DEFAULT_LIMIT",
             "the batch is damaged",
         ),
-        Bound("the same, by its compressed size: so many times", "kseg.codecs.bounds:LARGEST_RATIO", "the same", count),
-        Bound("and so many bytes more", "kseg.codecs.bounds:LARGEST_RATIO_FREE", "the same"),
+        Bound("the same, by its compressed size: so many times", "kseg.codecs.bodies:LARGEST_RATIO", "the same", count),
+        Bound("and so many bytes more", "kseg.codecs.bodies:LARGEST_RATIO_FREE", "the same"),
         Bound(
             "searches for intact batches after damage, in bytes looked at for each byte of the file on disk",
-            "kseg.reading.resync:SEARCH_COST_LIMIT",
+            "kseg.reading.blocks:SEARCH_COST_LIMIT",
             "the rest is one damage, which says so",
             count,
         ),
-        Bound("or in all, whichever is more", "kseg.reading.resync:SEARCH_COST_FREE", "the same"),
+        Bound("or in all, whichever is more", "kseg.reading.blocks:SEARCH_COST_FREE", "the same"),
         Bound(
             "an offset above its segment's base offset",
             "kseg.formats.codes:MAXIMUM_RELATIVE_OFFSET",
@@ -65,42 +65,42 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         ),
         Bound(
             "an `.index` that is used to find positions",
-            "kseg.dump.indexes:LARGEST_LOOKUP",
+            "kseg.dump.entry_lines:LARGEST_LOOKUP",
             "its rest isn't used",
         ),
-        Bound("a text file: a checkpoint, `meta.properties`, …", "kseg.system.regular_file:LARGEST_TEXT", "isn't read"),
+        Bound("a text file: a checkpoint, `meta.properties`, …", "kseg.system.files:LARGEST_TEXT", "isn't read"),
     ),
     "Archives and standard input": (
         Bound(
             "what is unpacked; `--max-unpacked` sets another limit",
-            "kseg.archive.paths:MAX_UNPACKED",
+            "kseg.store.location:MAX_UNPACKED",
             "the command ends with 2",
         ),
         Bound(
             "and no more than this part of what is free in TMPDIR",
-            "kseg.archive.paths:SHARE_OF_FREE",
+            "kseg.store.location:SHARE_OF_FREE",
             "the same",
             share,
         ),
-        Bound("members of an archive", "kseg.archive.inputs:MOST_MEMBERS", "the same", count),
+        Bound("members of an archive", "kseg.store.archive:MOST_MEMBERS", "the same", count),
     ),
     "Printing": (
         Bound("partitions of `--merge time`", "kseg.dump.merged:MOST_PARTITIONS", "the command ends with 2", count),
-        Bound("a record as a row of a table", "kseg.dump.rows:LARGEST_LINE", "left out, and counted; `-o json` has it"),
-        Bound("key and value of a record for kcat", "kseg.output.kcat_script:LARGEST_RECORD", "left out, and named"),
-        Bound("headers of a record for kcat", "kseg.output.kcat_script:LARGEST_HEADERS", "left out, and named"),
+        Bound(
+            "a record as a row of a table",
+            "kseg.dump.record_rows:LARGEST_LINE",
+            "left out, and counted; `-o json` has it",
+        ),
+        Bound("key and value of a record for kcat", "kseg.text.kcat_script:LARGEST_RECORD", "left out, and named"),
+        Bound("headers of a record for kcat", "kseg.text.kcat_script:LARGEST_HEADERS", "left out, and named"),
         Bound(
             "fields of one piece in `kseg explain`", "kseg.explain.walk:MOST_FIELDS", "the rest is one stretch", count
         ),
-        Bound(
-            "bytes of a decompressed body there", "kseg.explain.batch_fields:MOST_DECOMPRESSED", "the rest isn't shown"
-        ),
-        Bound(
-            "rows of a table on a page of `kseg report`", "kseg.report.page.html:MOST_ROWS", "`-o json` has all", count
-        ),
+        Bound("bytes of a decompressed body there", "kseg.explain.batch:MOST_DECOMPRESSED", "the rest isn't shown"),
+        Bound("rows of a table on a page of `kseg report`", "kseg.report.page:MOST_ROWS", "`-o json` has all", count),
         Bound(
             "keys of a partition that `kseg report` tells apart",
-            "kseg.report.survey:MOST_KEYS",
+            "kseg.report.gather:MOST_KEYS",
             "further ones are estimated",
             count,
         ),
@@ -110,28 +110,34 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             "nesting of a value that is shown", "kseg.decode.decoded:MOST_NESTED", "shown raw, with the reason", count
         ),
         Bound("an Avro schema file", "kseg.decode.avro:LARGEST_SCHEMA", "the command ends with 2"),
-        Bound("values in a schema's JSON", "kseg.decode.avro_bounds:MOST_VALUES", "the command ends with 2", count),
+        Bound("values in a schema's JSON", "kseg.decode.avro:MOST_VALUES", "the command ends with 2", count),
         Bound("a file of Protobuf descriptors", "kseg.decode.protobuf:LARGEST_DESCRIPTORS", "the command ends with 2"),
-        Bound("fields of a Protobuf value", "kseg.decode.protobuf_bounds:MOST_FIELDS", "shown raw", count),
+        Bound("fields of a Protobuf value", "kseg.decode.protobuf:MOST_FIELDS", "shown raw", count),
         Bound(
-            "columns of a decoded column", "kseg.export.typed.column_type:MOST_COLUMNS", "the schema isn't used", count
+            "columns of a decoded column",
+            "kseg.export.columns.column_types:MOST_COLUMNS",
+            "the schema isn't used",
+            count,
         ),
         Bound(
-            "nesting of a decoded column", "kseg.export.typed.column_type:MOST_LEVELS", "the schema isn't used", count
+            "nesting of a decoded column",
+            "kseg.export.columns.column_types:MOST_LEVELS",
+            "the schema isn't used",
+            count,
         ),
     ),
     "Remote tiers": (
         Bound("levels of folders above partitions", "kseg.tiered.places:DEEPEST", "isn't taken for a tier", count),
-        Bound("a segment's manifest", "kseg.tiered.segment_manifest:LARGEST_MANIFEST", "the segment isn't read"),
-        Bound("a chunk, decompressed", "kseg.tiered.chunk_table:LARGEST_CHUNK", "it can't be read"),
+        Bound("a segment's manifest", "kseg.tiered.manifest:LARGEST_MANIFEST", "the segment isn't read"),
+        Bound("a chunk, decompressed", "kseg.tiered.segment_bytes:LARGEST_CHUNK", "it can't be read"),
     ),
     "Protocol": (
-        Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.splitter:MAX_FRAME", "it is no frame"),
-        Bound("elements of a message", "kseg.protocol.api_message:MOST_ELEMENTS", "it can't be read", count),
-        Bound("a decompressed batch in a frame", "kseg.protocol.records:LARGEST_BODY", "its records aren't read"),
+        Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.messages:MAX_FRAME", "it is no frame"),
+        Bound("elements of a message", "kseg.protocol.messages:MOST_ELEMENTS", "it can't be read", count),
+        Bound("a decompressed batch in a frame", "kseg.protocol.messages:LARGEST_BODY", "its records aren't read"),
         Bound(
             "bytes of a connection that came too early",
-            "kseg.protocol.tcp:MOST_HELD_BYTES",
+            "kseg.protocol.capture:MOST_HELD_BYTES",
             "what is missing is given up",
         ),
     ),
@@ -144,20 +150,20 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound(
             "bytes of keys and values in a record batch of `to_arrow`", "kseg.arrow:MAX_BYTES", "the next one begins"
         ),
-        Bound("a manifest of an export", "kseg.export.manifest:MOST_BYTES", "it is neither written nor read"),
+        Bound("a manifest of an export", "kseg.export.commit.manifest:MOST_BYTES", "it is neither written nor read"),
     ),
     "Serving": (
-        Bound("connections at once", "kseg.serve.limits:Limits.connections", "an idle one is closed for it", count),
-        Bound("a connection without a request", "kseg.serve.limits:Limits.idle_seconds", "it is closed", seconds),
-        Bound("a request", "kseg.serve.limits:LARGEST_REQUEST", "the connection is closed"),
-        Bound("a request before the client has logged in", "kseg.serve.limits:LARGEST_LOGIN_REQUEST", "the same"),
-        Bound("records in a response", "kseg.serve.limits:LARGEST_FETCH", "the next fetch has more"),
+        Bound("connections at once", "kseg.serve.values:Limits.connections", "an idle one is closed for it", count),
+        Bound("a connection without a request", "kseg.serve.values:Limits.idle_seconds", "it is closed", seconds),
+        Bound("a request", "kseg.serve.values:LARGEST_REQUEST", "the connection is closed"),
+        Bound("a request before the client has logged in", "kseg.serve.values:LARGEST_LOGIN_REQUEST", "the same"),
+        Bound("records in a response", "kseg.serve.values:LARGEST_FETCH", "the next fetch has more"),
         Bound(
-            "waiting of a fetch at a log's end", "kseg.serve.limits:LONGEST_WAIT_SECONDS", "an empty answer", seconds
+            "waiting of a fetch at a log's end", "kseg.serve.values:LONGEST_WAIT_SECONDS", "an empty answer", seconds
         ),
-        Bound("groups", "kseg.serve.groups.group_limits:MOST_GROUPS", "an error to the client", count),
-        Bound("members of a group", "kseg.serve.groups.group_limits:MOST_MEMBERS", "an error to the client", count),
-        Bound("users", "kseg.serve.login.users:MOST_USERS", "the command ends with 2", count),
+        Bound("groups", "kseg.serve.values:MOST_GROUPS", "an error to the client", count),
+        Bound("members of a group", "kseg.serve.values:MOST_MEMBERS", "an error to the client", count),
+        Bound("users", "kseg.serve.login:MOST_USERS", "the command ends with 2", count),
     ),
     "Settings": (
         Bound("the file of `KSEG_CONFIG`", "kseg.commands.config_file:LARGEST_FILE", "the command ends with 2"),

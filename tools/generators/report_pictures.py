@@ -3,10 +3,10 @@
 from functools import cache
 from pathlib import Path
 
+from kseg.doctor.examination import plan_examination
 from kseg.report.block import Figure
-from kseg.report.gathered import Choices
+from kseg.report.gather import Choices
 from kseg.report.reporting import Reading, make_report
-from kseg.views.doctor.examination import plan_examination
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 DISK = GOLDEN / "logs" / "0.11.0.3"

@@ -4,8 +4,8 @@ import asyncio
 import re
 from pathlib import Path
 
-from kseg.browse.directory_places import places_at
-from kseg.browse.field_lines import Decoders
+from kseg.browse.bytes import Decoders
+from kseg.browse.places import places_at
 from kseg.browse.screen.browser import Browser
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.output.record_columns import (
+from kseg.layouts.record_columns import (
     BATCH_COLUMNS,
     DECODED_COLUMNS,
     PLACE_COLUMNS,

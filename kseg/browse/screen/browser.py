@@ -1,6 +1,7 @@
-"""The screen of `kseg browse`: the place with its rows, the fields of a row, and their bytes."""
+"""The screen of `kseg browse`, its style, and its run on a terminal."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -10,27 +11,45 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Static
 
-from kseg.browse.batch_place import BatchPlace
-from kseg.browse.directory_places import DirectoryPlace
-from kseg.browse.field_lines import Decoders, FieldLine, field_lines
-from kseg.browse.file_places import EntryPlace, PiecesPlace
-from kseg.browse.log_place import LogPlace
+from kseg.browse.bytes import Decoders, FieldLine, copied_text, exported, field_lines
+from kseg.browse.log_place import BatchPlace, LogPlace
+from kseg.browse.navigation import Begin, Watch, Way, next_damage
 from kseg.browse.place import BrowsedPlace, Jump, ShownRow
-from kseg.browse.screen.background import Background
-from kseg.browse.screen.hex_view import HexView
-from kseg.browse.screen.keys import KEYS, shown_key
-from kseg.browse.screen.keys_screen import KeysScreen
-from kseg.browse.screen.look import LOOK
-from kseg.browse.screen.panes import FieldPane, PlaceLines
-from kseg.browse.screen.question_line import QuestionLine
-from kseg.browse.screen.questions import QUESTIONS
-from kseg.browse.screen.row_list import NoLines, RowList
-from kseg.browse.searches import Begin, Watch, next_damage
-from kseg.browse.taken_out import copied_text, exported
-from kseg.browse.way import Way
-from kseg.counted import counted
-from kseg.errors import KsegError, UsageError
-from kseg.output.printable import printable
+from kseg.browse.places import DirectoryPlace, EntryPlace, PiecesPlace, places_at
+from kseg.browse.screen.questions import KEYS, QUESTIONS, Background, KeysScreen, QuestionLine, shown_key
+from kseg.browse.screen.rows import FieldPane, HexView, NoLines, PlaceLines, RowList
+from kseg.decode.values import DecoderOptions
+from kseg.errors import KsegError, UsageError, counted
+from kseg.output.streams import printable
+
+LOOK = """
+Screen { layout: vertical; }
+.line { height: 1; padding: 0 1; }
+#way { background: $primary; color: $text; text-style: bold; }
+#panes { height: 1fr; }
+#rows-pane { width: 36; }
+#fields-pane, #bytes-pane { border-left: solid $surface-lighten-2; }
+.heading { height: 1; padding: 0 1; background: $surface; color: $text-muted; }
+#fields-heading, #bytes-heading { padding: 0; }
+#detail { height: 2; padding: 0 1; background: $surface; }
+#says { height: 1; padding: 0 1; }
+#says.-wrong { color: $text-error; text-style: bold; }
+.-narrow #contents { layout: vertical; }
+.-narrow #rows-pane { width: 34; }
+.-narrow #fields-pane { height: 3fr; }
+.-narrow #bytes-pane { height: 2fr; }
+.-wide #rows-pane { width: 40; }
+.-wide #contents { layout: horizontal; }
+.-wide #fields-pane { width: 1fr; }
+.-wide #bytes-pane { width: 48; }
+.-zoomed .pane { display: none; }
+.-zoomed .pane.-here { display: block; }
+.-zoomed #rows-pane.-here, .-zoomed #fields-pane.-here, .-zoomed #bytes-pane.-here {
+    width: 1fr; height: 1fr; border: none;
+}
+.-zoomed #contents.-empty { display: none; }
+"""
+
 
 T = TypeVar("T")
 LOOK_AGAIN_SECONDS = 2.0
@@ -486,3 +505,31 @@ class Browser(App[None]):
             self.say(said)
             self._read_on_if_needed()
         return bool(said)
+
+
+def browse_path(
+    path: Path, beginnings: Mapping[str, int | None], decoder_names: Mapping[str, str | None], options: DecoderOptions
+) -> None:
+    """Lets somebody walk through a path until they quit.
+
+    Args:
+        path: a directory or a file.
+        beginnings: the offset or the position to begin at, if one isn't None.
+        decoder_names: the decoders of keys and values, None for none.
+        options: what these need.
+
+    Raises:
+        UsageError: there is no terminal; there are two beginnings; a decoder's name or option is wrong.
+        OpenError: the path, a schema or a registry can't be opened.
+        KsegError: the path is no file of Kafka's.
+    """
+    first = [(name, str(number)) for name, number in beginnings.items() if number is not None]
+    if len(first) > 1:
+        raise UsageError("give either --offset or --position")
+    decoders = Decoders(options=options)
+    for part, name in decoder_names.items():
+        decoders.choose(part, name)
+    places = places_at(path)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("browse needs a terminal; `kseg explain` prints fields and bytes")
+    Browser(places, decoders, first[0] if first else None).run()

@@ -1,18 +1,176 @@
-"""What is asked in the last line of the screen, and what is done with the answers."""
+"""Questions on the screen's last line, the keys and their help, and reading in threads."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from kseg.browse.field_lines import Decoders
+from rich.table import Table
+from rich.text import Text
+from textual.app import App, ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.message import Message
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from kseg.browse.bytes import Decoders
+from kseg.browse.navigation import Begin, Watch, Way, find, next_match, parse_pattern
 from kseg.browse.place import Jump
-from kseg.browse.screen.background import Background
-from kseg.browse.searches import Begin, Watch, find, next_match, parse_pattern
-from kseg.browse.way import Way
-from kseg.errors import UsageError
-from kseg.formats.names import MAXIMUM_OFFSET
+from kseg.errors import KsegError, UsageError
+from kseg.formats.file_names import MAXIMUM_OFFSET
 from kseg.times import parse_time
+
+
+class QuestionLine(Horizontal):
+    """A question and its answer; the last answer stands there again the next time."""
+
+    DEFAULT_CSS = """
+    QuestionLine { display: none; height: 1; }
+    QuestionLine.-asked { display: block; }
+    QuestionLine > Static { width: auto; padding: 0 1; color: $text-accent; }
+    QuestionLine > Input { width: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [("escape", "close", "close")]
+
+    class Closed(Message):
+        """There is an answer, or None."""
+
+        def __init__(self, name: str, text: str | None) -> None:
+            super().__init__()
+            self.name = name
+            self.text = text
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked = ""
+        self._answers: dict[str, str] = {}
+
+    def compose(self) -> ComposeResult:
+        """The question, and what is answered."""
+        yield Static(markup=False)
+        yield Input(compact=True)
+
+    def ask(self, name: str, text: str) -> None:
+        """Asks the question of this name."""
+        self._asked = name
+        self.add_class("-asked")
+        self.query_one(Static).update(text)
+        answer = self.query_one(Input)
+        answer.value = self._answers.get(name, "")
+        answer.focus()
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        """Hands the answer on."""
+        message.stop()
+        self._answers[self._asked] = message.value.strip()
+        self._close(message.value.strip())
+
+    def action_close(self) -> None:
+        """Closes the question without an answer."""
+        self._close(None)
+
+    def _close(self, text: str | None) -> None:
+        self.remove_class("-asked")
+        self.post_message(self.Closed(self._asked, text))
+
+
+class Key(NamedTuple):
+    """A key, the action that it stands for, a word for the line of keys (none: it isn't there), and what it does."""
+
+    keys: str
+    action: str
+    word: str
+    meaning: str
+
+
+KEYS = (
+    Key("o", "ask('offset')", "offset", "go to an offset"),
+    Key("t", "ask('time')", "time", "go to the first record from a time on: 2026-11-01T03:00, -1h"),
+    Key("p", "ask('position')", "position", "go to the batch, entry or line at a position in the file"),
+    Key("d", "damage", "damage", "go to the next damage, also in later segments and topics"),
+    Key("slash", "ask('search')", "search", "search keys and values for a regular expression"),
+    Key("n", "again", "", "search for the next match"),
+    Key("v", "ask('value')", "decode", "choose the decoder of values: json, avro, int64, …"),
+    Key("V", "ask('key')", "", "choose the decoder of keys"),
+    Key("c", "copy", "", "copy the field, the row or the lit bytes, also over ssh"),
+    Key("e", "ask('export')", "export", "write the fields of the row as JSON to a new file"),
+    Key("z", "zoom", "zoom", "give one pane the whole screen, and back"),
+    Key("r", "look_again", "", "look whether the file has grown, was cut or is gone"),
+    Key("question_mark", "keys", "", "show the keys"),
+    Key("q", "quit", "quit", "quit"),
+)
+MOVES = (
+    ("↑ ↓ j k", "move; PgUp, PgDn, space by pages; Home, End to the ends"),
+    ("Enter → l", "go in; from a record to its fields, from these to bytes"),
+    ("← h Backspace", "go back out"),
+    ("Tab", "to the next pane; Shift+Tab back"),
+    ("Esc", "stop a search, close a question, go back out"),
+    ("mouse", "click to put the cursor there, twice to go in"),
+)
+_SHOWN = {"slash": "/", "question_mark": "?"}
+
+
+def shown_key(key: Key) -> str:
+    """A key as it is printed on a keyboard."""
+    return _SHOWN.get(key.keys, key.keys)
+
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[Watch], Coroutine[Any, Any, None]]
+
+
+class Background:
+    """Does one work at a time; of those that wait for it only the last one is done."""
+
+    def __init__(self, app: App[None], complain: Callable[[str], None], end: Callable[[], None]) -> None:
+        """Takes whose screen it is, what says why a work has failed, and what is called after each."""
+        self._app, self._complain, self._end = app, complain, end
+        self._watch: Watch | None = None
+        self._waiting: Work | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is being read or searched for."""
+        return self._watch is not None
+
+    @property
+    def line(self) -> str:
+        """How far a search has got; empty if there is nothing to say."""
+        return "" if self._watch is None else self._watch.line
+
+    def begin(self, work: Work) -> None:
+        """Begins some work; if there is some going on, after that."""
+        if self.is_busy:
+            self._waiting = work
+            return
+        self._watch = Watch()
+        self._app.run_worker(self._watched(work, self._watch), exit_on_error=True)
+
+    def stop(self) -> None:
+        """Stops what is going on as soon as it looks, and what waits for it."""
+        self._waiting = None
+        if self._watch is not None:
+            self._watch.is_stopped = True
+
+    async def in_thread(self, read: Callable[[], T]) -> T:
+        """Reads in another thread: a part of a work."""
+        return await asyncio.to_thread(read)
+
+    async def _watched(self, work: Work, watch: Watch) -> None:
+        try:
+            await work(watch)
+        except (KsegError, OSError) as error:
+            self._complain(error.message if isinstance(error, KsegError) and error.status == 1 else str(error))
+        except MemoryError:
+            self._complain("there isn't enough memory for this")
+        finally:
+            self._watch = None
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and self._app.is_running:
+            self.begin(waiting)
+        self._end()
 
 
 class Asked(Protocol):
@@ -117,3 +275,24 @@ QUESTIONS = {
     "key": Question("decode keys as (empty: not at all):", partial(_decode, "key")),
     "export": Question("export as JSON to the new file:", _export),
 }
+
+
+class KeysScreen(ModalScreen[None]):
+    """The keys, over everything else; any of a few keys closes it."""
+
+    DEFAULT_CSS = """
+    KeysScreen { align: center middle; }
+    KeysScreen > VerticalScroll {
+        width: 80; max-width: 100%; height: auto; max-height: 100%;
+        background: $surface; border: round $primary; padding: 0 1;
+    }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark,enter", "dismiss", "close")]
+
+    def compose(self) -> ComposeResult:
+        """The table of keys."""
+        table = Table.grid(padding=(0, 2))
+        for keys, meaning in (*MOVES, *((shown_key(key), key.meaning) for key in KEYS)):
+            table.add_row(Text(keys, "bold"), meaning)
+        with VerticalScroll():
+            yield Static(table, markup=False)

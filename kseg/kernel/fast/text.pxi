@@ -41,7 +41,7 @@ cdef inline int sequence_size(const uint8_t* at, const uint8_t* end, bint* good)
 cdef enum:
     NOT_UTF8 = 0
     PLAIN = 1
-    CONTROLLING = 2  # UTF-8 with characters of kseg.control_characters beyond ASCII
+    CONTROLLING = 2  # UTF-8 with characters of kseg.system.terminal_text beyond ASCII
 
 cdef uint8_t may_control[256]  # 1 for bytes with which such a character can begin
 for _byte in range(256):

@@ -1,4 +1,4 @@
-"""Fetch: records, as they lie in their logs."""
+"""APIs that read and write logs: Fetch, ListOffsets, OffsetForLeaderEpoch, Produce."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.messages import Fields
-from kseg.serve.apis.api_request import ApiAnswer, ApiRequest
-from kseg.serve.apis.replica_ids import CONSUMER
-from kseg.serve.error_code import ErrorCode
-from kseg.serve.fetch_plan import FetchBounds
+from kseg.log.lookup import SpecialTime
+from kseg.log.side_files import EpochStarts
+from kseg.serve.apis.request import CONSUMER, DEBUGGING_CONSUMER, ApiAnswer, ApiRequest
+from kseg.serve.fetch_batches import FetchBounds
 from kseg.serve.fetch_sessions import BY_ID, AskedPartition, named_partitions
-from kseg.serve.limits import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WAIT_SECONDS
-from kseg.serve.served_partition import ServedOffsets, ServedPartition, StoredRecords
+from kseg.serve.partition import ServedOffsets, ServedPartition, StoredRecords
+from kseg.serve.values import LARGEST_FETCH, LARGEST_PARTITION_FETCH, LONGEST_WAIT_SECONDS, ErrorCode
 
 READ_COMMITTED = 1
 _HAS_TOP_ERROR = 7
@@ -41,7 +41,7 @@ def answer_fetch(request: ApiRequest) -> ApiAnswer:
     size = 0
     for each in view.asked:
         partition = _partition_of(request, each)
-        part = _of_partition(request, each.fields, partition, room)
+        part = _fetched(request, each.fields, partition, room)
         parts.append(part)
         if isinstance(partition, ServedPartition):
             awaited[partition] = part["highWatermark"]
@@ -93,7 +93,7 @@ def _partition_of(request: ApiRequest, asked: AskedPartition) -> ServedPartition
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition is None else partition
 
 
-def _of_partition(request: ApiRequest, fields: Fields, partition: ServedPartition | ErrorCode, room: _Room) -> Fields:
+def _fetched(request: ApiRequest, fields: Fields, partition: ServedPartition | ErrorCode, room: _Room) -> Fields:
     number = fields["partition"]
     if isinstance(partition, ErrorCode):
         return _failed(number, partition)
@@ -169,3 +169,110 @@ def _note(asked: Sequence[AskedPartition], size: int, served: list[ServedPartiti
     first = served[0] if served else "an unknown partition"
     more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
     return f"{first} from {asked[0].fields['fetchOffset']}{more}, {size} bytes"
+
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+"""Times that aren't times. Source: ListOffsetsRequest."""
+NOWHERE = (-1, -1)
+"""Offset and time where there is none."""
+
+
+def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
+    """An offset for each partition and time, with its leader epoch."""
+    asked = [(topic["name"], each) for topic in request.body["topics"] for each in topic["partitions"]]
+    topics = [
+        {
+            "name": topic["name"],
+            "partitions": [_listed_partition(request, topic["name"], each) for each in topic["partitions"]],
+        }
+        for topic in request.body["topics"]
+    ]
+    first = f"{asked[0][0]}-{asked[0][1]['partitionIndex']} at {asked[0][1]['timestamp']}" if asked else "nothing"
+    return ApiAnswer({"topics": topics}, first if len(asked) < 2 else f"{first} and {len(asked) - 1} more")
+
+
+def _listed_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
+    number = asked["partitionIndex"]
+    partition = request.served.partition_of(name, number)
+    if request.body["replicaId"] > CONSUMER:
+        return {"partitionIndex": number, "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    if partition is None:
+        return {"partitionIndex": number, "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    try:
+        is_committed = request.body.get("isolationLevel", 0) == 1
+        offset, timestamp = _offset_at(partition, asked["timestamp"], is_committed=is_committed)
+    except KsegError:
+        return {"partitionIndex": number, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR}
+    epochs = partition.noted_epochs() if offset >= 0 else EpochStarts()
+    epoch = epochs.latest if asked["timestamp"] == LATEST else epochs.of_offset(offset)
+    return {"partitionIndex": number, "offset": offset, "timestamp": timestamp, "leaderEpoch": epoch}
+
+
+def _offset_at(partition: ServedPartition, timestamp: int, *, is_committed: bool) -> tuple[int, int]:
+    """Offset and time that answer a time; both are -1 where there is none."""
+    offsets = partition.offsets()
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return offsets.log_start, -1
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOWHERE  # nothing of what is served is in a remote tier
+    end = partition.last_stable_offset(offsets) if is_committed else offsets.high_watermark
+    if timestamp == LATEST:
+        return end, -1
+    wanted = SpecialTime.MAX_TIMESTAMP if timestamp == MAX_TIMESTAMP else timestamp
+    return partition.find_time(wanted, end) or NOWHERE
+
+
+def answer_offset_for_leader_epoch(request: ApiRequest) -> ApiAnswer:
+    """The end of an epoch for each partition."""
+    topics = [
+        {
+            "topic": topic["topic"],
+            "partitions": [_epoch_end_partition(request, topic["topic"], each) for each in topic["partitions"]],
+        }
+        for topic in request.body["topics"]
+    ]
+    return ApiAnswer({"topics": topics}, f"{sum(len(topic['partitions']) for topic in topics)} partitions")
+
+
+def _epoch_end_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
+    number = asked["partition"]
+    partition = request.served.partition_of(name, number)
+    if request.body.get("replicaId", DEBUGGING_CONSUMER) not in (CONSUMER, DEBUGGING_CONSUMER):
+        return {"partition": number, "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    if partition is None:
+        return {"partition": number, "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    try:
+        return {"partition": number, **_end(partition, asked)}
+    except KsegError:
+        return {"partition": number, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR}
+
+
+def _end(partition: ServedPartition, asked: Fields) -> Fields:
+    epochs = partition.leader_epochs()
+    current = asked["currentLeaderEpoch"]
+    if current > epochs.latest:
+        return {"errorCode": ErrorCode.UNKNOWN_LEADER_EPOCH}
+    if 0 <= current < epochs.latest:
+        return {"errorCode": ErrorCode.FENCED_LEADER_EPOCH}
+    epoch, end = epochs.end_of(asked["leaderEpoch"], partition.offsets().log_end)
+    return {"leaderEpoch": epoch, "endOffset": end}
+
+
+REFUSAL = "kseg serve is read-only: nothing can be produced"
+_NO_ANSWER = 0
+"""As acks: then there is no response."""
+
+
+def refuse_produce(request: ApiRequest) -> ApiAnswer:
+    """An authorization error for each partition."""
+    if request.body["acks"] == _NO_ANSWER:
+        return ApiAnswer(None, "refused")
+    failed = {"errorCode": ErrorCode.TOPIC_AUTHORIZATION_FAILED, "baseOffset": -1, "errorMessage": REFUSAL}
+    responses = [
+        {
+            **{key: topic[key] for key in ("name", "topicId") if key in topic},
+            "partitionResponses": [{"index": each["index"], **failed} for each in topic["partitionData"]],
+        }
+        for topic in request.body["topicData"]
+    ]
+    return ApiAnswer({"responses": responses}, "refused")

@@ -1,12 +1,175 @@
-"""What groups have committed: on the disk, and to this server, which keeps it in memory."""
+"""Commits of groups, groups stored on disk, and assignors."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import heapreplace
+from threading import Lock
 from typing import NamedTuple
 
-from kseg.serve.groups.assignors import Partition
-from kseg.serve.groups.group_limits import COMMIT_BYTES
-from kseg.serve.groups.stored_groups import StoredGroups
-from kseg.views.group import Group
+from kseg.coordinators.groups import partition_groups
+from kseg.coordinators.members import Group
+from kseg.errors import KsegError
+from kseg.log.partition import PartitionLog
+from kseg.serve.partition import FileState, state_of
+from kseg.serve.values import COMMIT_BYTES, COMMITS_SECONDS
+
+_PAUSE = 20
+"""Times as long as reading took it isn't done again."""
+SERVED_TYPES = frozenset({"classic", "consumer"})
+
+
+class StoredGroups:
+    """The groups of partitions of `__consumer_offsets`, read when they are first asked for; for several threads.
+
+    If a broker is writing there, they are read again every now and then.
+    """
+
+    def __init__(
+        self, partitions: Iterable[PartitionLog], say: Callable[[str], None], clock: Callable[[], float]
+    ) -> None:
+        """Takes one replica of each partition; `say` is called with what can't be read."""
+        self._places = [_StoredPartition(each, say) for each in partitions]
+        self._clock = clock
+        self._found: dict[str, Group] = {}
+        self._next_look: float | None = None
+        self._lock = Lock()
+
+    def by_name(self) -> dict[str, Group]:
+        """Consumers' groups by name. Share groups and those of streams applications aren't served."""
+        with self._lock:
+            now = self._clock()
+            if self._next_look is None or now >= self._next_look:
+                found = [group for place in self._places for group in place.groups()]
+                self._found = {group.group: group for group in found if group.type in SERVED_TYPES}
+                after = self._clock()
+                self._next_look = after + max(COMMITS_SECONDS, _PAUSE * (after - now))
+            return self._found
+
+
+class _StoredPartition:
+    """A partition of it, read again once it has changed."""
+
+    def __init__(self, partition: PartitionLog, say: Callable[[str], None]) -> None:
+        self._partition, self._say = partition, say
+        self._state: FileState | None = None
+        self._groups: tuple[Group, ...] = ()
+        self._told: set[str] = set()
+
+    def groups(self) -> tuple[Group, ...]:
+        """Its groups; those that were last read if it can't be read any more."""
+        try:
+            self._partition = self._partition.as_it_is()
+            state = state_of(self._partition)
+            if state is None or state != self._state:
+                view = partition_groups(self._partition)
+                self._groups, self._state = view.groups, state
+                for unreadable in view.unreadable:
+                    if not unreadable.is_tail:
+                        self._tell(f"{unreadable.line()}: commits there aren't served")
+        except KsegError as error:
+            self._tell(f"{error}: commits there aren't served")
+        return self._groups
+
+    def _tell(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._say(line)
+
+
+Partition = tuple[str, int]
+"""A topic's name and a partition's number."""
+Assignment = dict[str, frozenset[Partition]]
+"""Partitions by member."""
+
+
+class Subscriber(NamedTuple):
+    """A member as an assignor sees it: the topics that it wants, what it has, and what its place among others is."""
+
+    member_id: str
+    order: str
+    topics: frozenset[str]
+    owned: frozenset[Partition]
+
+
+def assign_uniform(subscribers: list[Subscriber], counts: Mapping[str, int]) -> Assignment:
+    """As many partitions for each member as for any other, if subscriptions allow it; who has one mostly keeps it."""
+    target: dict[str, set[Partition]] = {each.member_id: set() for each in subscribers}
+    readers = {topic: names for topic, names in _readers(subscribers, counts) if names}
+    taken: set[Partition] = set()
+    for each in subscribers:
+        for partition in sorted(each.owned - taken):
+            topic, number = partition
+            if topic in each.topics and number < counts.get(topic, 0):
+                target[each.member_id].add(partition)
+                taken.add(partition)
+    queues: dict[tuple[str, ...], _Queue] = {}
+    for topic, names in readers.items():
+        queue = queues.setdefault(tuple(names), [(0, member_id) for member_id in names])
+        for number in range(counts[topic]):
+            if (topic, number) not in taken:
+                target[_next_in(queue, target)].add((topic, number))
+    while _level(target, readers):
+        continue
+    return {member_id: frozenset(partitions) for member_id, partitions in target.items()}
+
+
+_Queue = list[tuple[int, str]]
+"""A heap of members and how many partitions they had when that was last looked at."""
+
+
+def _next_in(queue: _Queue, target: Mapping[str, set[Partition]]) -> str:
+    """The member that has the fewest partitions."""
+    while (count := len(target[queue[0][1]])) != queue[0][0]:
+        heapreplace(queue, (count, queue[0][1]))
+    return queue[0][1]
+
+
+def _level(target: dict[str, set[Partition]], readers: Mapping[str, list[str]]) -> bool:
+    """Moves partitions from members with more to ones with at least two fewer; whether one was moved."""
+    has_moved = False
+    for giver in sorted(target, key=lambda member_id: -len(target[member_id])):
+        if len(target[giver]) - min(map(len, target.values())) < _WORTH_A_MOVE:
+            continue
+        for partition in sorted(target[giver], reverse=True):
+            taker = _least(readers[partition[0]], target)
+            if len(target[giver]) - len(target[taker]) >= _WORTH_A_MOVE:
+                target[giver].remove(partition)
+                target[taker].add(partition)
+                has_moved = True
+    return has_moved
+
+
+_WORTH_A_MOVE = 2
+"""How many more partitions a member has to have."""
+
+
+def _least(names: list[str], target: Mapping[str, set[Partition]]) -> str:
+    return min(names, key=lambda member_id: len(target[member_id]))
+
+
+def assign_range(subscribers: list[Subscriber], counts: Mapping[str, int]) -> Assignment:
+    """Of each topic a run of partitions for each member: the same numbers of topics with as many partitions."""
+    target: dict[str, set[Partition]] = {each.member_id: set() for each in subscribers}
+    for topic, names in _readers(sorted(subscribers, key=lambda each: each.order), counts):
+        start = 0
+        for place, member_id in enumerate(names):
+            size = counts[topic] // len(names) + (place < counts[topic] % len(names))
+            target[member_id].update((topic, number) for number in range(start, start + size))
+            start += size
+    return {member_id: frozenset(partitions) for member_id, partitions in target.items()}
+
+
+def _readers(subscribers: list[Subscriber], counts: Mapping[str, int]) -> Iterator[tuple[str, list[str]]]:
+    """Topics that are here, and who wants each."""
+    wanted = frozenset[str]().union(*(each.topics for each in subscribers))
+    for topic in sorted(wanted & counts.keys()):
+        yield topic, [each.member_id for each in subscribers if topic in each.topics]
+
+
+ASSIGNORS: dict[str, Callable[[list[Subscriber], Mapping[str, int]], Assignment]] = {
+    "uniform": assign_uniform,
+    "range": assign_range,
+}
+"""By name, the default first. Source: group.consumer.assignors."""
 
 
 class Committed(NamedTuple):

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.serve.groups.assignors import ASSIGNORS, Subscriber, assign_range, assign_uniform
+from kseg.serve.groups.commits import ASSIGNORS, Subscriber, assign_range, assign_uniform
 
 TOPICS = ("a", "b", "c")
 COUNTS = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 9))

@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 
-from kseg.serve.error_code import ErrorCode
-from kseg.serve.groups.classic_group import ClassicGroup
-from kseg.serve.groups.classic_member import ClientName, JoinOutcome, JoinWanted, MemberName, Protocol, Synced
-from kseg.serve.groups.group_error import GroupError
-from kseg.serve.groups.group_limits import FIRST_JOIN_SECONDS, MOST_MEMBERS
+from kseg.serve.groups.classic import ClassicGroup, ClientName, JoinOutcome, JoinWanted, MemberName, Protocol, Synced
+from kseg.serve.values import FIRST_JOIN_SECONDS, MOST_MEMBERS, ErrorCode, GroupError
 
 SESSION, REBALANCE = 10.0, 60.0
 NO_PROTOCOL = (None, None)

@@ -5,13 +5,10 @@ from typing import Any
 
 import pytest
 
-from kseg.serve.error_code import ErrorCode
-from kseg.serve.groups.assignors import Partition
-from kseg.serve.groups.classic_member import ClientName
-from kseg.serve.groups.consumer_group import Beat, ConsumerGroup
-from kseg.serve.groups.consumer_member import HeartbeatWanted
-from kseg.serve.groups.group_error import GroupError
-from kseg.serve.groups.group_limits import CONSUMER_SESSION_SECONDS
+from kseg.serve.groups.classic import ClientName
+from kseg.serve.groups.commits import Partition
+from kseg.serve.groups.consumer import Beat, ConsumerGroup, HeartbeatWanted
+from kseg.serve.values import CONSUMER_SESSION_SECONDS, ErrorCode, GroupError
 
 COUNTS = {"orders": 4, "payments": 2}
 REBALANCE = 30.0

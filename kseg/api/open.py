@@ -1,0 +1,174 @@
+"""Opens paths: files, partitions, log directories, archives."""
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from kseg.api.partition import Directories, Partition, Segment
+from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
+from kseg.cluster.directories import directory_at, partitions_at, require_choice
+from kseg.cluster.replicas import one_of_each
+from kseg.errors import OpenError
+from kseg.formats.file_names import LOG_KINDS, parse_file_name
+from kseg.log.partition import PartitionLog
+from kseg.log.selected_records import SelectedLog, logs_of_partition
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
+from kseg.store.location import leads_inside
+from kseg.tiered.places import tier_at
+
+
+class LogDirectory(Directories):
+    """The partitions of one or more log directories, as these were listed when they were opened.
+
+    Records are read of each partition that is in use, once: of several replicas that are here, of the one whose log
+    ends last.
+    """
+
+    def __init__(self, paths: Iterable[Path], choice: PartitionChoice = EVERY_PARTITION) -> None:
+        """Lists the directories, and those partitions in them that are chosen.
+
+        Partitions that can't be listed are passed over, with a warning. Raises OpenError if a path can't be listed;
+        NoPartitionError if it has no partition; NoSuchPartitionError if none is chosen.
+        """
+        super().__init__(tuple(paths), choice)
+        problems: list[OpenError] = []
+        found = (log for path in self._paths for log in partitions_at(path, problems.append, choice))
+        self._logs = sorted(found, key=_order)
+        if not self._logs:
+            require_choice(self._paths, choice)
+        self._problems = tuple(problems)
+        for problem in problems:
+            warn(str(problem))
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The directories that were opened."""
+        return self._paths
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(log.size for log in self._logs)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The names of the topics, sorted."""
+        return tuple(sorted({log.topic for log in self._logs if log.topic is not None}))
+
+    @property
+    def problems(self) -> tuple[OpenError, ...]:
+        """Partitions that couldn't be listed: they are in nothing that this gives."""
+        return self._problems
+
+    def partitions(self, topic: str = "*", partition: int | None = None) -> tuple[Partition, ...]:
+        """The partitions by topic and number, of topics that match a glob, and with a number.
+
+        Directories that are being deleted or moved come last: `Partition.state` tells.
+        """
+        return tuple(
+            Partition(log, self)
+            for log in self._logs
+            if fnmatchcase(log.topic or log.directory_name, topic) and partition in (None, log.partition)
+        )
+
+    def partition(self, topic: str, partition: int) -> Partition:
+        """One partition in use; of several replicas the one whose log ends last. Raises OpenError if there is none."""
+        logs = [log for log in self._in_use() if (log.topic, log.partition) == (topic, partition)]
+        if not logs:
+            raise OpenError(f"there is no partition {partition} of the topic {topic!r} here", self._paths[0])
+        return Partition(one_of_each(logs)[0], self)
+
+    def _in_use(self) -> list[PartitionLog]:
+        return [log for log in self._logs if log.state is None]
+
+    def _partition_logs(self) -> list[PartitionLog]:
+        return self._logs
+
+    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
+        left = selection.limit
+        for place in one_of_each(self._in_use()):
+            for log in logs_of_partition(place.as_it_is(), selection, warn, left):
+                yield log
+                left = log.picker.left
+            if left == 0:
+                return
+
+    def _table(self) -> ShortTable:
+        title = f"{', '.join(map(str, self._paths))}: {len(self._logs)} partitions of {len(self.topics)} topics"
+        return ShortTable(
+            f"LogDirectory {title}, {self.size:,} bytes",
+            ("topic", "partition", "segments", "bytes"),
+            [
+                (log.topic or log.directory_name, log.partition, len(log.segments), log.size)
+                for log in self._logs[:SHOWN_ROWS]
+            ],
+            len(self._logs),
+        )
+
+
+def _order(log: PartitionLog) -> tuple[bool, str, int]:
+    return log.state is not None, log.topic or log.directory_name, -1 if log.partition is None else log.partition
+
+
+def open(  # noqa: A001  it is kseg.open
+    path: str | os.PathLike[str],
+    *more: str | os.PathLike[str],
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    remote: str | Iterable[str] = (),
+    private_keys: Mapping[str, str | os.PathLike[str]] | None = None,
+) -> LogDirectory | Partition | Segment:
+    """Opens a log directory, a parent of such, a partition's directory, or a segment; several paths as a LogDirectory.
+
+    Paths may lead into archives (`support.tar.gz/orders-0`): what is needed of them is unpacked into TMPDIR until the
+    result is closed, or collected as garbage. They may be remote tiers, too: directories of their objects, or s3://… .
+
+    Args:
+        path: what to open.
+        more: further disks of the same broker, or further brokers' disks.
+        topic: names or globs of the topics that are meant; with this or `partition` the result is a LogDirectory.
+        partition: numbers of the partitions that are meant.
+        remote: remote tiers that have the older segments of what is opened.
+        private_keys: files of private keys that decrypt segments of tiers, by the keys' ids.
+
+    Raises:
+        OpenError: a path isn't there, or can't be opened; there is nothing of Kafka's.
+        UsageError: there are partitions, but none that is meant; a private key's file holds none.
+        ClusterError: an object store failed.
+    """
+    topics = (topic,) if isinstance(topic, str) else tuple(topic)
+    numbers = (partition,) if isinstance(partition, int) else partition
+    choice = PartitionChoice(topics, tuple(range(number, number + 1) for number in numbers))
+    paths = [os.fspath(each) for each in (path, *more)]
+    remotes = (remote,) if isinstance(remote, str) else tuple(remote)
+    if not remotes and not any(leads_inside(each) or tier_at(each) is not None for each in paths):
+        return _opened(paths, choice)
+    from kseg.cluster.tier_inputs import RemoteLogs
+    from kseg.store.archive import Inputs
+
+    with ExitStack() as stack:
+        inputs = stack.enter_context(Inputs(warn))
+        keys = {key_id: Path(file) for key_id, file in (private_keys or {}).items()}
+        logs = stack.enter_context(RemoteLogs(keys, warn, choice))
+        opened = _opened([logs.local(inputs.local(each), remotes) for each in paths], choice)
+        opened.close_with(stack.pop_all())
+        return opened
+
+
+def _opened(paths: list[str], choice: PartitionChoice) -> LogDirectory | Partition | Segment:
+    if len(paths) > 1 or not choice.is_everything:
+        return LogDirectory(map(Path, paths), choice)
+    path = Path(paths[0])
+    directory, is_partition = directory_at(path)
+    if path.is_file():
+        if parse_file_name(path).kind not in LOG_KINDS:
+            raise OpenError("is no log: give its directory; kseg.open_segment reads any file as a log", path)
+        return Segment(path)
+    return Partition(PartitionLog(directory)) if is_partition else LogDirectory([path])
+
+
+def open_segment(path: str | os.PathLike[str]) -> Segment:
+    """Opens a file of batches, whatever its name. Raises OpenError if it can't be opened."""
+    return Segment(path)

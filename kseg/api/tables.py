@@ -1,0 +1,447 @@
+"""Records of any opened path as Python values and as tables: Arrow, pandas, Polars, and a DuckDB connection."""
+
+import os
+import warnings
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
+
+from kseg.errors import UsageError
+from kseg.kernel.record import Record
+from kseg.log.selected_records import SelectedLog, selected_batches, selected_records
+from kseg.log.selection import EVERYTHING, PartitionChoice, Selection, SelectionOptions, selection_of
+from kseg.output.streams import printable
+from kseg.output.table import aligned_line
+from kseg.reading.batch import Batch, OnDamage, check_on_damage
+from kseg.store.location import leads_inside
+from kseg.system.new_directory import scratch_directory
+from kseg.times import parse_zone
+
+if TYPE_CHECKING:
+    import duckdb
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
+    from kseg.decode.decoded import Decoded, Json, ValueDecoder
+    from kseg.export.settings import ColumnDecoding
+    from kseg.query.session import Queried
+
+
+SHOWN_ROWS = 10
+"""The most rows of a table that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShortTable:
+    """A title, and rows below the names of their columns; `count`: how many rows there would be in all."""
+
+    title: str
+    columns: tuple[str, ...] = ()
+    rows: Sequence[tuple[object, ...]] = ()
+    count: int = 0
+
+    @property
+    def more(self) -> str:
+        """What to say of rows that aren't shown."""
+        left = self.count - len(self.rows)
+        return f"… {left} more" if left > 0 else ""
+
+    def text(self) -> str:
+        """Lines of text."""
+        lines = [printable(self.title)]
+        if self.rows:
+            cells = [self.columns, *(tuple(map(_cell, row)) for row in self.rows)]
+            widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+            signs = [1 if isinstance(value, int) else -1 for value in self.rows[0]]
+            signed = [width * sign for width, sign in zip(widths, signs, strict=True)]
+            lines += [f"  {aligned_line(row, signed)}" for row in cells]
+        return "\n".join([*lines, f"  {self.more}"] if self.more else lines)
+
+    def html(self) -> str:
+        """The same as HTML."""
+        body = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>" for row in self.rows)
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns) if self.rows else ""
+        more = f"<p>{escape(self.more)}</p>" if self.more else ""
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.rows else ""
+        return f"<div><p>{escape(printable(self.title))}</p>{table}{more}</div>"
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+
+
+def _html_cell(value: object) -> str:
+    align = ' style="text-align: right"' if isinstance(value, int) else ""
+    return f"<td{align}>{escape(_cell(value))}</td>"
+
+
+class DecodingOptions(TypedDict, total=False):
+    """What decodes keys and values, by the names of the commands' options.
+
+    key_decoder, value_decoder: names of decoders, or the caller's own `module:callable`. schema: an Avro schema, a map
+    of ids to schemas, or a Protobuf descriptor set; message: the Protobuf message's full name; schema_registry: the
+    directory of the `_schemas` partition.
+    """
+
+    key_decoder: str | None
+    value_decoder: str | None
+    schema: Path | str | None
+    message: str | None
+    schema_registry: Path | str | None
+
+
+class DecodedOptions(SelectionOptions, DecodingOptions, total=False):
+    """Which records, and what decodes them."""
+
+
+class TableOptions(DecodedOptions, total=False):
+    """The same, and how the table is to be.
+
+    headers: whether there is a column with them, True by default; batch_columns: whether there are columns with facts
+    of each record's batch. max_bytes: bytes of keys and values that a record batch holds at most, unless one record
+    alone has more.
+    """
+
+    headers: bool
+    batch_columns: bool
+    max_bytes: int
+
+
+def asked_selection(selection: Selection | None, options: Mapping[str, object], *, has_control: bool) -> Selection:
+    """A selection with what the options ask in its place; other options are passed over if a TypedDict here has them.
+
+    `has_control`: whether control records are taken if nobody says anything about them. Raises UsageError for what
+    can't be.
+    """
+    known = {name: value for name, value in options.items() if name not in _NOT_OF_SELECTIONS}
+    if "control" not in known and not has_control and (selection is None or selection.is_control is None):
+        known["control"] = False
+    asked = selection_of(cast(SelectionOptions, known), EVERYTHING if selection is None else selection)
+    if asked.is_followed:
+        raise UsageError("is_followed: `kseg dump --follow` follows a log that grows; call again for what is new")
+    return asked
+
+
+_NOT_OF_SELECTIONS = TableOptions.__annotations__.keys() - SelectionOptions.__annotations__.keys()
+
+
+def path_of(path: Path | str | None) -> Path | None:
+    """The path as such."""
+    return None if path is None else Path(path)
+
+
+class KsegWarning(UserWarning):
+    """Something to know about a result, such as an index that wasn't trusted, or files that couldn't be read."""
+
+
+def warn(text: str) -> None:
+    """Issues a KsegWarning."""
+    warnings.warn(text, KsegWarning, stacklevel=2)
+
+
+def arrow_reader(logs: Iterator[SelectedLog], options: TableOptions, on_damage: OnDamage) -> "pa.RecordBatchReader":
+    """The selected records of logs as a reader of record batches.
+
+    Raises UsageError if pyarrow or a decoder is missing; OpenError if a schema can't be read.
+    """
+    arrow = needed("pyarrow", "pip install 'kseg[arrow]'")
+    from kseg.arrow import MAX_BYTES, ArrowOptions, schema_of
+
+    columns = ArrowOptions(
+        options.get("headers", True), options.get("batch_columns", False), options.get("max_bytes", MAX_BYTES)
+    )
+    decoding = column_decoding(options)
+
+    def batches() -> Iterator["pa.RecordBatch"]:
+        from kseg.arrow import selected_record_batches
+
+        for log in logs:
+            yield from selected_record_batches(log, columns, on_damage)
+
+    found = _decoded(batches(), decoding) if decoding.fields() else batches()
+    return arrow.RecordBatchReader.from_batches(arrow.schema([*schema_of(columns), *decoding.fields()]), found)
+
+
+def column_decoding(options: DecodingOptions) -> "ColumnDecoding":
+    """The columns of decoded keys and values that are asked for."""
+    from kseg.export.settings import ColumnDecoding
+
+    schema, registry = options.get("schema"), options.get("schema_registry")
+    return ColumnDecoding(
+        options.get("key_decoder"),
+        options.get("value_decoder"),
+        None if schema is None else str(schema),
+        options.get("message"),
+        None if registry is None else str(registry),
+    )
+
+
+def _decoded(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") -> Iterator["pa.RecordBatch"]:
+    """The batches with columns of decoded keys or values; warns at the end of what doesn't decode."""
+    from kseg.export.settings import DecodedColumns
+
+    decoded = DecodedColumns(decoding)
+
+    def added() -> Iterator["pa.RecordBatch"]:
+        yield from map(decoded.added, batches)
+        if decoded.undecoded:
+            warn(f"{decoded.undecoded} keys or values don't decode: they are null in the decoded columns")
+
+    return added()
+
+
+def needed(module: str, command: str) -> ModuleType:
+    """A module of a library that kseg doesn't require. Raises UsageError, with the command that installs it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise UsageError(f"{module} is missing: {command}") from error
+
+
+class Logs(ABC):
+    """Logs that are open: their records, batches and tables; a context manager.
+
+    Records are selected by a `kseg.Selection`, by keywords with the names of the commands' options, or both: then what
+    the keywords ask counts. Damage raises DamagedError, unless `on_damage` says otherwise: "skip" leaves out what is
+    damaged, and a function is called with each Damage before reading goes on without it.
+    """
+
+    def __init__(self) -> None:
+        self._at_close = ExitStack()
+        self._close = weakref.finalize(self, self._at_close.close)
+
+    @abstractmethod
+    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
+        """The logs that may hold selected records, one after another; it keeps this alive until its end."""
+
+    @abstractmethod
+    def _table(self) -> ShortTable:
+        """What is shown of it."""
+
+    def close(self) -> None:
+        """Closes what is open, and removes what was unpacked of an archive."""
+        self._close()
+
+    def close_with(self, resources: AbstractContextManager[object]) -> None:
+        """Lets resources be released when this is closed, or collected as garbage."""
+        self._at_close.enter_context(resources)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        """A short table."""
+        return self._table().text()
+
+    def _repr_html_(self) -> str:
+        """The same, for notebooks."""
+        return self._table().html()
+
+    def records(
+        self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[SelectionOptions]
+    ) -> Iterator[Record]:
+        """The selected records, in the order of their logs; few are in memory at once.
+
+        Control records are left out, unless `control` is True, for them alone, or None, for all.
+
+        Raises:
+            DamagedError: at damage, after the records before it, unless `on_damage` says otherwise.
+            OpenError: a file can't be opened.
+            UsageError: a selection can't be.
+        """
+        check_on_damage(on_damage)
+        logs = self._selected(asked_selection(selection, options, has_control=False))
+        return chain.from_iterable(chain.from_iterable(selected_records(log, on_damage) for log in logs))
+
+    def decoded_records(
+        self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[DecodedOptions]
+    ) -> "Iterator[DecodedRecord]":
+        """The same with keys and values decoded, by `key_decoder` and `value_decoder`.
+
+        What doesn't decode is no damage: the record says why. Raises as `records` does; UsageError too if there is no
+        such decoder, or its library is missing.
+        """
+        check_on_damage(on_damage)
+        logs = self._selected(asked_selection(selection, options, has_control=False))
+        records = chain.from_iterable(selected_records(log, on_damage) for log in logs)
+        return decoded_records(chain.from_iterable(records), options)
+
+    def batches(
+        self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[SelectionOptions]
+    ) -> Iterator[Batch]:
+        """The batches that hold selected records, control batches too.
+
+        Damage inside a batch isn't met here, but by its own `records`. Raises as `records` does.
+        """
+        check_on_damage(on_damage)
+        logs = self._selected(asked_selection(selection, options, has_control=True))
+        return chain.from_iterable(selected_batches(log, on_damage) for log in logs)
+
+    def to_arrow(
+        self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
+    ) -> "pa.RecordBatchReader":
+        """The selected records as a `pyarrow.RecordBatchReader`, which is read once and holds little in memory.
+
+        The columns are those of `kseg export`: key, value, topic, partition, offset, timestamp, timestampType, headers;
+        and with decoders decodedKey and decodedValue, which are null where nothing decodes. Raises as
+        `decoded_records` does; damage is met while the reader is read.
+        """
+        check_on_damage(on_damage)
+        logs = self._selected(asked_selection(selection, options, has_control=False))
+        return arrow_reader(logs, options, on_damage)
+
+    def to_pandas(
+        self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
+    ) -> "pd.DataFrame":
+        """The same as a `pandas.DataFrame`, in memory as a whole."""
+        needed("pandas", "pip install pandas")
+        return self.to_arrow(selection, on_damage=on_damage, **options).read_pandas()
+
+    def to_polars(
+        self, selection: Selection | None = None, *, on_damage: OnDamage = "raise", **options: Unpack[TableOptions]
+    ) -> "pl.DataFrame":
+        """The same as a `polars.DataFrame`, in memory as a whole."""
+        polars = needed("polars", "pip install polars")
+        table = self.to_arrow(selection, on_damage=on_damage, **options).read_all()
+        return cast("pl.DataFrame", polars.from_arrow(table))
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedRecord:
+    """A record with its key and value decoded.
+
+    Null is None. What has no decoder stays bytes; so does what doesn't decode, and then `key_error` or `value_error`
+    says why.
+    """
+
+    record: Record
+    key: "Json | bytes"
+    value: "Json | bytes"
+    key_error: str | None = None
+    value_error: str | None = None
+
+    @property
+    def offset(self) -> int:
+        """The record's offset."""
+        return self.record.offset
+
+    @property
+    def timestamp(self) -> int:
+        """The record's time: milliseconds since 1970, -1 for none."""
+        return self.record.timestamp
+
+
+def decoded_records(records: Iterable[Record], options: DecodingOptions) -> Iterator[DecodedRecord]:
+    """The records, decoded. Raises UsageError, OpenError: as `value_decoder` does."""
+    from kseg.cluster.schemas_topic import SchemasTopic
+    from kseg.decode.values import DecoderOptions, value_decoder
+
+    registry = path_of(options.get("schema_registry"))
+    topic = None if registry is None else SchemasTopic(registry)
+    needed = DecoderOptions(path_of(options.get("schema")), options.get("message"), topic)
+    key, value = options.get("key_decoder"), options.get("value_decoder")
+    of_key = None if key is None else value_decoder(key, needed, "key")
+    of_value = None if value is None else value_decoder(value, needed, "value")
+    return map(partial(_decoded_record, of_key, of_value), records)
+
+
+def _decoded_record(of_key: "ValueDecoder | None", of_value: "ValueDecoder | None", record: Record) -> DecodedRecord:
+    key, value = _part(of_key, record.key, record), _part(of_value, record.value, record)
+    return DecodedRecord(record, key.value, value.value, key.reason, value.reason)
+
+
+def _part(decode: "ValueDecoder | None", data: bytes | None, record: Record) -> "Decoded":
+    from kseg.decode.decoded import Decoded
+
+    return Decoded(data) if decode is None or data is None else decode(data, record.headers)
+
+
+def connect(
+    path: str | os.PathLike[str],
+    *more: str | os.PathLike[str],
+    topic: str | Iterable[str] = (),
+    partition: int | Iterable[int] = (),
+    files: str | os.PathLike[str] | None = None,
+    memory: int | None = None,
+    **options: Unpack[DecodedOptions],
+) -> "duckdb.DuckDBPyConnection":
+    """A connection to a DuckDB database in memory, with the views and tables of `kseg query`.
+
+    What is damaged is left out of answers, with a warning. SQL reaches no files and no network, and can't change that.
+    Temporary files go when the connection is collected as garbage.
+
+    Args:
+        path: a log directory, a parent of such, or a partition's directory; also in an archive.
+        more: further disks of the same broker.
+        topic: names or globs of the topics that are meant.
+        partition: numbers of the partitions that are meant.
+        files: a directory in which SQL may read and write files.
+        memory: the most bytes of memory; None for half of the machine's.
+        options: which records, and what decodes them, as for `kseg.open(…).to_arrow`.
+
+    Raises:
+        OpenError: a path isn't there, or has nothing of Kafka's.
+        UsageError: a library is missing, nothing that is meant is there, or an option can't be.
+    """
+    from kseg.query import require_libraries
+
+    require_libraries()
+    from kseg.query.database import QueryLimits, QueryLog
+    from kseg.query.session import new_session
+
+    topics = (topic,) if isinstance(topic, str) else tuple(topic)
+    numbers = (partition,) if isinstance(partition, int) else partition
+    choice = PartitionChoice(topics, tuple(range(number, number + 1) for number in numbers))
+    limits = QueryLimits(memory, files=None if files is None else Path(files))
+    with ExitStack() as stack:
+        paths = _local_paths([os.fspath(each) for each in (path, *more)], stack)
+        scratch = stack.enter_context(scratch_directory())
+        zone = parse_zone(options.get("tz", "UTC"))
+        session = new_session(
+            _queried(paths, choice, options), limits, scratch, QueryLog(lambda error: warn(str(error)), warn), zone
+        )
+        weakref.finalize(session.connection, stack.pop_all().close)
+        return session.connection
+
+
+def _local_paths(given: list[str], stack: ExitStack) -> tuple[Path, ...]:
+    if not any(map(leads_inside, given)):
+        return tuple(map(Path, given))
+    from kseg.store.archive import Inputs
+
+    inputs = stack.enter_context(Inputs(warn))
+    return tuple(Path(inputs.local(each)) for each in given)
+
+
+def _queried(paths: tuple[Path, ...], choice: PartitionChoice, options: DecodedOptions) -> "Queried":
+    from kseg.export.settings import DecodedAs, Isolation, LogSelection, OffsetRange, ReadOptions
+    from kseg.query.session import Queried
+
+    asked = asked_selection(None, options, has_control=False)
+    decode = replace(column_decoding(options), decoded_as=DecodedAs.TYPED)
+    decode.check()
+    read = ReadOptions(
+        control=asked.is_control is not False,
+        isolation=Isolation.READ_COMMITTED if asked.is_committed else Isolation.READ_UNCOMMITTED,
+        selected=asked._replace(
+            from_offset=None, to_offset=None, is_committed=False, is_control=asked.is_control or None
+        ),
+        decode=decode,
+    )
+    selection = LogSelection(choice, OffsetRange(asked.from_offset, asked.to_offset), first_time=asked.from_time)
+    return Queried(paths, choice, selection, read)

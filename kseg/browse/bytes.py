@@ -1,0 +1,254 @@
+"""Bytes on the screen, their fields as lines, and values that are copied."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from kseg.decode.decoded import Decoded, Json, ValueDecoder, decoded_text
+from kseg.decode.values import DecoderOptions, value_decoder
+from kseg.explain.field import Content, ExplainedField, notes_of, shown_value
+from kseg.explain.items import Item
+from kseg.kernel.record import Header
+from kseg.output.rows import json_by_pieces
+from kseg.output.streams import printable
+from kseg.reading.log_file import LogFile
+from kseg.store.location import check_outside
+from kseg.system.files import open_regular
+from kseg.system.new_directory import write_new_file
+from kseg.text.explain import item_objects
+
+
+class ByteSource(Protocol):
+    """Bytes that can be read at any position. title: what they are, in words."""
+
+    title: str
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Some of them, fewer where they end."""
+
+
+class NoBytes:
+    """Of what has no bytes of its own: a topic."""
+
+    title = ""
+    size = 0
+
+    def read(self, position: int, size: int) -> bytes:
+        """Nothing."""
+        return b""
+
+
+class FileBytes:
+    """The bytes of a file; it is opened for each look, so that it is always the file of this name that is seen."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.title = path.name
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file now; 0 if it can't be opened."""
+        try:
+            return os.stat(self.path).st_size  # noqa: PTH116  as open_regular does
+        except OSError:
+            return 0
+
+    def read(self, position: int, size: int) -> bytes:
+        """Some of them; none if the file can't be opened or read."""
+        from kseg.errors import OpenError
+
+        try:
+            descriptor, _ = open_regular(self.path)
+        except OpenError:
+            return b""
+        try:
+            return os.pread(descriptor, size, position)
+        except OSError:
+            return b""
+        finally:
+            os.close(descriptor)
+
+
+class OpenLogBytes:
+    """The bytes of a log that is open: they can be read even after a broker has deleted it."""
+
+    def __init__(self, log_file: LogFile) -> None:
+        self._log_file = log_file
+        self.title = log_file.path.name
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log when it was opened."""
+        return self._log_file.size
+
+    def read(self, position: int, size: int) -> bytes:
+        """Some of them; none once the log is closed: a screen that is left may be drawn once more."""
+        return b"" if self._log_file.is_closed else self._log_file.read(position, size)
+
+
+class BodyBytes:
+    """The decompressed records of a batch."""
+
+    def __init__(self, content: Content, title: str) -> None:
+        self._content = content
+        self.title = title
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self._content)
+
+    def read(self, position: int, size: int) -> bytes:
+        """Some of them."""
+        return bytes(self._content[position : position + size])
+
+
+MOST_LINES = 20_000
+"""Lines that are made of one row: nobody walks through more."""
+_MOST_DECODED = 2_000
+_LONGEST = 4_000
+"""Characters of a value on the screen."""
+
+
+class FieldLine(NamedTuple):
+    """A line about a field: its name, or a note below it. depth: how many structures it is in."""
+
+    depth: int
+    name: str
+    value: str
+    field: ExplainedField
+    is_wrong: bool = False
+    is_note: bool = False
+
+
+@dataclass(slots=True)
+class Decoders:
+    """What decodes keys and values: names of decoders, None for none, and what they need."""
+
+    names: dict[str, str | None] = field(default_factory=dict)
+    options: DecoderOptions = field(default_factory=DecoderOptions)
+    _made: dict[str, ValueDecoder] = field(default_factory=dict)
+
+    def choose(self, part: str, name: str | None) -> None:
+        """Sets the decoder of keys or values. Raises UsageError if there is no such one, and changes nothing then."""
+        if name is None:
+            self._made.pop(part, None)
+        else:
+            self._made[part] = value_decoder(name, self.options, "key" if part == "key" else "value")
+        self.names[part] = name
+
+    def of(self, part: str) -> Callable[[bytes, list[Header]], Decoded] | None:
+        """The decoder of keys or values; None if there is none."""
+        return self._made.get(part)
+
+
+def field_lines(fields: Iterable[ExplainedField], decoders: Decoders) -> list[FieldLine]:
+    """The lines of some fields, at most MOST_LINES."""
+    lines: list[FieldLine] = []
+    own = list(fields)
+    headers = _headers(own)
+    for line in _lines(own, 0, decoders, headers):
+        lines.append(line)
+        if len(lines) >= MOST_LINES:
+            break
+    return lines
+
+
+def _lines(
+    fields: Iterable[ExplainedField], depth: int, decoders: Decoders, headers: list[Header]
+) -> Iterator[FieldLine]:
+    for each in fields:
+        is_wrong = each.problem is not None
+        value = "" if each.children else printable(shown_value(each))[:_LONGEST]
+        yield FieldLine(depth, printable(_name(each)), value, each, is_wrong)
+        for note in notes_of(each):
+            yield FieldLine(depth + 1, "", printable(note.text), each, note.is_bad, is_note=True)
+        yield from _decoded_lines(each, depth + 1, decoders, headers)
+        yield from _lines(each.children, depth + 1, decoders, headers)
+
+
+def _name(each: ExplainedField) -> str:
+    """The last part of its path, `headers[0]` for an element of a list."""
+    return each.name or "(all)"
+
+
+def _decoded_lines(each: ExplainedField, depth: int, decoders: Decoders, headers: list[Header]) -> Iterator[FieldLine]:
+    part = each.name
+    decode = decoders.of(part) if part in ("key", "value") and ".headers[" not in each.path else None
+    if decode is None or not isinstance(each.value, bytes | memoryview):
+        return
+    decoded = decode(bytes(each.value), headers)
+    if decoded.reason is not None:
+        yield FieldLine(
+            depth, f"as {decoders.names[part]}", printable(decoded.reason), each, is_wrong=True, is_note=True
+        )
+        return
+    text = _text(decoded.value)
+    for number, line in enumerate(text.split("\n")[:_MOST_DECODED]):
+        name = f"as {decoders.names[part]}" if number == 0 else ""
+        yield FieldLine(depth, printable(name), printable(line)[:_LONGEST], each, is_note=True)
+
+
+def _text(value: "Json | bytes") -> str:
+    if isinstance(value, bytes):
+        return f"0x{value.hex()}"
+    return decoded_text(value, pretty=True).decode("utf-8", "replace")
+
+
+def _headers(fields: list[ExplainedField]) -> list[Header]:
+    """The headers of a record, for decoders that look at them."""
+    found = []
+    for each in fields:
+        for element in each.children if each.name == "headers" else ():
+            parts = {part.name: part.value for part in element.children}
+            key, value = parts.get("key"), parts.get("value")
+            if isinstance(key, bytes | memoryview):
+                content = bytes(value) if isinstance(value, bytes | memoryview) else None
+                found.append(Header(str(key, "utf-8", "replace"), content))
+    return found
+
+
+MOST_COPIED = 1 << 20
+"""Bytes of a value that are copied: more than terminals take."""
+
+
+def copied_text(line: FieldLine) -> str:
+    """The value of a field as text: bytes as text if there is nothing in it that pasting could set off, else in hex."""
+    if line.is_note:
+        return line.value
+    return field_text(line.field)
+
+
+def field_text(field: ExplainedField) -> str:
+    """The same of a field, without notes."""
+    if isinstance(field.value, bytes | memoryview):
+        return _text_or_hex(field.value[:MOST_COPIED])
+    if isinstance(field.value, int) and not isinstance(field.value, bool):
+        return str(field.value)
+    return printable(shown_value(field))
+
+
+def _text_or_hex(content: Content) -> str:
+    try:
+        text = str(content, "utf-8")
+    except UnicodeDecodeError:
+        return content.hex()
+    return text if text.isprintable() else content.hex()
+
+
+def exported(item: Item, number: int, file: Path, path: Path) -> int:
+    """Writes an item as `kseg explain -o json` prints it to a new file outside of what is read; gives its bytes.
+
+    Raises UsageError if the file exists or lies within the input, WriteError if it can't be written.
+    """
+    check_outside(path, [file])
+    objects = item_objects(item, number, str(file))
+    content = b"".join(piece for members in objects for piece in json_by_pieces(members))
+    write_new_file(path, content)
+    return len(content)

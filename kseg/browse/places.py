@@ -1,0 +1,469 @@
+"""Places that aren't logs: directories, indexes, and files of lines."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+
+from kseg.browse.bytes import FileBytes
+from kseg.browse.log_place import LogPlace
+from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow, fact, facts
+from kseg.cluster.directories import LogDir, NoPartitionError, directory_at, find_log_dirs, is_of_log_dir, is_partition
+from kseg.errors import KsegError, OpenError, counted
+from kseg.explain.field import ExplainedField, shown_value
+from kseg.explain.items import ENTRY_KINDS, EntryItems, Item, explain_file
+from kseg.formats.file_names import LOG_KINDS, SUFFIXES, FileKind, parse_file_name, parse_partition_directory
+from kseg.index.header_scan import intact_header
+from kseg.log.partition import PartitionLog
+from kseg.output.rows import human_size
+from kseg.output.streams import printable
+from kseg.reading.log_file import LogFile
+from kseg.times import iso_time
+
+ENOUGH_ITEMS = 512
+_WIDTH = 14
+
+
+class EntryPlace(BrowsedPlace):
+    """The entries of an index or another such file, each read when it is looked at."""
+
+    def __init__(self, path: Path) -> None:
+        """Opens the file. Raises OpenError if it can't be opened, KsegError if it has no entries."""
+        super().__init__(path.name, path)
+        self._items = EntryItems(path)
+        self.heading = " ".join(f"{name:>{_WIDTH}}" for name in self._items.names)
+
+    @property
+    def count(self) -> int:
+        """How many entries there are, with what follows them."""
+        return self._items.count
+
+    def row(self, number: int) -> PlaceRow:
+        """An entry's values."""
+        item = self._items.item(number)
+        values = [leaf for field in item.fields for leaf in field.leaves()]
+        if item.problem is not None or len(values) != len(self._items.names):
+            return PlaceRow(printable(f"{item.title}: {item.size} bytes"), item.problem is not None, is_open=False)
+        return PlaceRow(printable(" ".join(f"{shown_value(leaf):>{_WIDTH}}" for leaf in values)), is_open=False)
+
+    def shown(self, number: int) -> ShownRow:
+        """An entry's fields."""
+        return ShownRow(self._items.item(number), FileBytes(self.path))
+
+    def row_at(self, position: int) -> int:
+        """The entry that holds a position."""
+        return min(max(position, 0) // self._items.entry_size, max(self.count - 1, 0))
+
+    def look_again(self) -> str:
+        """Opens the file again if its size has changed."""
+        size = FileBytes(self.path).size
+        if size == self._items.size or not size:
+            return ""
+        old = self._items.size
+        self._items.close()
+        self._items = EntryItems(self.path)
+        return f"the file's size changed from {old} to {self._items.size} bytes"
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._items.close()
+
+
+class PiecesPlace(BrowsedPlace):
+    """The pieces of a file that are read one after another: lines, or the whole file as one."""
+
+    def __init__(self, path: Path) -> None:
+        """Reads the first ones. Raises OpenError if it can't be read, KsegError if kseg doesn't know such files."""
+        super().__init__(path.name, path)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._known: list[Item] = []
+        self._coming = explain_file(self.path)
+        self._size = FileBytes(self.path).size
+        self.take_more(self.read_more())
+
+    @property
+    def count(self) -> int:
+        """How many pieces are known."""
+        return len(self._known)
+
+    def read_more(self) -> ReadRows:
+        """Reads pieces after the known ones."""
+        return ReadRows(list(islice(self._coming, ENOUGH_ITEMS)))
+
+    def take_more(self, found: ReadRows) -> None:
+        """Adds them."""
+        added = [each for each in found.rows or () if isinstance(each, Item)]
+        self._known += added
+        self.has_all = len(added) < ENOUGH_ITEMS
+
+    def row(self, number: int) -> PlaceRow:
+        """A line's text, or the piece's title."""
+        item = self._known[number]
+        is_line = len(item.fields) == 1 and isinstance(item.fields[0].value, str)
+        text = str(item.fields[0].value) if is_line else item.title
+        return PlaceRow(
+            printable(text[:256]), item.problem is not None or any(map(_is_wrong, item.fields)), is_open=False
+        )
+
+    def shown(self, number: int) -> ShownRow:
+        """A piece's fields."""
+        return ShownRow(self._known[number], FileBytes(self.path))
+
+    def row_at(self, position: int) -> int:
+        """The piece that holds a position, of the known ones."""
+        return next((at for at, item in enumerate(self._known) if position < item.position + item.size), 0)
+
+    def look_again(self) -> str:
+        """Reads the file again if its size has changed."""
+        old, size = self._size, FileBytes(self.path).size
+        if size == old:
+            return ""
+        self._begin()
+        return f"the file's size changed from {old} to {size} bytes"
+
+
+def _is_wrong(field: ExplainedField) -> bool:
+    return field.problem is not None or any(map(_is_wrong, field.children))
+
+
+_ORDER = {kind: place for place, kind in enumerate(FileKind)}
+
+
+def places_at(path: Path) -> list[BrowsedPlace]:
+    """The way to a path: of a file its directory first, if that is a partition's.
+
+    Raises OpenError if it isn't there or can't be listed, KsegError if it is no file of Kafka's.
+    """
+    if path.is_file():
+        place = place_of_file(path)
+        directory = path.absolute().parent if path.parent == Path() else path.parent
+        return [PartitionPlace(directory), place] if is_partition(directory) else [place]
+    here, is_one = directory_at(path)
+    if is_one:
+        return [PartitionPlace(here)]
+    found = find_log_dirs(here, lambda _: None)
+    if not found:
+        if any(parse_file_name(file).kind is not FileKind.UNKNOWN for file in _files_in(here)):
+            return [PartitionPlace(here)]  # indexes alone, or what was copied from somewhere
+        raise NoPartitionError(path)
+    return [DisksPlace(here, found) if len(found) > 1 else LogDirPlace(found[0].path)]
+
+
+def place_of_file(path: Path) -> BrowsedPlace:
+    """A file as a place. Raises OpenError if it can't be opened, KsegError if kseg doesn't know such files."""
+    kind = parse_file_name(path).kind
+    if kind in LOG_KINDS:
+        return LogPlace(path)
+    return EntryPlace(path) if kind in ENTRY_KINDS else PiecesPlace(path)
+
+
+class DirectoryPlace(BrowsedPlace):
+    """A directory whose rows lead to files and directories in it."""
+
+    def __init__(self, title: str, path: Path) -> None:
+        super().__init__(title, path)
+        self.wrong: set[Path] = set()
+        "Logs in which damage was found."
+        self._rows = self._list()
+
+    def _list(self) -> list[Path]:
+        raise NotImplementedError
+
+    @property
+    def count(self) -> int:
+        """How many rows there are."""
+        return len(self._rows)
+
+    def number_of(self, path: Path) -> int | None:
+        """The row that leads to a path."""
+        return next((at for at, each in enumerate(self._rows) if each == path or each in path.parents), None)
+
+    def is_wrong(self, path: Path) -> bool:
+        """Whether damage was found in a log, or in a directory's."""
+        return any(path == each or path in each.parents for each in self.wrong)
+
+    def look_again(self) -> str:
+        """Lists the directory again; says what has come and gone."""
+        before, self._rows = self._rows, self._list()
+        come, gone = set(self._rows) - set(before), set(before) - set(self._rows)
+        changes = [f"{len(come)} new"] if come else []
+        changes += [f"{len(gone)} gone"] if gone else []
+        return f"listed again: {', '.join(changes)}" if changes else ""
+
+
+class DisksPlace(DirectoryPlace):
+    """Several log directories: a broker's disks."""
+
+    heading = "log directories"
+
+    def __init__(self, path: Path, found: list[LogDir]) -> None:
+        self._found = found
+        super().__init__(str(path), path)
+
+    def _list(self) -> list[Path]:
+        return [each.path for each in self._found]
+
+    def row(self, number: int) -> PlaceRow:
+        """A log directory."""
+        return PlaceRow(printable(self._rows[number].name), self.is_wrong(self._rows[number]))
+
+    def shown(self, number: int) -> ShownRow:
+        """What is known of a log directory."""
+        return _facts_of_log_dir(self._found[number])
+
+    def enter(self, number: int) -> BrowsedPlace:
+        """Its topics."""
+        return _marked(LogDirPlace(self._rows[number]), self.wrong)
+
+    def logs_from(self, number: int) -> list[Path]:
+        """The logs of this log directory and of those after it."""
+        found = [LogDir(path) for path in self._rows[number:]]
+        return [log for each in found for directory in each.directories for log in logs_of(directory)]
+
+
+class LogDirPlace(DirectoryPlace):
+    """The topics of a log directory, and the files beside them."""
+
+    heading = "topics"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path), path)
+
+    def _list(self) -> list[Path]:
+        self._log_dir = LogDir(self.path)
+        self._topics: dict[str, list[Path]] = defaultdict(list)
+        for directory in self._log_dir.directories:
+            self._topics[_topic_of(directory)].append(directory)
+        files = (self.path / name for name in sorted(os.listdir(self.path)) if is_of_log_dir(name))  # noqa: PTH208
+        self._files = [path for path in files if path.is_file()]
+        return [*(self.path / name for name in self._topics), *self._files]
+
+    def number_of(self, path: Path) -> int | None:
+        """The row of the topic that a path is in."""
+        for number, directories in enumerate(self._topics.values()):
+            if any(each == path or each in path.parents for each in directories):
+                return number
+        return super().number_of(path)
+
+    def _of_row(self, number: int) -> list[Path] | None:
+        """The partitions of a row; None for a file."""
+        return list(self._topics.values())[number] if number < len(self._topics) else None
+
+    def row(self, number: int) -> PlaceRow:
+        """A topic, or a file."""
+        directories = self._of_row(number)
+        name = self._rows[number].name
+        if directories is None:
+            return PlaceRow(printable(name), is_open=parse_file_name(name).kind is not FileKind.UNKNOWN)
+        is_wrong = any(map(self.is_wrong, directories))
+        return PlaceRow(printable(f"{name}  {counted(len(directories), 'partition')}"), is_wrong)
+
+    def shown(self, number: int) -> ShownRow:
+        """What is known of a topic, or of a file."""
+        directories = self._of_row(number)
+        if directories is None:
+            return _facts_of_file(self._rows[number])
+        logs = [_partition(each) for each in directories]
+        sizes = [each.size for each in logs if each is not None]
+        return facts(
+            f"topic {self._rows[number].name}",
+            fact("topic", printable(self._rows[number].name)),
+            fact("partitions", len(directories), "on this disk"),
+            fact("size", human_size(sum(sizes)), "of all logs"),
+        )
+
+    def enter(self, number: int) -> BrowsedPlace | None:
+        """The partitions of a topic, or a file."""
+        directories = self._of_row(number)
+        if directories is None:
+            return place_of_file(self._rows[number])
+        return _marked(TopicPlace(self._rows[number].name, self.path, directories), self.wrong)
+
+    def logs_from(self, number: int) -> list[Path]:
+        """The logs of this topic and of those after it."""
+        return [log for each in list(self._topics.values())[number:] for path in each for log in logs_of(path)]
+
+
+class TopicPlace(DirectoryPlace):
+    """The partitions of a topic on one disk."""
+
+    heading = "partitions"
+
+    def __init__(self, topic: str, path: Path, directories: list[Path]) -> None:
+        self._directories = directories
+        super().__init__(topic, path)
+
+    def _list(self) -> list[Path]:
+        return [each for each in self._directories if each.is_dir()]
+
+    def row(self, number: int) -> PlaceRow:
+        """A partition."""
+        return PlaceRow(printable(self._rows[number].name), self.is_wrong(self._rows[number]))
+
+    def shown(self, number: int) -> ShownRow:
+        """What is known of a partition."""
+        partition = _partition(self._rows[number])
+        if partition is None:
+            raise OpenError("can't be listed", self._rows[number])
+        return _facts_of_partition(partition)
+
+    def enter(self, number: int) -> BrowsedPlace:
+        """Its files."""
+        return _marked(PartitionPlace(self._rows[number]), self.wrong)
+
+    def logs_from(self, number: int) -> list[Path]:
+        """The logs of this partition and of those after it."""
+        return [log for path in self._rows[number:] for log in logs_of(path)]
+
+
+class PartitionPlace(DirectoryPlace):
+    """The files of a partition: segments, snapshots, and others."""
+
+    heading = f"{'file':<40} {'size':>9}"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path.absolute().name, path)
+
+    def _list(self) -> list[Path]:
+        return sorted(_files_in(self.path), key=_file_order)
+
+    def row(self, number: int) -> PlaceRow:
+        """A file: the name of a log whole, what belongs to it by its end only."""
+        path = self._rows[number]
+        name = printable(path.name)
+        stem = path.name.partition(".")[0]
+        above = self._rows[number - 1].name.partition(".")[0] if number else None
+        if stem and stem == above and parse_file_name(path).base_offset is not None:
+            name = " " * len(stem) + printable(path.name[len(stem) :])
+        is_open = parse_file_name(path).kind is not FileKind.UNKNOWN
+        return PlaceRow(f"{name:<32} {human_size(FileBytes(path).size):>9}", self.is_wrong(path), is_open)
+
+    def shown(self, number: int) -> ShownRow:
+        """What is known of a file."""
+        return _facts_of_file(self._rows[number], self._next_base(number))
+
+    def _next_base(self, number: int) -> int | None:
+        names = (parse_file_name(path) for path in self._rows[number + 1 :])
+        return next((name.base_offset for name in names if name.kind is FileKind.LOG and name.suffix is None), None)
+
+    def enter(self, number: int) -> BrowsedPlace | None:
+        """A file."""
+        path = self._rows[number]
+        return None if parse_file_name(path).kind is FileKind.UNKNOWN else place_of_file(path)
+
+    def logs_from(self, number: int) -> list[Path]:
+        """The logs of this row and of those after it; of a row below its log that log too."""
+        stem = self._rows[number].name.partition(".")[0] if self._rows else ""
+        return [path for path in logs_of(self.path) if path.name.partition(".")[0] >= stem]
+
+
+def logs_of(directory: Path) -> list[Path]:
+    """The logs of a partition, in order; none if it can't be listed."""
+    partition = _partition(directory)
+    return [] if partition is None else [segment.path for segment in partition.segments]
+
+
+def _marked(place: DirectoryPlace, wrong: set[Path]) -> DirectoryPlace:
+    """A place that knows what was found to be wrong, and tells the place above of more."""
+    place.wrong = wrong
+    return place
+
+
+def _partition(directory: Path) -> PartitionLog | None:
+    try:
+        return PartitionLog(directory)
+    except OpenError:
+        return None
+
+
+def _topic_of(directory: Path) -> str:
+    name = parse_partition_directory(directory)
+    return directory.name if name is None else name.topic if name.state is None else f"{name.topic} ({name.state})"
+
+
+def _files_in(path: Path) -> list[Path]:
+    try:
+        with os.scandir(path) as entries:
+            return [path / entry.name for entry in entries if entry.is_file()]
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", path) from error
+
+
+def _file_order(path: Path) -> tuple[int, int, str]:
+    """Segments first, by their base offsets, the log before its indexes; then what has no offset in its name."""
+    name = parse_file_name(path)
+    return (1 << 63 if name.base_offset is None else name.base_offset, _ORDER[name.kind], path.name)
+
+
+def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
+    return facts(
+        f"log directory {log_dir.path}",
+        fact("path", printable(str(log_dir.path))),
+        fact("partitions", len(log_dir.directories)),
+        *_read_or_problem("cluster.id", log_dir.cluster_id),
+        *_read_or_problem("broker.id", log_dir.broker_id),
+    )
+
+
+def _facts_of_partition(partition: PartitionLog) -> ShownRow:
+    checkpoints = partition.checkpoints()
+    known = {
+        "high_watermark": (checkpoints.high_watermark, "replicated up to"),
+        "recovery_point": (checkpoints.recovery_point, "flushed up to"),
+        "clean_offset": (checkpoints.clean_offset, "cleaned up to"),
+    }
+    return facts(
+        f"partition {partition.path.name}",
+        fact("partition", printable(partition.path.name)),
+        fact("segments", len(partition.segments)),
+        fact("size", human_size(partition.size), "of all logs"),
+        fact("log_start_offset", partition.log_start_offset()),
+        *(fact(name, value, meaning) for name, (value, meaning) in known.items() if value is not None),
+        *_read_or_problem("topic_id", partition.read_topic_id),
+        *_read_or_problem("leader_epochs", partition.read_leader_epochs),
+    )
+
+
+def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedField]:
+    """A fact out of a small file; what is wrong if it can't be read."""
+    try:
+        value = read()
+    except KsegError as error:
+        return [fact(name, "unreadable", problem=printable(error.message))]
+    return [] if value is None else [fact(name, printable(str(value)))]
+
+
+def _facts_of_file(path: Path, next_base: int | None = None) -> ShownRow:
+    name, source = parse_file_name(path), FileBytes(path)
+    suffix = None if name.suffix is None else fact("suffix", name.suffix, SUFFIXES[name.suffix])
+    is_log = name.kind is FileKind.LOG and name.base_offset is not None
+    return facts(
+        path.name,
+        fact("file", printable(path.name)),
+        fact("kind", str(name.kind)),
+        suffix,
+        fact("size", f"{source.size} ({human_size(source.size)})"),
+        None if name.base_offset is None else fact("base_offset", name.base_offset, "in the file's name"),
+        fact("next_segment", next_base, "base offset of the next log") if is_log and next_base is not None else None,
+        *(_first_batch(path) if name.kind in LOG_KINDS else ()),
+        source=source,
+    )
+
+
+def _first_batch(path: Path) -> list[ExplainedField]:
+    """What the first batch of a log tells, if it is intact."""
+    try:
+        with LogFile(path) as log_file:
+            header = intact_header(log_file, 0) if log_file.size else None
+    except OpenError as error:
+        return [fact("log", "unreadable", problem=printable(error.message))]
+    if header is None:
+        return []
+    return [
+        fact("first_offset", header.first_offset, "of the first batch"),
+        fact("magic", header.magic, "of the first batch"),
+        fact("first_time", iso_time(header.max_timestamp) or "none", "largest time of the first batch"),
+    ]

@@ -1,0 +1,405 @@
+"""Rows, lines and bytes with a cursor; only those on the screen are made."""
+
+from typing import ClassVar, NamedTuple, Protocol
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from kseg.browse.bytes import ByteSource, FieldLine, NoBytes
+from kseg.browse.place import BrowsedPlace
+from kseg.errors import KsegError
+from kseg.output.streams import printable
+
+
+class LinedView(ScrollView, can_focus=True):
+    """Lines that the cursor's keys move through, by one and by pages."""
+
+    DEFAULT_CSS = "LinedView { height: 1fr; overflow-x: hidden; scrollbar-size-vertical: 1; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "lines(-1)", show=False),
+        Binding("down,j", "lines(1)", show=False),
+        Binding("pageup", "pages(-1)", show=False),
+        Binding("pagedown,space", "pages(1)", show=False),
+    ]
+
+    @property
+    def line_room(self) -> int:
+        """Lines that there is room for, at least one."""
+        return max(self.scrollable_content_region.height, 1)
+
+    def move_lines(self, by: int) -> None:
+        """Moves the cursor down by lines, or up."""
+        raise NotImplementedError
+
+    def action_lines(self, by: int) -> None:
+        """Moves the cursor by lines."""
+        self.move_lines(by)
+
+    def action_pages(self, by: int) -> None:
+        """Moves it by pages, which share a line."""
+        self.move_lines(by * max(self.line_room - 1, 1))
+
+    def scroll_at_once(self, line: int) -> None:
+        """Puts a line at the top."""
+        self.scroll_to(y=line, animate=False, immediate=True, force=True)
+
+    def on_focus(self) -> None:
+        """Shows where the keys go."""
+        self.refresh()
+
+    def on_blur(self) -> None:
+        """Shows that they go elsewhere."""
+        self.refresh()
+
+
+BASE, NAME, NOTE, WRONG = "row", "row-name", "row-note", "row-wrong"
+"""Looks of text: as it is, a field's name, a note, damage."""
+
+
+class LinePart(NamedTuple):
+    """A part of a line in one of the looks of RowList."""
+
+    text: str
+    look: str = BASE
+
+
+class ListedLines(Protocol):
+    """The lines of a list, made when they are looked at."""
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+
+    def line(self, number: int) -> list[LinePart]:
+        """One of them."""
+
+
+class NoLines:
+    """An empty list."""
+
+    count = 0
+
+    def line(self, number: int) -> list[LinePart]:
+        """Nothing."""
+        return []
+
+
+class RowList(LinedView):
+    """A list of lines; a line has the cursor."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {BASE, NAME, NOTE, WRONG, "row-cursor", "row-here", "row-wrong-cursor"}
+    DEFAULT_CSS = """
+    RowList > .row { color: $foreground; }
+    RowList > .row-wrong { color: $text-error; text-style: bold; }
+    RowList > .row-name { color: $text-accent; }
+    RowList > .row-note { color: $text-muted; }
+    RowList > .row-cursor { background: $primary; color: $text; }
+    RowList > .row-wrong-cursor { background: $error; color: $text; text-style: bold; }
+    RowList > .row-here { background: $surface-lighten-2; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("home", "first", show=False),
+        Binding("end,G", "last", show=False),
+        Binding("enter,right,l", "choose", show=False),
+    ]
+
+    class Moved(Message):
+        """The cursor is on another line."""
+
+        def __init__(self, rows: "RowList") -> None:
+            super().__init__()
+            self.rows = rows
+
+        @property
+        def control(self) -> "RowList":
+            """The list."""
+            return self.rows
+
+    class Chosen(Moved):
+        """What the line of the cursor leads to is wanted."""
+
+    class EndWanted(Moved):
+        """The last line, or the first one, is wanted: more than the known ones may be meant."""
+
+        def __init__(self, rows: "RowList", *, is_last: bool) -> None:
+            super().__init__(rows)
+            self.is_last = is_last
+
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name)
+        self._lines: ListedLines = NoLines()
+        self.cursor = 0
+
+    def show(self, lines: ListedLines, cursor: int = 0) -> None:
+        """Shows other lines."""
+        self._lines = lines
+        self.scroll_at_once(0)
+        self.refit(cursor)
+
+    def refit(self, cursor: int) -> None:
+        """Takes notice that there are more lines or fewer, and puts the cursor on one of them."""
+        self.virtual_size = Size(self.scrollable_content_region.width, self._lines.count)
+        self.cursor = max(min(cursor, self._lines.count - 1), 0)
+        self._keep_in_view()
+        self.refresh()
+
+    def take_above(self, count: int) -> None:
+        """Takes notice of more lines above the known ones, which stay where they are on the screen."""
+        self.virtual_size = Size(self.scrollable_content_region.width, self._lines.count)
+        self.scroll_at_once(self.scroll_offset.y + count)
+        self.refit(self.cursor + count)
+
+    def put(self, cursor: int) -> None:
+        """Puts the cursor on a line, and tells of it."""
+        self.refit(cursor)
+        self.post_message(self.Moved(self))
+
+    def _keep_in_view(self) -> None:
+        top, height = self.scroll_offset.y, self.line_room
+        if self.cursor < top or self.cursor >= top + height:
+            wanted = self.cursor if self.cursor < top else self.cursor - height + 1
+            far = abs(wanted - top) > height
+            self.scroll_at_once(max(self.cursor - height // 3, 0) if far else wanted)
+
+    def on_resize(self) -> None:
+        """Keeps the cursor's line in view."""
+        self.refit(self.cursor)
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the screen."""
+        width, number = self.scrollable_content_region.width, self.scroll_offset.y + y
+        base = self.get_component_rich_style(BASE)
+        if number >= self._lines.count:
+            return Strip.blank(width, base)
+        parts = self._lines.line(number)
+        over = self._over(number, is_wrong=any(part.look == WRONG for part in parts))
+        segments = [Segment(part.text, self.get_component_rich_style(part.look) + over) for part in parts]
+        return Strip(segments).adjust_cell_length(width, base + over)
+
+    def _over(self, number: int, *, is_wrong: bool) -> Style:
+        """What the cursor adds to the look of a line: more where the keys go to this list."""
+        if number != self.cursor:
+            return Style()
+        if self.has_focus:
+            return self.get_component_rich_style("row-wrong-cursor" if is_wrong else "row-cursor")
+        return Style(bgcolor=self.get_component_rich_style("row-here").bgcolor)
+
+    def move_lines(self, by: int) -> None:
+        """Moves the cursor."""
+        self.put(self.cursor + by)
+
+    def action_first(self) -> None:
+        """Moves it to the first line of all."""
+        self.post_message(self.EndWanted(self, is_last=False))
+
+    def action_last(self) -> None:
+        """Moves it to the last line of all."""
+        self.post_message(self.EndWanted(self, is_last=True))
+
+    def action_choose(self) -> None:
+        """Asks for what the line leads to."""
+        self.post_message(self.Chosen(self))
+
+    def on_click(self, event: events.Click) -> None:
+        """Puts the cursor where the mouse is; a second click goes in."""
+        number = self.scroll_offset.y + event.y
+        if 0 <= number < self._lines.count:
+            self.put(number)
+            if event.chain > 1:
+                self.action_choose()
+
+
+_POSITION = 10
+"""Digits of a position: a file of Kafka's has at most 2 GiB."""
+_FORMS = (16, 8, 4)
+"""Bytes of a line: as many as there is room for."""
+_FIRST_PRINTABLE, _LAST_PRINTABLE = 0x20, 0x7E
+
+
+class HexView(LinedView):
+    """The bytes of a source; some of them are lit, and one of them has the cursor."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"hex", "hex-position", "hex-lit", "hex-item", "hex-cursor"}
+    DEFAULT_CSS = """
+    HexView > .hex { color: $text-muted; }
+    HexView > .hex-position { color: $text-disabled; }
+    HexView > .hex-item { color: $foreground; }
+    HexView > .hex-lit { background: $warning; color: $background; text-style: bold; }
+    HexView > .hex-cursor { background: $primary; color: $text; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "move(-1)", show=False),
+        Binding("right,l", "move(1)", show=False),
+        Binding("home", "move(-9223372036854775807)", show=False),
+        Binding("end,G", "move(9223372036854775807)", show=False),
+    ]
+
+    class Pointed(Message):
+        """The cursor is on another byte."""
+
+        def __init__(self, position: int) -> None:
+            super().__init__()
+            self.position = position
+
+    def __init__(self, name: str) -> None:
+        super().__init__(id=name)
+        self._source: ByteSource = NoBytes()
+        self._item = self._lit = range(0)
+        self.cursor = 0
+
+    @property
+    def lit(self) -> bytes:
+        """The bytes that are lit, at most a MiB of them."""
+        return self._source.read(self._lit.start, min(len(self._lit), 1 << 20))
+
+    @property
+    def per_line(self) -> int:
+        """Bytes of a line."""
+        width = self.scrollable_content_region.width
+        return next((count for count in _FORMS if _POSITION + 2 + 4 * count <= width), _FORMS[-1])
+
+    def show(self, source: ByteSource, item: range) -> None:
+        """Shows other bytes, with those of an item distinct from what is around them."""
+        self._source, self._item, self._lit = source, item, range(0)
+        self._fit()
+
+    def light(self, lit: range) -> None:
+        """Lights the bytes of a field, and brings them into view."""
+        self._lit = lit
+        if lit:
+            self.cursor = lit.start
+        self._fit()
+        self._bring_into_view(lit.start if lit else self._item.start)
+
+    def light_around(self, lit: range) -> None:
+        """Lights the bytes of the field that the cursor is in; neither the cursor nor the view moves."""
+        self._lit = lit
+        self.refresh()
+
+    def _fit(self) -> None:
+        self.virtual_size = Size(self.scrollable_content_region.width, -(-self._source.size // self.per_line))
+        self.refresh()
+
+    def _bring_into_view(self, position: int) -> None:
+        row, height = position // self.per_line, self.line_room
+        last = (max(self._lit.stop - 1, position)) // self.per_line
+        top = self.scroll_offset.y
+        if top <= row and min(last, row + height - 1) < top + height:
+            return
+        self.scroll_at_once(max(row - (height // 4 if last - row < height // 2 else 0), 0))
+
+    def on_resize(self) -> None:
+        """Keeps what is lit in view, which may be on another line now."""
+        self._fit()
+        self._bring_into_view(self._lit.start if self._lit else self._item.start)
+
+    def render_line(self, y: int) -> Strip:
+        """A line of the screen: position, hex, text."""
+        width, count = self.scrollable_content_region.width, self.per_line
+        at = (self.scroll_offset.y + y) * count
+        base = self.get_component_rich_style("hex")
+        if at >= self._source.size:
+            return Strip.blank(width, base)
+        content = self._source.read(at, count)
+        looks = [self._look(at + place) for place in range(len(content))]
+        segments = [Segment(f"{at:>{_POSITION}} ", self.get_component_rich_style("hex-position"))]
+        for place, byte in enumerate(content):
+            is_joined = place > 0 and looks[place] == looks[place - 1]
+            segments += [Segment(" ", looks[place] if is_joined else base), Segment(f"{byte:02x}", looks[place])]
+        segments.append(Segment("   " * (count - len(content)) + " ", base))
+        segments += [Segment(_character(byte), look) for byte, look in zip(content, looks, strict=True)]
+        return Strip(segments).adjust_cell_length(width, base)
+
+    def _look(self, position: int) -> Style:
+        name = "hex-lit" if position in self._lit else "hex-item" if position in self._item else "hex"
+        if position == self.cursor and self.has_focus:
+            name = "hex-cursor"
+        return self.get_component_rich_style(name)
+
+    def _point(self, position: int) -> None:
+        self.cursor = max(min(position, self._source.size - 1), 0)
+        self.post_message(self.Pointed(self.cursor))
+        self._bring_into_view(self.cursor)
+        self.refresh()
+
+    def action_move(self, by: int) -> None:
+        """Moves the cursor by bytes."""
+        self._point(self.cursor + by)
+
+    def move_lines(self, by: int) -> None:
+        """Moves it by lines."""
+        self._point(self.cursor + by * self.per_line)
+
+    def on_click(self, event: events.Click) -> None:
+        """Puts the cursor on the byte under the mouse, in hex or as text."""
+        count = self.per_line
+        place = event.x - _POSITION - 1
+        column = place // 3 if place < 3 * count else place - 3 * count - 1
+        if 0 <= column < count:
+            self._point((self.scroll_offset.y + event.y) * count + column)
+
+
+def _character(byte: int) -> str:
+    return chr(byte) if _FIRST_PRINTABLE <= byte <= _LAST_PRINTABLE else "."
+
+
+_NAME_WIDTH = 24
+
+
+class PlaceLines:
+    """The rows of a place."""
+
+    def __init__(self, place: BrowsedPlace) -> None:
+        self._place = place
+
+    @property
+    def count(self) -> int:
+        """How many are known."""
+        return self._place.count
+
+    def line(self, number: int) -> list[LinePart]:
+        """A row; what can't be read any more says so."""
+        try:
+            row = self._place.row(number)
+        except KsegError as error:
+            return [LinePart(f" {printable(error.message)}", WRONG)]
+        return [LinePart(f" {row.text}", WRONG if row.is_wrong else BASE)]
+
+
+class FieldPane:
+    """The lines of a row's fields."""
+
+    def __init__(self, lines: list[FieldLine]) -> None:
+        self.lines = lines
+        deepest = max((2 * line.depth + len(line.name) for line in lines if not line.is_note), default=0)
+        self._width = min(deepest, _NAME_WIDTH)
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self.lines)
+
+    def line(self, number: int) -> list[LinePart]:
+        """A field with its value, or a note below it."""
+        line = self.lines[number]
+        indent = "  " * line.depth
+        if line.is_note:
+            look = WRONG if line.is_wrong else NOTE
+            return [LinePart(indent + " ".join(filter(None, (line.name, line.value))), look)]
+        name = f"{indent + line.name:<{self._width}} "
+        return [LinePart(name, WRONG if line.is_wrong else NAME), LinePart(line.value)]
+
+    def line_at(self, position: int) -> int | None:
+        """The line of the smallest field that holds a byte; None if none does."""
+        holding = [
+            (line.field.size, number)
+            for number, line in enumerate(self.lines)
+            if not line.is_note and line.field.position <= position < line.field.position + line.field.size
+        ]
+        return min(holding)[1] if holding else None

@@ -1,0 +1,152 @@
+"""Partitions listed one after another, by their topics' settings and with their remote tiers."""
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from kseg.cluster.metadata_copy import CHEAP_METADATA
+from kseg.cluster.remote_tier import find_tier
+from kseg.cluster.settings import TopicCleaning, TopicRetention
+from kseg.errors import OpenError
+from kseg.log.cleaner import CleaningSettings
+from kseg.log.listing import ListingSettings, PartitionListing, list_partition
+from kseg.log.partition import PartitionLog
+from kseg.log.selected_records import selected_sums
+from kseg.log.selection import Selection
+from kseg.system.shared_work import OnRead, shared_work
+
+T = TypeVar("T")
+
+
+class Lister:
+    """Lists partitions; found_problems: whether something was wrong with one of those listed so far."""
+
+    def __init__(
+        self,
+        settings: ListingSettings,
+        given: Collection[str],
+        selection: Selection,
+        note: Callable[[str], None],
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            settings: how to list; its retention and cleaning hold where the topics' own settings aren't known.
+            given: fields of its retention and cleaning that hold whatever a topic's settings are.
+            selection: which records are wanted; unless it is everything, only segments that have such are listed.
+            note: takes what the user should know, as it is found.
+        """
+        self.found_problems = False
+        self._settings = settings
+        self._selection = selection
+        self._note = note
+        self._left = selection.limit
+        self._unsaid: list[Callable[[], object]] = []
+        self._said_before: deque[list[Callable[[], object]]] = deque()
+        self._topics = TopicRetention(settings.retention, given, CHEAP_METADATA, self._note_unread)
+        cleaning = settings.cleaning or CleaningSettings(settings.retention.now_ms)
+        self._cleaning = TopicCleaning(cleaning, given, self._topics.beside)
+
+    def in_turn(self, say: Callable[[T], object]) -> Callable[[T], None]:
+        """The same for whoever looks for partitions, which may be ahead: called when the listings before are taken."""
+
+        def remember(what: T) -> None:
+            self._unsaid.append(partial(say, what))
+
+        return remember
+
+    def listings(
+        self, partitions: Iterable[PartitionLog], processes: int | None = 1, on_read: OnRead | None = None
+    ) -> Iterator[PartitionListing]:
+        """The partitions' listings in their order.
+
+        Args:
+            partitions: of what.
+            processes: how many share the work, as in `shared_work`; a limit of records needs one after another.
+            on_read: takes how many bytes of logs were read since the last call.
+        """
+        count = processes if self._left is None else 1
+        work = partial(_listed, self._selection)
+        with shared_work(
+            work, self._orders(partitions), partial(_cost_of, self._selection), processes=count, on_read=on_read
+        ) as results:
+            for order, (listing, notes) in results:
+                for say in self._said_before.popleft():
+                    say()
+                for note in (*notes, *listing.problems):
+                    self._note(note)
+                self.found_problems |= bool(listing.problems)
+                if self._left is not None:
+                    self._left -= listing.selected_records or 0
+                if self._selection.is_everything or listing.segments:
+                    yield self._with_tier(order.partition, listing)
+        for say in self._unsaid:
+            say()
+
+    def _orders(self, partitions: Iterable[PartitionLog]) -> Iterator["_ListOrder"]:
+        own = self._settings
+        for partition in partitions:
+            retention, cleaning = self._topics.of(partition), self._cleaning.of(partition)
+            if retention is not own.retention or cleaning is not own.cleaning:
+                own = replace(self._settings, retention=retention, cleaning=cleaning)
+            self._said_before.append(self._unsaid)
+            self._unsaid = []
+            yield _ListOrder(partition, own, self._left)
+
+    def _with_tier(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
+        tier = find_tier(partition, self._topics.beside)
+        return listing if tier is None else replace(listing, log_start_offset=tier.log_start_offset, tier=tier)
+
+    def _note_unread(self, path: Path, reason: str) -> None:
+        by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"
+        self.in_turn(self._note)(f"{path}: not read: {reason}: {by_hand}")
+
+
+def select_segments(
+    listing: PartitionListing, selection: Selection, say: Callable[[str], None], left: int | None
+) -> PartitionListing:
+    """The listing with only the segments that have selected records, and the sums of these.
+
+    Args:
+        listing: of a partition.
+        selection: which records are wanted.
+        say: called with which index wasn't trusted, and what was left out.
+        left: how many more records are wanted; None for all.
+
+    Returns:
+        The listing; without segments if a log can't be opened, which its problems say.
+    """
+    try:
+        sums = selected_sums(listing.partition.path, selection, say, left)
+    except OpenError as error:
+        return replace(listing, segments=(), problems=(*listing.problems, str(error)))
+    rows = [row._replace(selected=sums[row.base_offset].row()) for row in listing.segments if row.base_offset in sums]
+    return replace(listing, segments=tuple(rows))
+
+
+class _ListOrder(NamedTuple):
+    """A partition to list, by its topic's settings; `left`: how many more selected records are wanted."""
+
+    partition: PartitionLog
+    settings: ListingSettings
+    left: int | None
+
+
+def _cost_of(selection: Selection, order: _ListOrder) -> int:
+    """Bytes of the logs that are walked through; a quick look costs less than to send what it gives."""
+    partition = order.partition
+    if order.settings.deep or not selection.is_everything:
+        return partition.size
+    return sum(each.size for each in partition.segments if each.offset_index is None or not each.offset_index.size)
+
+
+def _listed(selection: Selection, order: _ListOrder, on_read: OnRead) -> Iterator[tuple[PartitionListing, list[str]]]:
+    """A partition's listing, and what is to be said of it."""
+    notes: list[str] = []
+    listing = list_partition(order.partition, order.settings, on_read)
+    if not selection.is_everything:
+        listing = select_segments(listing, selection, notes.append, order.left)
+    yield listing, notes

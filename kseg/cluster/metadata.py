@@ -1,0 +1,616 @@
+"""A cluster's metadata at an offset or a time, replayed from the records of `__cluster_metadata`."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg.cluster.directories import Refuse
+from kseg.cluster.model import (
+    Acl,
+    Broker,
+    ClusterMetadata,
+    ClusterPartition,
+    Config,
+    Controller,
+    DelegationToken,
+    Endpoint,
+    Feature,
+    Quota,
+    QuotaEntity,
+    ScramUser,
+    SupportedFeature,
+    Topic,
+    Voters,
+    control_type,
+    static_voters,
+)
+from kseg.cluster.schemas_topic import find_topic
+from kseg.decode.internal_records import NEWER, newer_part
+from kseg.decode.schema_registry import Framed, is_newer, parse_framed
+from kseg.errors import OpenError
+from kseg.formats.codes import NO_TIMESTAMP, ControlType
+from kseg.formats.file_names import parse_file_name
+from kseg.formats.messages import Fields, MessageError, parse_message
+from kseg.formats.schemas import METADATA_RECORDS, message_schema
+from kseg.kernel.record import Record
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.replay import Unreadable, partition_batches, unreadable_batch
+from kseg.reading.batch import Batch, scan_log
+from kseg.reading.log_file import LogFile
+from kseg.times import parse_time
+
+if TYPE_CHECKING:
+    from kseg.reading.blocks import Damage
+
+
+ACL_RESOURCES = {2: "TOPIC", 3: "GROUP", 4: "CLUSTER", 5: "TRANSACTIONAL_ID", 6: "DELEGATION_TOKEN", 7: "USER"}
+"""Source: ResourceType."""
+PATTERN_TYPES = {3: "LITERAL", 4: "PREFIXED"}
+OPERATIONS = {
+    2: "ALL",
+    3: "READ",
+    4: "WRITE",
+    5: "CREATE",
+    6: "DELETE",
+    7: "ALTER",
+    8: "DESCRIBE",
+    9: "CLUSTER_ACTION",
+    10: "DESCRIBE_CONFIGS",
+    11: "ALTER_CONFIGS",
+    12: "IDEMPOTENT_WRITE",
+    13: "CREATE_TOKENS",
+    14: "DESCRIBE_TOKENS",
+    15: "TWO_PHASE_COMMIT",
+}
+"""Source: AclOperation."""
+PERMISSIONS = {2: "DENY", 3: "ALLOW"}
+MECHANISMS = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
+
+
+def named(names: dict[int, str], number: int) -> str:
+    """The name of a code; the number of one that isn't known."""
+    return names.get(number, str(number))
+
+
+class AccessReplay:
+    """What is known after some records."""
+
+    def __init__(self) -> None:
+        self._acls: dict[str, Acl] = {}
+        self._quotas: dict[tuple[QuotaEntity, ...], dict[str, float]] = {}
+        self._scram: dict[tuple[str, int], ScramUser] = {}
+        self._tokens: dict[str, DelegationToken] = {}
+
+    @property
+    def acls(self) -> tuple[Acl, ...]:
+        """Sorted by resource."""
+        return tuple(sorted(self._acls.values()))
+
+    @property
+    def quotas(self) -> tuple[Quota, ...]:
+        """Sorted by entity, a default before names."""
+        found = (
+            Quota(entity, name, value) for entity, values in self._quotas.items() for name, value in values.items()
+        )
+        return tuple(
+            sorted(found, key=lambda quota: ([(part.type, part.name or "") for part in quota.entity], quota.name))
+        )
+
+    @property
+    def scram(self) -> tuple[ScramUser, ...]:
+        """Sorted by user."""
+        return tuple(sorted(self._scram.values()))
+
+    @property
+    def tokens(self) -> tuple[DelegationToken, ...]:
+        """Sorted by id."""
+        return tuple(sorted(self._tokens.values()))
+
+    def add_acl(self, fields: Fields) -> bool:
+        """Takes an ACL."""
+        self._acls[fields["id"]] = Acl(
+            named(ACL_RESOURCES, fields["resourceType"]),
+            fields["resourceName"],
+            named(PATTERN_TYPES, fields["patternType"]),
+            fields["principal"],
+            fields["host"],
+            named(OPERATIONS, fields["operation"]),
+            named(PERMISSIONS, fields["permissionType"]),
+        )
+        return True
+
+    def remove_acl(self, fields: Fields) -> bool:
+        """Removes an ACL; False if there is none."""
+        return self._acls.pop(fields["id"], None) is not None
+
+    def set_quota(self, fields: Fields) -> bool:
+        """Sets a quota, or removes it."""
+        entity = tuple(QuotaEntity(part["entityType"], part["entityName"]) for part in fields["entity"])
+        entity = tuple(sorted(entity, key=lambda part: part.type))
+        values = self._quotas.setdefault(entity, {})
+        if fields["remove"]:
+            values.pop(fields["key"], None)
+        else:
+            values[fields["key"]] = fields["value"]
+        return True
+
+    def set_scram(self, fields: Fields) -> bool:
+        """Takes a credential, without what it is made of."""
+        user, mechanism = fields["name"], fields["mechanism"]
+        self._scram[user, mechanism] = ScramUser(user, named(MECHANISMS, mechanism), fields["iterations"])
+        return True
+
+    def remove_scram(self, fields: Fields) -> bool:
+        """Removes a credential; False if there is none."""
+        return self._scram.pop((fields["name"], fields["mechanism"]), None) is not None
+
+    def set_token(self, fields: Fields) -> bool:
+        """Takes a token, or its renewal."""
+        self._tokens[fields["tokenId"]] = DelegationToken(
+            fields["tokenId"],
+            fields["owner"],
+            fields["requester"],
+            tuple(fields["renewers"]),
+            fields["issueTimestamp"],
+            fields["expirationTimestamp"],
+            fields["maxTimestamp"],
+        )
+        return True
+
+    def remove_token(self, fields: Fields) -> bool:
+        """Removes a token; False if there is none."""
+        return self._tokens.pop(fields["tokenId"], None) is not None
+
+
+ACCESS_APPLIES: dict[str, Callable[[AccessReplay, Fields], bool]] = {
+    "AccessControlEntryRecord": AccessReplay.add_acl,
+    "RemoveAccessControlEntryRecord": AccessReplay.remove_acl,
+    "ClientQuotaRecord": AccessReplay.set_quota,
+    "UserScramCredentialRecord": AccessReplay.set_scram,
+    "RemoveUserScramCredentialRecord": AccessReplay.remove_scram,
+    "DelegationTokenRecord": AccessReplay.set_token,
+    "RemoveDelegationTokenRecord": AccessReplay.remove_token,
+}
+"""Takes the message of a record by its type; False if it refers to what isn't known."""
+
+
+NO_LEADER_CHANGE = -2
+"""What a change says of a leader that stays. Source: LeaderConstants."""
+RESOURCE_TYPES = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32: "group"}
+"""Source: ConfigResource.Type."""
+TOPIC_RESOURCE = 2
+SECURITY_PROTOCOLS = {0: "PLAINTEXT", 1: "SSL", 2: "SASL_PLAINTEXT", 3: "SASL_SSL"}
+
+
+class MetadataReplay:
+    """The state that records add up to. Source: MetadataDelta and the images that it makes."""
+
+    def __init__(self) -> None:
+        self.offset = -1
+        self.timestamp = NO_TIMESTAMP
+        self.unapplied = 0
+        self.unreadable: list[Unreadable] = []
+        self.features: dict[str, int] = {}
+        self.brokers: dict[int, Broker] = {}
+        self.controllers: dict[int, Controller] = {}
+        self.names: dict[str, str] = {}
+        """Topic ids to topics."""
+        self.partitions: dict[str, dict[int, ClusterPartition]] = {}
+        """Topic ids to partitions by number."""
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.access = AccessReplay()
+        self.voters = Voters()
+        self.next_producer_id: int | None = None
+        self._transaction: list[Framed] | None = None
+        """Records of a metadata transaction that has not ended (KIP-868)."""
+
+    def add(self, record: Record) -> None:
+        """Takes a record."""
+        self.offset, self.timestamp = record.offset, record.timestamp
+        try:
+            framed = parse_framed(METADATA_RECORDS, record.value)
+        except MessageError as error:
+            reason = f"it is {NEWER}: {error.message}" if is_newer(METADATA_RECORDS, record.value) else error.message
+            self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, reason))
+            return
+        newer = newer_part(framed.message, framed.version, framed.fields)
+        if newer is not None:
+            self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, newer))
+        if framed.message.name == "BeginTransactionRecord":
+            self._transaction = []
+        elif framed.message.name == "AbortTransactionRecord":
+            self._transaction = None
+        elif framed.message.name == "EndTransactionRecord":
+            ended, self._transaction = self._transaction or [], None
+            for part in ended:
+                self._apply(part)
+        elif self._transaction is not None:
+            self._transaction.append(framed)
+        else:
+            self._apply(framed)
+
+    def add_control(self, record: Record) -> None:
+        """Takes a control record: what it says of the quorum."""
+        problem = self.voters.add(record)
+        if problem is not None:
+            self.unreadable.append(Unreadable(METADATA_TOPIC, record.offset, problem))
+
+    def _apply(self, framed: Framed) -> None:
+        apply, of_access = APPLIES.get(framed.message.name), ACCESS_APPLIES.get(framed.message.name)
+        is_known = apply is None or apply(self, framed.fields)
+        if not is_known or not (of_access is None or of_access(self.access, framed.fields)):
+            self.unapplied += 1
+
+    def result(self, checkpoint: str | None, missing_before: int | None) -> ClusterMetadata:
+        """The state as values, everything sorted."""
+        configs = (
+            Config(RESOURCE_TYPES.get(kind, str(kind)), resource, name, value)
+            for (kind, resource), values in self.configs.items()
+            for name, value in values.items()
+        )
+        topics = (
+            Topic(
+                name, topic_id, tuple(self.partitions[topic_id][number] for number in sorted(self.partitions[topic_id]))
+            )
+            for topic_id, name in self.names.items()
+        )
+        return ClusterMetadata(
+            offset=self.offset,
+            timestamp=self.timestamp,
+            checkpoint=checkpoint,
+            missing_before=missing_before,
+            features=tuple(Feature(name, level) for name, level in sorted(self.features.items())),
+            brokers=tuple(self.brokers[number] for number in sorted(self.brokers)),
+            controllers=tuple(self.controllers[number] for number in sorted(self.controllers)),
+            topics=tuple(sorted(topics)),
+            configs=tuple(sorted(configs)),
+            unapplied=self.unapplied + len(self._transaction or ()),
+            unreadable=tuple(self.unreadable),
+            acls=self.access.acls,
+            quotas=self.access.quotas,
+            scram=self.access.scram,
+            tokens=self.access.tokens,
+            voters=self.voters.voters,
+            kraft_version=self.voters.kraft_version,
+            next_producer_id=self.next_producer_id,
+        )
+
+
+def _endpoints(fields: Fields) -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint(
+            endpoint["name"],
+            endpoint["host"],
+            endpoint["port"],
+            SECURITY_PROTOCOLS.get(endpoint["securityProtocol"], str(endpoint["securityProtocol"])),
+        )
+        for endpoint in fields["endPoints"]
+    )
+
+
+def _features(fields: Fields) -> tuple[SupportedFeature, ...]:
+    names = ("name", "minSupportedVersion", "maxSupportedVersion")
+    return tuple(SupportedFeature(*(feature[name] for name in names)) for feature in fields["features"])
+
+
+def _register_broker(replay: MetadataReplay, fields: Fields) -> bool:
+    replay.brokers[fields["brokerId"]] = Broker(
+        broker_id=fields["brokerId"],
+        epoch=fields["brokerEpoch"],
+        incarnation_id=fields["incarnationId"],
+        endpoints=_endpoints(fields),
+        features=_features(fields),
+        rack=fields["rack"],
+        is_fenced=fields["fenced"],
+        is_in_controlled_shutdown=fields.get("inControlledShutdown", False),
+        log_dirs=tuple(fields.get("logDirs", ())),
+        cordoned_log_dirs=tuple(fields.get("cordonedLogDirs") or ()),
+    )
+    return True
+
+
+def _register_controller(replay: MetadataReplay, fields: Fields) -> bool:
+    number = fields["controllerId"]
+    replay.controllers[number] = Controller(number, fields["incarnationId"], _endpoints(fields), _features(fields))
+    return True
+
+
+def _unregister_controller(replay: MetadataReplay, fields: Fields) -> bool:
+    return replay.controllers.pop(fields["controllerId"], None) is not None
+
+
+def _unregister_broker(replay: MetadataReplay, fields: Fields) -> bool:
+    return replay.brokers.pop(fields["brokerId"], None) is not None
+
+
+def _change_broker(replay: MetadataReplay, fields: Fields) -> bool:
+    broker = replay.brokers.get(fields["brokerId"])
+    if broker is None:
+        return False
+    # 1 fences, -1 unfences, 0 leaves it.
+    if fields["fenced"]:
+        broker = broker._replace(is_fenced=fields["fenced"] > 0)
+    if fields.get("inControlledShutdown"):
+        broker = broker._replace(is_in_controlled_shutdown=True)
+    if fields.get("logDirs"):
+        broker = broker._replace(log_dirs=tuple(fields["logDirs"]))
+    if fields.get("cordonedLogDirs") is not None:
+        broker = broker._replace(cordoned_log_dirs=tuple(fields["cordonedLogDirs"]))
+    replay.brokers[broker.broker_id] = broker
+    return True
+
+
+def _fence(replay: MetadataReplay, fields: Fields) -> bool:
+    return _set_fence(replay, fields["id"], is_fenced=True)
+
+
+def _unfence(replay: MetadataReplay, fields: Fields) -> bool:
+    return _set_fence(replay, fields["id"], is_fenced=False)
+
+
+def _set_fence(replay: MetadataReplay, broker_id: int, *, is_fenced: bool) -> bool:
+    broker = replay.brokers.get(broker_id)
+    if broker is None:
+        return False
+    replay.brokers[broker_id] = broker._replace(is_fenced=is_fenced)
+    return True
+
+
+def _add_topic(replay: MetadataReplay, fields: Fields) -> bool:
+    replay.names[fields["topicId"]] = fields["name"]
+    replay.partitions[fields["topicId"]] = {}
+    return True
+
+
+def _remove_topic(replay: MetadataReplay, fields: Fields) -> bool:
+    name = replay.names.pop(fields["topicId"], None)
+    replay.partitions.pop(fields["topicId"], None)
+    if name is None:
+        return False
+    replay.configs.pop((TOPIC_RESOURCE, name), None)
+    return True
+
+
+def _add_partition(replay: MetadataReplay, fields: Fields) -> bool:
+    topic_id, number = fields["topicId"], fields["partitionId"]
+    if topic_id not in replay.names:
+        return False
+    replay.partitions[topic_id][number] = ClusterPartition(
+        topic=replay.names[topic_id],
+        topic_id=topic_id,
+        partition=number,
+        leader=fields["leader"],
+        leader_epoch=fields["leaderEpoch"],
+        partition_epoch=fields["partitionEpoch"],
+        replicas=tuple(fields["replicas"]),
+        isr=tuple(fields["isr"]),
+        adding_replicas=tuple(fields["addingReplicas"]),
+        removing_replicas=tuple(fields["removingReplicas"]),
+        elr=tuple(fields.get("eligibleLeaderReplicas") or ()),
+        last_known_elr=tuple(fields.get("lastKnownElr") or ()),
+        is_recovering=bool(fields["leaderRecoveryState"]),
+        directories=tuple(fields.get("directories") or ()),
+    )
+    return True
+
+
+CHANGED_LISTS = {
+    "isr": "isr",
+    "replicas": "replicas",
+    "removingReplicas": "removing_replicas",
+    "addingReplicas": "adding_replicas",
+    "eligibleLeaderReplicas": "elr",
+    "lastKnownElr": "last_known_elr",
+    "directories": "directories",
+}
+"""Fields of a change that are null where nothing changes, to those of a partition."""
+
+
+def _change_partition(replay: MetadataReplay, fields: Fields) -> bool:
+    """A change of a partition. Source: PartitionRegistration.merge."""
+    partition = replay.partitions.get(fields["topicId"], {}).get(fields["partitionId"])
+    if partition is None:
+        return False
+    lists = {own: tuple(fields[name]) for name, own in CHANGED_LISTS.items() if fields.get(name) is not None}
+    changed = partition._replace(partition_epoch=partition.partition_epoch + 1, **lists)  # type: ignore[arg-type]
+    if fields["leader"] != NO_LEADER_CHANGE:
+        changed = changed._replace(leader=fields["leader"], leader_epoch=partition.leader_epoch + 1)
+    if fields["leaderRecoveryState"] >= 0:
+        changed = changed._replace(is_recovering=bool(fields["leaderRecoveryState"]))
+    replay.partitions[partition.topic_id][partition.partition] = changed
+    return True
+
+
+def _clear_elr(replay: MetadataReplay, fields: Fields) -> bool:
+    """Of one topic, or of all if it names none."""
+    for topic_id, name in replay.names.items():
+        if fields["topicName"] in ("", name):
+            partitions = replay.partitions[topic_id]
+            for number, partition in partitions.items():
+                partitions[number] = partition._replace(elr=(), last_known_elr=())
+    return True
+
+
+def _set_config(replay: MetadataReplay, fields: Fields) -> bool:
+    values = replay.configs.setdefault((fields["resourceType"], fields["resourceName"]), {})
+    if fields["value"] is None:
+        values.pop(fields["name"], None)
+    else:
+        values[fields["name"]] = fields["value"]
+    return True
+
+
+def _set_feature(replay: MetadataReplay, fields: Fields) -> bool:
+    if fields["featureLevel"] == 0:
+        replay.features.pop(fields["name"], None)
+    else:
+        replay.features[fields["name"]] = fields["featureLevel"]
+    return True
+
+
+def _set_producer_ids(replay: MetadataReplay, fields: Fields) -> bool:
+    replay.next_producer_id = fields["nextProducerId"]
+    return True
+
+
+Apply = Callable[[MetadataReplay, Fields], bool]
+"""Takes a record's message; False if it refers to what isn't known."""
+
+APPLIES: dict[str, Apply] = {
+    "RegisterBrokerRecord": _register_broker,
+    "UnregisterBrokerRecord": _unregister_broker,
+    "BrokerRegistrationChangeRecord": _change_broker,
+    "FenceBrokerRecord": _fence,
+    "UnfenceBrokerRecord": _unfence,
+    "RegisterControllerRecord": _register_controller,
+    "UnregisterControllerRecord": _unregister_controller,
+    "TopicRecord": _add_topic,
+    "RemoveTopicRecord": _remove_topic,
+    "PartitionRecord": _add_partition,
+    "PartitionChangeRecord": _change_partition,
+    "ClearElrRecord": _clear_elr,
+    "ConfigRecord": _set_config,
+    "FeatureLevelRecord": _set_feature,
+    "ProducerIdsRecord": _set_producer_ids,
+}
+"""Types of records that the view takes, besides those of `access_replay`."""
+
+
+LARGEST_OFFSET_DIGITS = 12
+"""A number of more digits is a time: milliseconds since 1970 have had 13 since 2001."""
+
+
+class Until(NamedTuple):
+    """How far records are taken: up to and with an offset, or a time (milliseconds since 1970); None: all."""
+
+    offset: int | None = None
+    timestamp_ms: int | None = None
+
+    @classmethod
+    def parse(cls, text: str | None, zone: tzinfo = UTC) -> "Until":
+        """Of an offset, or of a time as `kseg.times` reads it; None: all. Raises UsageError for anything else."""
+        if text is None:
+            return cls()
+        if re.fullmatch(r"[0-9]+", text) and len(text) <= LARGEST_OFFSET_DIGITS:
+            return cls(offset=int(text))
+        return cls(timestamp_ms=parse_time(text, zone))
+
+    def is_before(self, offset: int, timestamp: int) -> bool:
+        """Whether a record is after it."""
+        too_far = self.offset is not None and offset > self.offset
+        return too_far or (self.timestamp_ms is not None and timestamp > self.timestamp_ms)
+
+
+def read_cluster_metadata(
+    paths: Path | Sequence[Path], until: Until | None = None, refuse: Refuse | None = None
+) -> ClusterMetadata:
+    """The cluster's metadata in a partition directory of `__cluster_metadata`, or in log directories that have it.
+
+    A log's end that was never committed is taken for committed: the files alone don't tell.
+
+    Args:
+        paths: a directory, or several; parents of log directories too. Of several replicas the furthest is taken.
+        until: how far; None: to the end.
+        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
+
+    Raises:
+        OpenError: there is no such directory, or no metadata in it.
+    """
+    places = find_topic(paths, METADATA_TOPIC, refuse)
+    partition = places.partitions[0]
+    found = replace(cluster_metadata_of(partition, until or Until()), log_dirs=places.log_dirs)
+    is_known = found.kraft_version > 0 or found.voters or until not in (None, Until())
+    return found if is_known else replace(found, voters=static_voters(partition))
+
+
+def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadata:
+    """The cluster's metadata of the partition."""
+    replay = MetadataReplay()
+    checkpoint = _load_checkpoint(partition, until, replay)
+    start = 0 if checkpoint is None else checkpoint.end_offset
+    base_offset = partition.base_offsets[0] if partition.segments else start
+    for record in _records(partition, start, until, replay):
+        replay.add(record)
+    missing_before = base_offset if base_offset > start else None
+    return replay.result(None if checkpoint is None else checkpoint.name, missing_before)
+
+
+def _records(partition: PartitionLog, start: int, until: Until, replay: MetadataReplay) -> Iterator[Record]:
+    """The log's records from an offset on."""
+    for item in partition_batches(partition):
+        if isinstance(item, Unreadable):
+            replay.unreadable.append(item)
+        elif item.last_offset >= start:
+            damages: list[Damage] = []
+            for record in item.records(on_damage=damages.append):
+                if until.is_before(record.offset, record.timestamp):
+                    return
+                if item.is_control:
+                    replay.add_control(record)
+                elif record.offset >= start:
+                    yield record
+            replay.unreadable += [unreadable_batch(partition.path.name, item, damage) for damage in damages]
+
+
+class _Checkpoint(NamedTuple):
+    """A snapshot of the metadata up to, not including, an offset."""
+
+    end_offset: int
+    name: str
+    last_timestamp: int
+    """Of the last record that it contains."""
+    records: tuple[Record, ...]
+    control: tuple[Record, ...]
+    """Of the quorum, between header and footer."""
+
+
+def _load_checkpoint(partition: PartitionLog, until: Until, replay: MetadataReplay) -> _Checkpoint | None:
+    """The newest checkpoint that is whole and not beyond `until`; its records are taken."""
+    named = [(parse_file_name(file.path), file.path) for file in partition.metadata_snapshots]
+    snapshots = [(name.base_offset, name.epoch or 0, path) for name, path in named if name.base_offset is not None]
+    for end_offset, _, path in sorted(snapshots, reverse=True):
+        if until.offset is not None and end_offset > until.offset + 1:
+            continue
+        found = _checkpoint(path, end_offset)
+        if isinstance(found, Unreadable):
+            replay.unreadable.append(found)
+        elif until.timestamp_ms is None or found.last_timestamp <= until.timestamp_ms:
+            for record in found.control:
+                replay.add_control(record)
+            for record in found.records:
+                replay.add(record)
+            replay.offset, replay.timestamp = end_offset - 1, found.last_timestamp
+            return found
+    return None
+
+
+def _checkpoint(path: Path, end_offset: int) -> _Checkpoint | Unreadable:
+    """A checkpoint's records, if all are there: it begins with a header and ends with a footer."""
+
+    def bad(reason: str) -> Unreadable:
+        return Unreadable(path.name, None, f"checkpoint not used: {reason}")
+
+    records: list[Record] = []
+    control: list[Record] = []
+    try:
+        with LogFile(path) as log_file:
+            for item in scan_log(log_file):
+                if not isinstance(item, Batch):
+                    return bad(f"{item.kind} at position {item.position}")
+                if not item.is_valid or item.problem() is not None:
+                    return bad(f"the batch at position {item.position} can't be read whole")
+                (control if item.is_control else records).extend(item.records())
+    except OpenError as error:
+        return bad(error.message)
+    if not control or control_type(control[0]) != ControlType.SNAPSHOT_HEADER:
+        return bad("it doesn't begin with a snapshot's header")
+    if control_type(control[-1]) != ControlType.SNAPSHOT_FOOTER:
+        return bad("it doesn't end with a snapshot's footer")
+    try:
+        header = parse_message(message_schema("SnapshotHeaderRecord"), 0, control[0].value or b"").value
+    except MessageError as error:
+        return bad(error.message)
+    return _Checkpoint(end_offset, path.name, header["lastContainedLogTimestamp"], tuple(records), tuple(control))

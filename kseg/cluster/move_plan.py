@@ -1,0 +1,332 @@
+"""Plans that move partitions between a broker's log directories until these are equally full."""
+
+import os
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse
+from kseg.cluster.metadata import read_cluster_metadata
+from kseg.cluster.model import ClusterMetadata, ClusterPartition, require_topic
+from kseg.errors import OpenError, UsageError
+from kseg.formats.file_names import DirectoryState
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+
+LEAST_GAIN = 0.1
+"""What a move must gain for each of its bytes: a large one that levels little isn't worth the work of the disks."""
+
+
+class Load(NamedTuple):
+    """Something that lies in a directory and may be moved: its size first, so that loads are sorted by it."""
+
+    size: int
+    name: tuple[str, int]
+
+
+@dataclass(slots=True)
+class Shelf:
+    """A directory while moves are planned.
+
+    size: bytes in it, what can't be moved included. weight: its share of the level: 1, or its disk's capacity. room:
+    bytes that still fit in, None if that isn't known. is_target: whether it may take anything. movable: sorted.
+    """
+
+    size: int
+    weight: int = 1
+    room: int | None = None
+    is_target: bool = True
+    movable: list[Load] = field(default_factory=list)
+
+    @property
+    def fill(self) -> float:
+        """How full it is, for its weight."""
+        return self.size / self.weight
+
+
+class Step(NamedTuple):
+    """A move from one shelf to another, both by their places in the list of shelves."""
+
+    load: Load
+    source: int
+    target: int
+
+
+def level(shelves: list[Shelf], within: float) -> Iterator[Step]:
+    """Moves loads until no shelf is fuller than the level by more than a share of it, or no move is worth it.
+
+    Each load is moved at most once, from the fullest shelf that has one to the emptiest that takes it. Changes the
+    shelves.
+    """
+    bound = sum(shelf.size for shelf in shelves) / max(sum(shelf.weight for shelf in shelves), 1) * (1 + within)
+    while step := _next_step(shelves, bound):
+        source, target = shelves[step.source], shelves[step.target]
+        source.movable.remove(step.load)
+        source.size -= step.load.size
+        target.size += step.load.size
+        if target.room is not None:
+            target.room -= step.load.size
+        yield step
+
+
+def _next_step(shelves: list[Shelf], bound: float) -> Step | None:
+    by_fill = sorted(range(len(shelves)), key=lambda number: shelves[number].fill)
+    targets = [number for number in by_fill if shelves[number].is_target]
+    for source in reversed(by_fill):
+        if shelves[source].fill <= bound:
+            return None
+        for target in targets:
+            load = _best_load(shelves[source], shelves[target])
+            if load is not None:
+                return Step(load, source, target)
+    return None
+
+
+def _best_load(source: Shelf, target: Shelf) -> Load | None:
+    """The load whose move lowers the fuller of two shelves most for its size; None if none is worth it."""
+    gap = source.fill - target.fill
+    room = gap * target.weight if target.room is None else min(gap * target.weight, target.room + 1)
+    ideal = min(gap * source.weight * target.weight / (source.weight + target.weight), room)
+    near = bisect_left(source.movable, (ideal,))
+    sizes = {load.size for load in source.movable[max(near - 1, 0) : near + 1] if 0 < load.size < room}
+    worth = {size: _gain(source, target, size) - LEAST_GAIN * size for size in sizes}
+    best = max(sorted(worth), key=lambda size: worth[size], default=None)
+    return None if best is None or worth[best] <= 0 else source.movable[bisect_left(source.movable, (best,))]
+
+
+def _gain(source: Shelf, target: Shelf, size: int) -> float:
+    """By how many bytes of the source the fuller of two shelves becomes less full by a move."""
+    fuller = max((source.size - size) / source.weight, (target.size + size) / target.weight)
+    return (source.fill - fuller) * source.weight
+
+
+Key = tuple[str, int]
+"""Topic and number."""
+
+
+class Move(NamedTuple):
+    """A partition's replica that goes to another log directory of its broker; `size`: bytes of its logs."""
+
+    partition: ClusterPartition
+    size: int
+    source: Path
+    target: Path
+
+
+class Fill(NamedTuple):
+    """A log directory before and after the moves, in bytes of logs; `available`: of its file system, if it tells."""
+
+    path: Path
+    before: int
+    after: int
+    partitions: int
+    available: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """Which partitions to move, and what comes of it; `notes`: what can't be moved, and why, in words."""
+
+    broker_id: int
+    moves: tuple[Move, ...]
+    fills: tuple[Fill, ...]
+    notes: tuple[str, ...]
+
+    def reassignment(self) -> dict[str, object]:
+        """The object that `kafka-reassign-partitions.sh --reassignment-json-file` takes."""
+        return {"version": 1, "partitions": [self._reassigned(move) for move in self.moves]}
+
+    def _reassigned(self, move: Move) -> dict[str, object]:
+        replicas = move.partition.replicas
+        places = [str(move.target) if replica == self.broker_id else "any" for replica in replicas]
+        own = {"topic": move.partition.topic, "partition": move.partition.partition}
+        return {**own, "replicas": list(replicas), "log_dirs": places}
+
+
+class MoveSettings(NamedTuple):
+    """How to level: `within` a share of the level, only some partitions, by the disks' capacities or by bytes alone."""
+
+    within: float = 0.1
+    choice: PartitionChoice = EVERY_PARTITION
+    by_capacity: bool = False
+
+
+def plan_moves(
+    paths: Sequence[Path],
+    settings: MoveSettings | None = None,
+    cluster_metadata: Path | None = None,
+    refuse: Refuse | None = None,
+) -> MovePlan:
+    """The moves that level the log directories at some paths, which are one broker's.
+
+    Args:
+        paths: log directories, or parents of them.
+        settings: how to level.
+        cluster_metadata: where the cluster's metadata are; None: in one of the log directories.
+        refuse: takes the errors of partitions that can't be listed, which are left where they are.
+
+    Raises:
+        OpenError: a path can't be opened, or there are no metadata.
+        UsageError: the directories aren't all of one broker, or there is only one, or the cluster hasn't the topic.
+    """
+    asked = settings or MoveSettings()
+    by_path = {each.path.absolute(): each for path in paths for each in broker_log_dirs(path)}
+    log_dirs = [*by_path.values()]
+    broker_id = _only_broker(log_dirs)
+    found = read_cluster_metadata(cluster_metadata or _with_metadata(log_dirs))
+    require_topic(found, asked.choice)
+    contents = [_Contents(log_dir, refuse) for log_dir in log_dirs]
+    reasons = _Reasons(found, broker_id, asked.choice, contents)
+    shelves = [_shelf(each, reasons, by_capacity=asked.by_capacity) for each in contents]
+    before = [shelf.size for shelf in shelves]
+    steps = [*level(shelves, asked.within)]
+    moves = (
+        Move(reasons.known[step.load.name], step.load.size, contents[step.source].path, contents[step.target].path)
+        for step in steps
+    )
+    fills = (
+        Fill(each.path, size, shelf.size, len(each.sizes), each.available)
+        for each, size, shelf in zip(contents, before, shelves, strict=True)
+    )
+    notes = (*reasons.notes(), *_same_disk(contents))
+    return MovePlan(
+        broker_id, tuple(sorted(moves, key=lambda move: (move.source, move.partition))), tuple(fills), notes
+    )
+
+
+def broker_log_dirs(path: Path) -> list[LogDir]:
+    """The log directories at a path, also those that hold no partition yet: itself, or those directly below it."""
+    own = LogDir(path)
+    if own.directories or any(path.glob(META_PROPERTIES)):
+        return [own]
+    below = [LogDir(each.parent) for each in sorted(path.glob(f"*/{META_PROPERTIES}"))]
+    if not below:
+        raise OpenError(f"isn't a broker's log directory: it has neither partitions nor {META_PROPERTIES}", path)
+    return below
+
+
+def _with_metadata(log_dirs: Sequence[LogDir]) -> Path:
+    """Where the broker has its copy of the cluster's metadata; an error of the first directory if nowhere."""
+    places = (each.path / f"{METADATA_TOPIC}-0" for each in log_dirs)
+    return next((place for place in places if place.is_dir()), log_dirs[0].path / f"{METADATA_TOPIC}-0")
+
+
+def _only_broker(log_dirs: Sequence[LogDir]) -> int:
+    brokers = {log_dir.path: log_dir.broker_id() for log_dir in log_dirs}
+    ids = {*brokers.values()}
+    if None in ids:
+        path = next(path for path, broker_id in brokers.items() if broker_id is None)
+        raise UsageError(f"{META_PROPERTIES} doesn't say which broker it belongs to", path)
+    if len(ids) > 1:
+        raise UsageError(f"these are of brokers {', '.join(map(str, sorted(filter(None, ids))))}: give those of one")
+    if len(brokers) < 2:
+        raise UsageError("is one log directory: give all of the broker's, at least two", log_dirs[0].path)
+    (broker_id,) = ids
+    assert broker_id is not None
+    return broker_id
+
+
+class _Contents:
+    """A log directory: the sizes of its partitions in use, of moves under way, and of what else stays there."""
+
+    def __init__(self, log_dir: LogDir, refuse: Refuse | None) -> None:
+        self.path = Path(os.path.abspath(log_dir.path))  # noqa: PTH100  as the broker has it: links stay
+        self.directory_id = log_dir.read_properties().get("directory.id")
+        self.sizes: dict[Key, int] = {}
+        self.coming: dict[Key, int] = {}
+        self.other_size = 0
+        for partition in log_dir.partitions(refuse):
+            self._add(partition)
+        self.device, self.capacity, self.available = _file_system(self.path)
+
+    def _add(self, partition: PartitionLog) -> None:
+        key = (partition.topic or "", partition.partition or 0)
+        if partition.name is None or partition.state is DirectoryState.STRAY or partition.topic == METADATA_TOPIC:
+            self.other_size += partition.size
+        elif partition.state is None:
+            self.sizes[key] = partition.size
+        elif partition.state is DirectoryState.FUTURE:
+            self.coming[key] = partition.size
+
+
+def _file_system(path: Path) -> tuple[int | None, int | None, int | None]:
+    """Its number, all its bytes, and those that are available; None where the system can't tell."""
+    try:
+        device, status = path.stat().st_dev, os.statvfs(path)
+    except (OSError, AttributeError):
+        return None, None, None
+    return device, status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
+
+
+class _Reasons:
+    """Why partitions or directories stay out of it, by the cluster's metadata."""
+
+    def __init__(
+        self, found: ClusterMetadata, broker_id: int, choice: PartitionChoice, contents: Iterable[_Contents]
+    ) -> None:
+        own = [each for each in found.partitions if broker_id in each.replicas]
+        self.known = {(each.topic, each.partition): each for each in own}
+        self._choice = choice
+        self._moving = {key for each in contents for key in each.coming}
+        self._counts: Counter[str] = Counter()
+        brokers = [each for each in found.brokers if each.broker_id == broker_id]
+        self._registered = {log_dir for each in brokers for log_dir in each.log_dirs}
+        self._cordoned = {log_dir for each in brokers for log_dir in each.cordoned_log_dirs}
+        self._closed: list[str] = []
+
+    def is_movable(self, key: Key) -> bool:
+        """Whether a partition can be moved; notes why not."""
+        partition = self.known.get(key)
+        if not self._choice.takes(*key):
+            return False
+        reason = (
+            "moving already"
+            if key in self._moving
+            else "not this broker's, by the metadata"
+            if partition is None
+            else "being reassigned"
+            if partition.adding_replicas or partition.removing_replicas
+            else None
+        )
+        if reason is not None:
+            self._counts[reason] += 1
+        return reason is None
+
+    def is_target(self, contents: _Contents) -> bool:
+        """Whether partitions may be moved into a directory; notes why not."""
+        if contents.directory_id in self._cordoned:
+            self._closed.append(f"{contents.path} is cordoned: nothing is moved into it")
+        elif self._registered and contents.directory_id not in self._registered:
+            self._closed.append(f"{contents.path} isn't one of the broker's log.dirs: nothing is moved into it")
+        else:
+            return True
+        return False
+
+    def is_leaving(self, key: Key, contents: _Contents) -> bool:
+        """Whether a move takes a partition out of a directory soon."""
+        return key in self._moving and key not in contents.coming
+
+    def notes(self) -> Iterator[str]:
+        """What was noted."""
+        yield from self._closed
+        for reason, count in sorted(self._counts.items()):
+            yield f"partitions left where they are, since they are {reason}: {count}"
+
+
+def _shelf(contents: _Contents, reasons: _Reasons, *, by_capacity: bool) -> Shelf:
+    staying = {key: size for key, size in contents.sizes.items() if not reasons.is_leaving(key, contents)}
+    movable = sorted(Load(size, key) for key, size in contents.sizes.items() if reasons.is_movable(key))
+    size = sum(staying.values()) + sum(contents.coming.values()) + contents.other_size
+    weight = contents.capacity if by_capacity and contents.capacity else 1
+    return Shelf(size, weight, contents.available, reasons.is_target(contents), movable)
+
+
+def _same_disk(contents: Sequence[_Contents]) -> Iterator[str]:
+    devices = Counter(each.device for each in contents if each.device is not None)
+    for device, count in devices.items():
+        if count > 1:
+            shared = ", ".join(str(each.path) for each in contents if each.device == device)
+            yield f"on one file system: {shared}; moves between them free nothing there"

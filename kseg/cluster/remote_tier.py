@@ -1,0 +1,197 @@
+"""Remote tiers of partitions, as `__remote_log_metadata` and the topics' settings describe them."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg.cluster.directories import LogDir
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.errors import KsegError
+from kseg.findings.findings import Findings
+from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
+from kseg.tiered.placed_tiers import PlacedPartition
+from kseg.tiered.remote_segment import RemoteSegment
+
+if TYPE_CHECKING:
+    from kseg.formats.messages import Fields
+    from kseg.log.lookup import SpecialTime
+
+
+REMOTE_LOG_TOPIC = "__remote_log_metadata"
+COPY_STARTED, COPIED, DELETE_STARTED, DELETED = range(4)
+"""States of a segment; it can be read when it is copied. Source: RemoteLogSegmentState."""
+LONG_MS = 3_600_000
+"""Milliseconds after which a copy or a deletion that isn't finished is named."""
+_STARTED = {COPY_STARTED: "copying", DELETE_STARTED: "deletion"}
+
+
+class Owner(NamedTuple):
+    """The partition that a remote segment belongs to."""
+
+    topic: str
+    topic_id: str
+    partition: int
+
+
+class RecordedSegment(NamedTuple):
+    """What the last records of a segment say; changed_ms: when its state changed last, milliseconds since 1970."""
+
+    owner: Owner
+    segment_id: str
+    base_offset: int | None
+    end_offset: int | None
+    state: int
+    changed_ms: int
+
+
+def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], RecordedSegment]:
+    """Segments by owner and id, as `__remote_log_metadata` in some log directories tells; what can't be read is not."""
+    found: dict[tuple[Owner, str], RecordedSegment] = {}
+    for place in _metadata_partitions(log_dirs):
+        try:
+            records = list(_records(place)) if place.state is None else []
+        except KsegError:  # it has gone meanwhile
+            continue
+        for owner, fields in records:
+            segment_id = fields["remoteLogSegmentId"]["id"]
+            before = found.get((owner, segment_id))
+            found[owner, segment_id] = RecordedSegment(
+                owner,
+                segment_id,
+                fields.get("startOffset", None if before is None else before.base_offset),
+                fields.get("endOffset", None if before is None else before.end_offset),
+                fields["remoteLogSegmentState"],
+                fields["eventTimestampMs"],
+            )
+    return found
+
+
+def _metadata_partitions(log_dirs: Iterable[Path]) -> Iterator[PartitionLog]:
+    for log_dir in log_dirs:
+        try:
+            places = list(LogDir(log_dir).partitions(lambda _: None))
+        except KsegError:
+            continue
+        yield from (place for place in places if place.topic == REMOTE_LOG_TOPIC)
+
+
+def _records(place: PartitionLog) -> "Iterator[tuple[Owner, Fields]]":
+    """The records of remote segments that can be read, in their order, and whose they are. Raises OpenError."""
+    from kseg.decode.schema_registry import parse_framed
+    from kseg.formats.messages import MessageError
+    from kseg.formats.schemas import REMOTE_LOG_RECORDS
+    from kseg.log.replay import Unreadable, partition_batches
+
+    for item in partition_batches(place):
+        if isinstance(item, Unreadable) or item.is_control:
+            continue
+        for record in item.records(on_damage="skip"):
+            try:
+                fields = parse_framed(REMOTE_LOG_RECORDS, record.value).fields
+            except MessageError:
+                continue
+            owner = fields.get("remoteLogSegmentId", {}).get("topicIdPartition")
+            if owner is not None:
+                yield Owner(owner["name"], owner["id"], owner["partition"]), fields
+
+
+def check_recorded(
+    placed: PlacedPartition, recorded: dict[tuple[Owner, str], RecordedSegment], findings: Findings
+) -> None:
+    """Compares the segments of a partition in a tier with what was recorded of them.
+
+    Ages are those at the newest record.
+    """
+    remote = placed.remote
+    of_partition = {
+        segment_id: each
+        for (owner, segment_id), each in recorded.items()
+        if (owner.topic, owner.partition) == (remote.topic, remote.partition)
+        and remote.topic_id in (None, owner.topic_id)
+    }
+    if not of_partition:
+        return
+    now = max(each.changed_ms for each in recorded.values())
+    there = {segment.segment_id: segment for segment in remote.segments if segment.segment_id is not None}
+    for segment_id, each in of_partition.items():
+        _check_state(placed, each, there.get(segment_id), now, findings)
+    for unknown in sorted(there.keys() - of_partition.keys()):
+        segment = there[unknown]
+        offsets = segment.base_offset, segment.end_offset
+        sentence = "__remote_log_metadata has no record of this segment"
+        findings.add("remote-unknown", Path(placed.place_of(segment)), sentence, offsets=offsets)
+
+
+def _check_state(
+    placed: PlacedPartition, recorded: RecordedSegment, there: RemoteSegment | None, now: int, findings: Findings
+) -> None:
+    folder = placed.remote.folder if there is None else placed.place_of(there)
+    offsets = recorded.base_offset, recorded.end_offset
+    what = f"segment {recorded.segment_id}, offsets {offsets[0]} to {offsets[1]},"
+    if recorded.state == COPIED and (there is None or there.is_unfinished):
+        findings.add("remote-lost", Path(folder), f"{what} was copied, but isn't there", offsets=offsets)
+    elif recorded.state == DELETED and there is not None:
+        findings.add("remote-deleted", Path(folder), f"{what} was deleted, but is still there", offsets=offsets)
+    elif recorded.state in _STARTED and now - recorded.changed_ms > LONG_MS:
+        minutes = (now - recorded.changed_ms) // 60_000
+        sentence = f"{what} has its {_STARTED[recorded.state]} started, and not finished for {minutes} minutes"
+        findings.add("remote-started", Path(folder), sentence, offsets=offsets)
+
+
+def find_tier(partition: PartitionLog, beside: MetadataBeside) -> RemoteTier | None:
+    """The tier of a partition; None if it has none, or its small files can't be read."""
+    try:
+        return remote_tier_of(partition, _is_tiered(partition, beside))
+    except KsegError:
+        return None
+
+
+def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
+    topic = partition.topic
+    if topic is None or beside.partition_count(partition, topic) is None:
+        return None
+    return beside.topic_settings(partition, topic).get("remote.storage.enable") == "true"
+
+
+def tier_for_lookup(partition: PartitionLog, target: "int | SpecialTime") -> RemoteTier | None:
+    """The tier as a lookup needs it: with the highest offset only if that is looked for. Large metadata aren't read."""
+    from kseg.log.lookup import SpecialTime
+
+    tier = find_tier(partition, MetadataBeside(CHEAP_METADATA))
+    if tier is None or target is not SpecialTime.LATEST_TIERED:
+        return tier
+    return tier._replace(highest_offset=RemoteCopies().highest_offset(partition))
+
+
+class RemoteCopies:
+    """What was copied to remote tiers, as `__remote_log_metadata` beside partitions tells; each is read once."""
+
+    def __init__(self) -> None:
+        self._highest: dict[Path, dict[Owner, int]] = {}
+
+    def highest_offset(self, partition: PartitionLog) -> int | None:
+        """The highest offset of a partition that was copied to its tier; None if nothing tells."""
+        log_dir = partition.path.absolute().parent
+        if log_dir not in self._highest:
+            self._highest[log_dir] = _highest_offsets(log_dir)
+        try:
+            topic_id = partition.read_topic_id()
+        except KsegError:
+            return None
+        return max(
+            (
+                offset
+                for owner, offset in self._highest[log_dir].items()
+                if (owner.topic, owner.partition) == (partition.topic, partition.partition)
+                and topic_id in (None, owner.topic_id)
+            ),
+            default=None,
+        )
+
+
+def _highest_offsets(log_dir: Path) -> dict[Owner, int]:
+    highest: dict[Owner, int] = {}
+    for segment in recorded_segments((log_dir,)).values():
+        if segment.state == COPIED and segment.end_offset is not None:
+            highest[segment.owner] = max(highest.get(segment.owner, -1), segment.end_offset)
+    return highest

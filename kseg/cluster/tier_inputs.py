@@ -1,0 +1,293 @@
+"""Makes partitions in remote tiers look like a broker's: directories whose files are read where the objects lie."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path
+
+from kseg.cluster.directories import META_PROPERTIES, find_log_dirs
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
+from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.log.side_files import StandingFiles, build_metadata
+from kseg.store.location import DirectoryStore, ObjectStore, place_of
+from kseg.system.new_directory import scratch_directory
+from kseg.system.terminal_text import forget, show_as
+from kseg.tiered.placed_tiers import Epochs, PlacedPartition, choose, forget_placed, lineage_of, note_placed
+from kseg.tiered.places import S3Store, TierLayout, is_s3, tier_at
+from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
+from kseg.tiered.segment_bytes import PrivateKeys
+from kseg.tiered.segments import find_remote_partitions
+
+_TELLING = (TierLayout.LOCAL, TierLayout.CONFLUENT)
+"""Layouts whose uploads may overlap, while only the records tell where each ends."""
+_NAME_KEPT = 40
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+MOST_SAID = 20
+"""Problems of a tier that are said one by one."""
+_OF_A_LOG_DIRECTORY = (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values())
+
+
+def store_at(root: str) -> ObjectStore:
+    """The store at a URL of S3 or in a directory."""
+    return S3Store(root) if is_s3(root) else DirectoryStore(root)
+
+
+class RemoteLogs:
+    """Places partitions of remote tiers in a scratch directory; a context manager that removes them at its end.
+
+    problems: how many segments can't be used.
+    """
+
+    def __init__(
+        self, keys: Mapping[str, Path], say: Callable[[str], None], choice: PartitionChoice = EVERY_PARTITION
+    ) -> None:
+        """Places nothing yet.
+
+        Args:
+            keys: files of private keys by their ids.
+            say: takes what can't be used.
+            choice: the partitions that are placed, if there are any of them; else all.
+        """
+        self._choice = choice
+        self._keys = PrivateKeys(keys)
+        self._say = say
+        self._stack = ExitStack()
+        self._scratch: Path | None = None
+        self._found: dict[str, tuple[ObjectStore, list[RemotePartition]]] = {}
+        self._placed: dict[str, str] = {}
+        self._files = StandingFiles(self._keys)
+        self._targets: list[Path] = []
+        self._count = self._said = 0
+        self.problems = 0
+
+    def __enter__(self) -> "RemoteLogs":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        forget_placed(self._targets)
+        self._files.forget()
+        self._stack.close()
+
+    def partitions_at(self, root: str) -> tuple[ObjectStore, list[RemotePartition]]:
+        """The store at a root, and the partitions of tiers in it; none if it holds no tier. Raises as stores do."""
+        if root not in self._found:
+            store = store_at(root)
+            self._show_url(root)
+            self._found[root] = store, find_remote_partitions(store, store.objects(), self._choice.takes)
+        return self._found[root]
+
+    def local(self, path: str, remotes: Sequence[str] = ()) -> str:
+        """The path to read: one of a tier that was placed, or of local partitions joined with remote tiers.
+
+        Raises as `place` and `join` do.
+        """
+        found = tier_at(path)
+        if found is None:
+            return self.join(path, remotes) if remotes else path
+        root, inner = found
+        if inner.endswith(".log") and "/" not in inner:
+            return self.place_file(root, inner)
+        return "/".join((self.place(root), inner)) if inner else self.place(root)
+
+    def place(self, root: str) -> str:
+        """The directory that stands for a tier. Raises OpenError if there is none at the root, and as stores do."""
+        if root not in self._placed:
+            store, partitions = self.partitions_at(root)
+            if not partitions:
+                raise OpenError("no segments of tiered storage here", root)
+            directory = self._new_directory(root)
+            names = Counter(each.directory_name for each in partitions)
+            for partition in partitions:
+                is_only = names[partition.directory_name] == 1
+                log_dir = directory if is_only else _free_folder(directory, partition)
+                self._place(store, partition, log_dir / partition.directory_name)
+            self._placed[root] = str(directory)
+        return self._placed[root]
+
+    def fetch_all(self) -> None:
+        """Fetches all bytes of the files that were placed. Raises OpenError if they can't be had."""
+        self._files.fetch_all()
+
+    def place_file(self, root: str, name: str) -> str:
+        """A file of the only partition at a root. Raises OpenError if it isn't there, and as `place` does."""
+        directory = Path(self.place(root))
+        found = [each / name for each in sorted(directory.iterdir()) if (each / name).is_file()]
+        if not found:
+            raise OpenError("can't be used: `kseg verify` on its directory says why", f"{root}/{name}")
+        return str(found[0])
+
+    def join(self, local: str, roots: Sequence[str]) -> str:
+        """The directory that stands for local partitions and what comes before them in remote tiers.
+
+        Raises OpenError if there is no local partition, and as stores do.
+        """
+        key = "\0".join((local, *roots))
+        if key not in self._placed:
+            remote = {
+                (each.topic, each.partition): (store, each)
+                for root in roots
+                for store, partitions in (self.partitions_at(root),)
+                for each in partitions
+            }
+            if not remote:
+                raise OpenError("no segments of tiered storage here", ", ".join(roots))
+            self._placed[key] = str(self._joined(Path(local).absolute(), local, remote))
+        return self._placed[key]
+
+    def _joined(
+        self, path: Path, name: str, remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]]
+    ) -> Path:
+        found = find_log_dirs(path) if path.is_dir() else []
+        is_partition = path.is_dir() and not found
+        directory = self._new_directory(os.path.dirname(name.rstrip("/")) or "." if is_partition else name)  # noqa: PTH120
+        if is_partition:
+            self._join_partition(PartitionLog(path), directory / path.name, remote)
+            _link(path.parent, directory, _OF_A_LOG_DIRECTORY)
+            return directory / path.name
+        for log_dir in found:
+            target = directory if log_dir.path == path else directory / log_dir.path.name
+            target.mkdir(exist_ok=True)
+            _link(log_dir.path, target, _OF_A_LOG_DIRECTORY)
+            for place in log_dir.directories:
+                self._join_partition(PartitionLog(place), target / place.name, remote)
+        if not found:
+            raise OpenError("no partition here to join with --remote", name)
+        return directory
+
+    def _join_partition(
+        self,
+        local: PartitionLog,
+        target: Path,
+        remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]],
+    ) -> None:
+        found = remote.get((local.topic or "", local.partition or 0)) if local.state is None else None
+        if found is None:
+            target.symlink_to(local.path)
+            return
+        store, partition = found
+        topic_id = _topic_id(local)
+        if None not in (topic_id, partition.topic_id) and topic_id != partition.topic_id:
+            what = f"is of the topic id {topic_id}, the remote one at {partition.folder} of {partition.topic_id}"
+            raise UsageError(f"{what}: a topic of the same name", local.path)
+        self._place(store, partition, target, local)
+
+    def _place(
+        self, store: ObjectStore, partition: RemotePartition, target: Path, local: PartitionLog | None = None
+    ) -> None:
+        """Makes the directory of a partition, of its remote segments and the local ones that follow."""
+        target.mkdir()
+        segments = self._measured(store, partition)
+        partition = replace(partition, segments=segments)
+        own = None if local is None else _leader_epochs(local)
+        lineage = lineage_of((each.history for each in segments), own or ())
+        local_start = None if local is None or not local.base_offsets else local.base_offsets[0]
+        choices = choose(segments, lineage, local_start)
+        placed = PlacedPartition(partition, store, self._keys, lineage, choices, local_start)
+        note_placed(target, placed)
+        self._targets.append(target)
+        self._name_problems(placed)
+        if lineage and lineage != own:  # the local one may begin where the local log does
+            _write_lineage(lineage, target)
+        for choice, following in zip_longest(placed.used, placed.used[1:]):
+            self._files.place_segment(store, choice, target)
+            next_base = local_start if following is None else following.segment.base_offset
+            self._files.place_snapshot(store, choice, target, next_base)
+        if local is None:
+            _write_metadata(partition, target)
+        else:
+            _link(local.path, target, sorted(os.listdir(local.path)))  # noqa: PTH208  names alone
+
+    def _measured(self, store: ObjectStore, partition: RemotePartition) -> tuple[RemoteSegment, ...]:
+        """The segments, with their last offsets where only the records tell these and others may have the same ones."""
+        if partition.layout not in _TELLING:
+            return partition.segments
+        pool = self._new_directory(partition.folder)
+        return tuple(
+            each if each.log is None else self._files.measured(store, each, pool / str(number))
+            for number, each in enumerate(partition.segments)
+        )
+
+    def _name_problems(self, placed: PlacedPartition) -> None:
+        """Says what of a partition can't be used."""
+        for segment in placed.remote.segments:
+            for problem in segment.problems:
+                self.problems += not segment.is_unfinished
+                self._said += 1
+                if self._said <= MOST_SAID:
+                    self._say(f"kseg: {place_of(placed.store, problem.key)}: {problem.sentence}")
+                elif self._said == MOST_SAID + 1:
+                    self._say("kseg: there are more such objects; `kseg verify` names all")
+
+    def _show_url(self, url: str) -> None:
+        """Shows a URL as it is, of which paths keep one slash only."""
+        if is_s3(url) and str(Path(url)) != url:
+            show_as(str(Path(url)), url.rstrip("/"))
+            self._stack.callback(forget, str(Path(url)))
+
+    def _new_directory(self, name: str) -> Path:
+        """An empty directory that is shown under a name."""
+        if self._scratch is None:
+            try:
+                self._scratch = self._stack.enter_context(scratch_directory())
+            except OSError as error:
+                raise OpenError(f"there's no temporary directory for it: {error.strerror}", name) from error
+        self._count += 1
+        directory = self._scratch / str(self._count)
+        directory.mkdir()
+        show_as(str(directory), name.rstrip("/"))
+        self._stack.callback(forget, str(directory))
+        return directory
+
+
+def _free_folder(directory: Path, partition: RemotePartition) -> Path:
+    """A log directory for one of several partitions of the same name: topics of their own, or copies of a tier."""
+    name = _UNSAFE.sub("_", partition.topic_id or partition.folder.rstrip("/").rpartition("/")[0][-_NAME_KEPT:])
+    folder, number = directory / name, 1
+    while (folder / partition.directory_name).exists():
+        number += 1
+        folder = directory / f"{name}.{number}"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _leader_epochs(local: PartitionLog) -> Epochs:
+    try:
+        return local.read_leader_epochs() or ()
+    except KsegError:
+        return ()
+
+
+def _topic_id(local: PartitionLog) -> str | None:
+    try:
+        return local.read_topic_id()
+    except KsegError:
+        return None
+
+
+def _link(source: Path, target: Path, names: Iterable[str]) -> None:
+    """Puts files beside those that are there already, which keep their names."""
+    for name in names:
+        if (source / name).is_file() and not (target / name).exists():
+            (target / name).symlink_to(source / name)
+
+
+def _write_lineage(lineage: Epochs, target: Path) -> None:
+    starts = tuple(EpochStart(*each) for each in lineage)
+    content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, starts))
+    (target / LEADER_EPOCH_CHECKPOINT).write_bytes(content)
+
+
+def _write_metadata(partition: RemotePartition, target: Path) -> None:
+    if partition.topic_id is None:
+        return
+    try:
+        content = build_metadata(partition.topic_id)
+    except KsegError:
+        return  # names of objects may hold what is no uuid
+    (target / PARTITION_METADATA).write_bytes(content)

@@ -1,0 +1,224 @@
+"""Bodies of batches, compressed and decompressed within bounds; a codec is imported at its first use."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import NamedTuple
+
+from kseg.errors import RecordError
+from kseg.formats.codes import Codec, codec_name
+from kseg.kernel.contract import LibraryFunctions
+
+
+class KernelLibrary(NamedTuple):
+    """Functions of a codec's library that the kernel calls itself.
+
+    package, module: where the compiled library lies. functions: fields of LibraryFunctions to the library's names.
+    """
+
+    package: str
+    module: str
+    functions: Mapping[str, str]
+
+
+class BodyCodec(NamedTuple):
+    """A codec; its library is imported when one of these is called.
+
+    decompress: a body to its content. Takes the most bytes that may come out, raises one of `errors`.
+    decompress_pieces: the same piece by piece, so that a damaged body gives what it holds before the damage.
+    errors: what the two may raise.
+    compress: content to a body as Kafka's Java classes write it; takes one of `levels`, or None for Kafka's default.
+    levels: those of Kafka's configuration; None if it has none. Source: CompressionType.
+    least_magic: the oldest format that knows the codec.
+    v0: what is different in format 0, if something is.
+    library: what the kernel calls, if the library exports C functions.
+    """
+
+    decompress: Callable[[memoryview, int], bytes]
+    decompress_pieces: Callable[[memoryview, int], Iterator[bytes]]
+    errors: Callable[[], tuple[type[Exception], ...]]
+    compress: Callable[[bytes, int | None], bytes]
+    levels: range | None = None
+    least_magic: int = 0
+    v0: "BodyCodec | None" = None
+    library: KernelLibrary | None = None
+
+
+DEFAULT_LIMIT = 1 << 30
+"""Bytes that one body may become at most (`--max-decompressed`)."""
+LARGEST_RATIO = 1000
+"""A body may become this many times as large, and LARGEST_RATIO_FREE bytes more."""
+LARGEST_RATIO_FREE = 1 << 20
+
+_JOINED_AT_ONCE = 1 << 12
+
+
+class BodyError(Exception):
+    """A body that isn't what its codec writes, or that would become too large.
+
+    readable: what it gave before, if that is known already.
+    """
+
+    def __init__(self, message: str, readable: bytes | None = None) -> None:
+        super().__init__(message)
+        self.readable = readable
+
+
+def limit_for(size: int, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE) -> int:
+    """Bytes that a body of `size` compressed bytes may become."""
+    return min(limit, LARGEST_RATIO * size + free)
+
+
+def joined(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ...]) -> bytes:
+    """All pieces; where they fail or become too many, what was had stands in the BodyError that is raised.
+
+    Small ones are joined by and by: as Python's objects they would take many times their size.
+    """
+    found: list[bytes] = []
+    small: list[bytes] = []
+    size = 0
+    try:
+        for piece in pieces:
+            small.append(piece[: most - size])
+            size += len(piece)
+            if size > most:
+                raise too_large(most)
+            if len(small) == _JOINED_AT_ONCE:
+                found.append(b"".join(small))
+                small.clear()
+    except errors as error:
+        raise BodyError(str(error), b"".join(found + small)) from error
+    return b"".join(found + small)
+
+
+def too_large(most: int, readable: bytes | None = None) -> BodyError:
+    """The error of a body that becomes larger than `most` bytes."""
+    return BodyError(f"more than {most} bytes come out; --max-decompressed sets the limit", readable)
+
+
+def exported_addresses(path: str | None, names: Sequence[str]) -> tuple[int, ...]:
+    """Where functions lie that a compiled module, or a library that it uses, exports; zeros if one isn't there."""
+    if path is None:
+        return (0,) * len(names)
+    import ctypes
+
+    try:
+        library = ctypes.CDLL(path)
+        return tuple(ctypes.cast(library[name], ctypes.c_void_p).value or 0 for name in names)
+    except (OSError, AttributeError):
+        return (0,) * len(names)
+
+
+UNKNOWN_CODEC = "unknown codec"
+"""How the failure of a body of an unknown codec begins."""
+
+
+class Body(NamedTuple):
+    """What came out of a body: all of it, or what could be had and the reason why there isn't more."""
+
+    data: bytes
+    failure: str | None = None
+
+
+@cache
+def body_codec(codec: int, magic: int) -> BodyCodec | None:
+    """The codec of a body in a format; None if that format has no such codec."""
+    if codec == Codec.NONE or codec not in set(Codec):
+        return None
+    found: BodyCodec = import_module(f"kseg.codecs.{codec_name(codec)}").CODEC
+    if magic < found.least_magic:
+        return None
+    return found.v0 or found if magic == 0 else found
+
+
+WITHOUT_REASON = "these bytes can't be decompressed"
+"""For a library's error that says nothing."""
+
+
+def decompress(
+    codec: int, magic: int, body: memoryview, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_FREE
+) -> Body:
+    """Decompresses a batch's body; never raises for what the body holds.
+
+    Args:
+        codec: bits 0-2 of the attributes; not 0.
+        magic: the batch's.
+        body: the compressed bytes.
+        limit: the largest size to accept, beside `limit_for`'s ratio.
+        free: bytes that it may become whatever its size, more than the ratio allows.
+    """
+    known = body_codec(codec, magic)
+    if known is None:
+        return Body(b"", f"{UNKNOWN_CODEC} {codec} in format {magic}")
+    most = limit_for(len(body), limit, free)
+    try:
+        if not body:
+            raise BodyError("there are no bytes")
+        return Body(known.decompress(body, most))
+    except known.errors() as error:
+        readable = error.readable if isinstance(error, BodyError) else None
+        if readable is None:
+            readable = _readable_start(known, body, most)
+        return Body(readable, f"{codec_name(codec)}: {str(error) or WITHOUT_REASON}")
+    except MemoryError:
+        return Body(b"", f"{codec_name(codec)}: there's no memory for what comes out")
+
+
+def _readable_start(codec: BodyCodec, body: memoryview, most: int) -> bytes:
+    """What a damaged body gives before it fails, up to the limit."""
+    try:
+        return joined(codec.decompress_pieces(body, most), most, codec.errors())
+    except BodyError as error:
+        return error.readable or b""
+
+
+def compress(codec: int, content: bytes, *, magic: int = 2, level: int | None = None) -> bytes:
+    """Compresses a body of a batch, or the entries in a wrapper.
+
+    Args:
+        codec: bits 0-2 of the attributes; not 0.
+        content: the records or entries.
+        magic: the batch's; v0 has another lz4 header.
+        level: one of the codec's levels; None for Kafka's default.
+
+    Raises:
+        RecordError: for a codec that the format doesn't have, or a level that the codec doesn't.
+    """
+    known = body_codec(codec, magic)
+    if known is None:
+        raise RecordError(f"format {magic} has no codec {codec}")
+    check_level(codec, level)
+    return known.compress(content, level)
+
+
+def check_level(codec: int, level: int | None) -> None:
+    """Raises RecordError if the codec has no such level."""
+    known = body_codec(codec, 2)
+    levels = None if known is None else known.levels
+    if level is not None and (levels is None or level not in levels):
+        can_be = f"from {levels[0]} to {levels[-1]}" if levels else "not to be chosen"
+        raise RecordError(f"{codec_name(codec)}: the level is {can_be}, not {level}")
+
+
+@cache
+def library_functions(codecs: int) -> LibraryFunctions:
+    """The functions that the kernel calls for a run of small bodies, each of which would cost much to hand to Python.
+
+    They are those that the lz4 package's and the zstandard package's libraries export. `codecs` has bit n set for the
+    codecs that are wanted.
+    """
+    functions: dict[str, int] = {}
+    for codec in Codec:
+        known = body_codec(codec, 2) if codecs >> codec & 1 else None
+        if known is not None and known.library is not None:
+            package, module, names = known.library
+            functions |= zip(names, _addresses(package, module, tuple(names.values())), strict=True)
+    return LibraryFunctions(**functions)
+
+
+def _addresses(package: str, module: str, names: tuple[str, ...]) -> tuple[int, ...]:
+    """Where functions lie that a package's compiled module exports; zeros if it doesn't export all of them."""
+    from importlib.machinery import PathFinder
+
+    spec = PathFinder.find_spec(f"{package}.{module}", import_module(package).__path__)
+    return exported_addresses(None if spec is None else spec.origin, names)

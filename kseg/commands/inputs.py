@@ -1,0 +1,322 @@
+"""Inputs of commands: archives, standard input and remote tiers; and the new directory that a command makes."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import click
+
+from kseg.commands.option_groups import is_followed
+from kseg.commands.options import Command, KeyFile, Size, size_text
+from kseg.errors import OpenError, UsageError
+from kseg.formats.file_names import KINDS_WITH_OFFSET
+from kseg.log.selection import EVERY_PARTITION
+from kseg.store.location import MAX_UNPACKED, check_outside, leads_inside
+
+if TYPE_CHECKING:
+    from kseg.cluster.tier_inputs import RemoteLogs
+    from kseg.store.archive import Inputs
+
+
+NAMES_PROBLEMS = ("verify",)
+"""Commands whose own output says what is wrong with a tier's objects."""
+IN_OTHER_PROCESSES = ("spark-export",)
+"""Commands that let processes read which know nothing of what is placed here: they find all bytes in files."""
+
+
+def reads_tiers(*parameters: str) -> Callable[[Command], Command]:
+    """Lets paths be buckets or directories of a remote tier; adds `--private-key`.
+
+    The command gets directories whose files are read where the objects lie. The exit status is 1 if a segment can't be
+    used.
+    """
+
+    def decorate(command: Command) -> Command:
+        @click.option(
+            "--private-key",
+            "private_keys",
+            metavar="ID=FILE",
+            type=KeyFile(),
+            multiple=True,
+            help="A private key (PEM) that decrypts segments of tiered storage, by its id; may be repeated.",
+        )
+        @wraps(command)
+        def reading(*arguments: Any, private_keys: tuple[tuple[str, Path], ...], **options: Any) -> Any:
+            remotes = options.pop("remotes", ())
+            paths = {path for name in parameters for path in _sources(name, options)}
+            tiers = {path for path in paths if remotes or _is_tier(path, options)}
+            if not tiers:
+                return command(*arguments, **options)
+            asked = _Asked(parameters, dict(private_keys), remotes, tiers)
+            return _with_tiers(partial(command, *arguments), options, asked)
+
+        return cast(Command, reading)
+
+    return decorate
+
+
+def remote_option(command: Command) -> Command:
+    """`--remote`, which `reads_tiers` takes."""
+    return click.option(
+        "--remote",
+        "remotes",
+        metavar="BUCKET",
+        multiple=True,
+        help="Read what PATHS have in this remote tier too: a directory, or s3://BUCKET/PREFIX; may be repeated.",
+    )(command)
+
+
+def status_of(command: Callable[[], Any]) -> int:
+    """The exit status of a command whose input is shown under other names: so are the errors that it raises."""
+    from kseg.errors import KsegError
+    from kseg.system.terminal_text import shown
+
+    try:
+        command()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except KsegError as error:
+        # It is printed after the names are forgotten.
+        error.message = shown(error.message)
+        error.path = None if error.path is None else shown(error.path)
+        raise
+    return 0
+
+
+def _sources(name: str, options: dict[str, Any]) -> list[str]:
+    """The paths that an option or argument has; those of an export without its destination."""
+    value = options[name]
+    values = value if isinstance(value, tuple) else () if value is None else (value,)
+    if "destination" in options and options["destination"] is None:
+        values = values[:-1]
+    return [path for each in values for path in _paths_in(each)]
+
+
+def _paths_in(value: "str | Path") -> list[str]:
+    """The paths that a value has: several names may be together, as in --files."""
+    return value.split(",") if isinstance(value, str) else [str(value)]
+
+
+def _is_tier(path: str, options: dict[str, Any]) -> bool:
+    """Whether a path leads to a tier. An export reads a broker's own files in S3 by itself, where they lie."""
+    from kseg.tiered.places import begins_as_tier, is_s3, tier_at, url_of
+
+    if "destination" in options and is_s3(url_of(path)):
+        return begins_as_tier(url_of(path))
+    return tier_at(path) is not None
+
+
+class _Asked(NamedTuple):
+    """What a command is asked to read: its parameters with paths, keys, tiers beside local paths, paths to place."""
+
+    parameters: tuple[str, ...]
+    keys: dict[str, Path]
+    remotes: tuple[str, ...]
+    paths: set[str]
+
+
+def _with_tiers(command: Callable[..., Any], options: dict[str, Any], asked: _Asked) -> Any:
+    from kseg.cluster.tier_inputs import RemoteLogs
+    from kseg.errors import UsageError
+    from kseg.output.progress import talk
+
+    if is_followed(options):
+        raise UsageError("--follow is for directories of a broker: a remote tier gets whole segments")
+    name = click.get_current_context().info_name
+    if name in IN_OTHER_PROCESSES:
+        _require_this_machine(options)
+    _check_target(options, (*asked.remotes, *asked.paths))
+    choice = options.get("choice", EVERY_PARTITION)
+    with RemoteLogs(asked.keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
+        placing = _Placing(logs, asked)
+        placed = {each: placing.of(options[each]) for each in asked.parameters}
+        for refused in placing.refused:
+            talk(f"kseg: {refused}")
+        if name in IN_OTHER_PROCESSES:
+            status_of(logs.fetch_all)
+        status = status_of(partial(command, **{**options, **placed}))
+        status = max(status, 1) if logs.problems else status
+        raise click.exceptions.Exit(max(status, 2) if placing.refused else status)
+
+
+def _nothing(_: str) -> None:
+    pass
+
+
+def _check_target(options: dict[str, Any], inputs: Iterable[str]) -> None:
+    """Raises UsageError if what is written would lie in a tier that is read."""
+    from kseg.store.location import check_outside
+    from kseg.tiered.places import is_s3, url_of
+
+    target = options.get("directory") or options.get("destination")
+    if target is None and "destination" in options:
+        target = options["paths"][-1]
+    if target is not None and "://" not in str(target):
+        check_outside(target, [path for path in inputs if not is_s3(url_of(path))])
+
+
+def _require_this_machine(options: dict[str, Any]) -> None:
+    from kseg.errors import UsageError
+
+    if options["remote"] is not None or not options["master"].startswith("local"):
+        raise UsageError(
+            "a cluster's executors don't read remote tiers: `kseg salvage BUCKET --to DIR` makes a directory that they"
+            " read, or export with --master local[N]"
+        )
+
+
+class _Placing:
+    """Puts directories that stand for tiers in the place of their paths. refused: errors of paths beside others."""
+
+    def __init__(self, logs: "RemoteLogs", asked: _Asked) -> None:
+        self._logs, self._asked = logs, asked
+        self._has_placed = False
+        self.refused: list[OpenError] = []
+
+    def of(self, value: Any) -> Any:
+        """The value of an option or argument. Raises OpenError if none of its paths can be placed."""
+        if value is None:
+            return None
+        if not isinstance(value, tuple):
+            paths = [self._place(path) if path in self._asked.paths else path for path in _paths_in(value)]
+            return ",".join(paths) if isinstance(value, str) else Path(paths[0])
+        placed = []
+        for each in value:
+            try:
+                placed.append(self.of(each))
+            except OpenError as error:
+                self.refused.append(error)
+        if self.refused and not self._has_placed:  # what else there is, such as a destination, isn't read
+            raise self.refused[0]
+        return tuple(placed)
+
+    def _place(self, path: str) -> str:
+        local = self._logs.local(path, self._asked.remotes)
+        self._has_placed = True
+        return local
+
+
+def new_directory_of(
+    directory: Path | None, *, dry_run: bool, beside: Iterable[Path | None]
+) -> AbstractContextManager[Path | None]:
+    """The directory of --to, for `with`; None with --dry-run.
+
+    Raises UsageError without both, or if the directory is there, or inside what is read: `beside`.
+    """
+    from kseg.system.new_directory import check_absent, new_directory
+
+    if directory is None and not dry_run:
+        raise UsageError("give --to DIR, or --dry-run")
+    if directory is None:
+        return nullcontext()
+    check_absent(directory)
+    check_outside(directory, beside)
+    return nullcontext() if dry_run else new_directory(directory)
+
+
+def reads_archives(*parameters: str) -> Callable[[Command], Command]:
+    """Lets paths lead into archives and remote tiers, or be `-`; adds the options for these. The last decorator.
+
+    The command gets paths that it can read. The exit status is 2 if something couldn't be unpacked.
+    """
+
+    def decorate(command: Command) -> Command:
+        command = remote_option(reads_tiers(*parameters)(command))
+
+        @click.option(
+            "--max-unpacked",
+            type=Size(1, _LARGEST_UNPACKED),
+            show_default=f"{size_text(MAX_UNPACKED)}, but no more than a quarter of the free space in TMPDIR",
+            help="The most that archives and standard input may take; they are kept in TMPDIR meanwhile.",
+        )
+        @click.option(
+            "--as",
+            "input_name",
+            metavar="KIND",
+            default="log",
+            show_default=True,
+            help=f"The contents of -: {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a complete file name.",
+        )
+        @wraps(command)
+        def reading(*arguments: Any, max_unpacked: int | None, input_name: str, **options: Any) -> Any:
+            if not any(_leads_inside(options[name]) for name in parameters):
+                return command(*arguments, **options)
+            return _with_inputs(partial(command, *arguments), parameters, options, max_unpacked, input_name)
+
+        return cast(Command, reading)
+
+    return decorate
+
+
+_LARGEST_UNPACKED = 1 << 50
+
+
+def _leads_inside(value: Any) -> bool:
+    """Whether a path, or one of several, is `-` or may lead into an archive."""
+    if isinstance(value, tuple):
+        return any(map(_leads_inside, value))
+    return value is not None and any(map(leads_inside, str(value).split(",")))
+
+
+def _with_inputs(
+    command: Callable[..., Any],
+    parameters: tuple[str, ...],
+    options: dict[str, Any],
+    max_unpacked: int | None,
+    input_name: str,
+) -> Any:
+    from kseg.errors import UsageError
+    from kseg.output.progress import talk
+    from kseg.store.archive import Inputs
+
+    unpacking = Inputs(
+        talk,
+        max_unpacked=max_unpacked,
+        standard_input=None if sys.stdin is None else sys.stdin.buffer,
+        input_name=input_name,
+        beside="__cluster_metadata-0" if "cluster_metadata" in options else "",
+    )
+    with unpacking as inputs:
+        local = {name: _local(options[name], inputs) for name in parameters}
+        if inputs.is_used and is_followed(options):
+            raise UsageError("--follow is for directories of a broker: an archive or a pipe doesn't grow")
+        status = status_of(partial(command, **{**options, **local}))
+        raise click.exceptions.Exit(max(status, 2) if inputs.problems else status)
+
+
+def _several(values: tuple[Any, ...], inputs: "Inputs") -> tuple[Any, ...]:
+    """The paths that can be read; reports the others. Raises OpenError if there are none."""
+    from kseg.errors import OpenError
+
+    found, refused = [], []
+    for value in values:
+        try:
+            found += _all_local(value, inputs)
+        except OpenError as error:
+            refused.append(error)
+    if refused and not found:
+        raise refused[0]
+    for each in refused:
+        inputs.refuse(each)
+    return tuple(found)
+
+
+def _all_local(value: Any, inputs: "Inputs") -> list[Any]:
+    """What a path or a glob means, in the type that it has."""
+    if isinstance(value, str) and "," in value and not os.path.lexists(value):
+        return [_local(value, inputs)]
+    return [type(value)(path) for path in inputs.all_local(str(value))]
+
+
+def _local(value: Any, inputs: "Inputs") -> Any:
+    if isinstance(value, tuple):
+        return _several(value, inputs)
+    if isinstance(value, Path):
+        # A path that ends in a slash is the same to pathlib.
+        return Path(inputs.local(str(value)))
+    # Several names may be together, as in --files.
+    return value if value is None else ",".join(inputs.local(name) for name in value.split(","))

@@ -1,0 +1,1 @@
+"""What internal topics add up to: groups, members, transactions."""

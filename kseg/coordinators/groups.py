@@ -1,0 +1,492 @@
+"""Consumer groups and their commits, from `__consumer_offsets`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.directories import Refuse
+from kseg.cluster.metadata_copy import MetadataBeside, missing_text
+from kseg.cluster.partitions import PartitionsBeside
+from kseg.cluster.schemas_topic import find_topic
+from kseg.coordinators.members import (
+    AssignedTasks,
+    AssignedTopic,
+    Group,
+    GroupMember,
+    OffsetCommit,
+    SharePartition,
+    ShareStates,
+)
+from kseg.decode.internal_records import CONSUMER_PROTOCOL_TYPE, EARLY_SHARE_GROUP_VALUES
+from kseg.errors import UsageError
+from kseg.formats.codes import NO_TIMESTAMP, VERSION
+from kseg.formats.file_names import plain_text
+from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
+from kseg.formats.schemas import OFFSETS_KEYS, OFFSETS_VALUES, MessageSchema, message_schema, version_range
+from kseg.kernel.record import Record
+from kseg.log.partition import PartitionLog
+from kseg.log.replay import LatestRecords, Unreadable
+from kseg.log.selection import PartitionChoice
+
+TOPIC = "__consumer_offsets"
+LEGACY_KEY_TYPE, KEY_TYPE = b"\0\0", b"\0\1"
+"""Both name the same: offset commits of one group and partition."""
+STABLE_MEMBER, STABLE_STREAMS_MEMBER = 0, 1
+"""State of a member that has what it is to have. Source: modern.MemberState, streams.MemberState."""
+DEFAULT_ASSIGNORS = {"consumer": "uniform", "share": "simple"}
+"""The assignor where no member asks for one: the first of `group.consumer.assignors`, by default."""
+TASK_KINDS = {"activeTasks": "active", "standbyTasks": "standby", "warmupTasks": "warmup"}
+"""Fields of a streams member's assignment, to what its tasks are."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsView:
+    """The groups of one or more partitions of `__consumer_offsets`, by name.
+
+    `later_count`: keys of which the log has only records later than the time that was asked for; what they said before
+    may have been compacted away. `notes`: which partitions aren't here, in words.
+    """
+
+    groups: tuple[Group, ...]
+    later_count: int
+    unreadable: tuple[Unreadable, ...]
+    notes: tuple[str, ...] = ()
+
+
+class _Entry(NamedTuple):
+    """A key's latest record, decoded."""
+
+    name: str
+    """Of the value's message."""
+    key: Fields
+    value: Fields
+    record: Record
+
+
+def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: Refuse | None = None) -> GroupsView:
+    """The groups in partition directories of `__consumer_offsets`, or in all of log directories, at a time.
+
+    Topics that records name by their id have their names, if the cluster's metadata lie beside. Where the topics'
+    partitions and `__share_group_state` lie beside too, commits have the ends of logs, which aren't known of an earlier
+    time, and share groups their start offsets.
+
+    Args:
+        paths: a directory, or several; parents of log directories too.
+        at_ms: milliseconds since 1970; None: at the log's end.
+        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
+
+    Raises:
+        OpenError: there is no such directory, or no such topic in it.
+    """
+    places = find_topic(paths, TOPIC, refuse)
+    metadata = MetadataBeside().of_any(places.log_dirs)
+    names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
+    views = [partition_groups(partition, at_ms, names) for partition in places.partitions]
+    groups = sorted((group for view in views for group in view.groups), key=lambda group: group.group)
+    missing = missing_text(places, TOPIC, metadata)
+    beside = PartitionsBeside(places.log_dirs, metadata)
+    shares = ShareStates(beside, at_ms)
+    if any(group.share_partitions for group in groups):
+        groups = [_with_start_offsets(group, shares) for group in groups]
+    return GroupsView(
+        tuple(groups if at_ms is not None else (_with_ends(group, beside) for group in groups)),
+        sum(view.later_count for view in views),
+        (*(unreadable for view in views for unreadable in view.unreadable), *shares.unreadable),
+        () if missing is None else (f"{missing}: groups of the others aren't shown",),
+    )
+
+
+def _with_start_offsets(group: Group, shares: ShareStates) -> Group:
+    """A share group whose partitions have their start offsets, as far as these are here."""
+    return replace(group, share_partitions=tuple(map(shares.completed, group.share_partitions)))
+
+
+def _with_ends(group: Group, beside: PartitionsBeside) -> Group:
+    """A group whose partitions have the ends of their logs, as far as these are here."""
+
+    def ended(commit: OffsetCommit) -> OffsetCommit:
+        return commit._replace(log_end=beside.end_of(commit.topic, commit.partition, commit.topic_id))
+
+    return replace(
+        group,
+        commits=tuple(map(ended, group.commits)),
+        pending_commits=tuple(map(ended, group.pending_commits)),
+        share_partitions=tuple(
+            each._replace(log_end=beside.end_of(each.topic, each.partition, each.topic_id))
+            for each in group.share_partitions
+        ),
+    )
+
+
+def partition_groups(
+    partition: PartitionLog, at_ms: int | None = None, topic_names: Mapping[str, str] | None = None
+) -> GroupsView:
+    """The groups of one partition; `topic_names`: of topics that records name by id."""
+    replay = LatestRecords(at_ms, _key_of, _time_of)
+    replay.add_partition(partition)
+    unreadable = list(replay.unreadable)
+
+    def entries(records: Iterable[Record]) -> list[_Entry]:
+        found: list[_Entry] = []
+        for record in records:
+            try:
+                found += _entries(record)
+            except MessageError as error:
+                unreadable.append(Unreadable(partition.directory_name, record.offset, error.message))
+        return found
+
+    groups: dict[str, list[_Entry]] = {}
+    for entry in entries(replay.latest.values()):
+        groups.setdefault(_group_name(entry), []).append(entry)
+    pending: dict[str, list[OffsetCommit]] = {}
+    for producer_id, records in replay.pending.items():
+        for entry in entries(records.values()):
+            if entry.name != COMMIT:
+                continue
+            commit = _commit(entry)._replace(producer_id=producer_id)
+            pending.setdefault(commit.group, []).append(commit)
+    found = (
+        _named(_group(Group(name, partition.partition), groups.get(name, []), pending.get(name, [])), topic_names or {})
+        for name in sorted(groups.keys() | pending.keys())
+    )
+    return GroupsView(tuple(found), replay.later_count, tuple(unreadable))
+
+
+def _named(group: Group, topic_names: Mapping[str, str]) -> Group:
+    """A group whose members' topics have the names that are known."""
+
+    def named(topics: tuple[AssignedTopic, ...] | None) -> tuple[AssignedTopic, ...] | None:
+        if topics is None:
+            return None
+        known = (each._replace(topic=each.topic or topic_names.get(each.topic_id or "")) for each in topics)
+        return tuple(sorted(known, key=lambda each: (each.topic or "" if each.topic_id else "", each.topic_id or "")))
+
+    members = (
+        member._replace(assignment=named(member.assignment), target=named(member.target)) for member in group.members
+    )
+    return replace(group, members=tuple(members))
+
+
+def _key_of(key: bytes) -> bytes:
+    return KEY_TYPE + key[VERSION.end :] if key.startswith(LEGACY_KEY_TYPE) else key
+
+
+def _time_of(record: Record) -> int:
+    """The record's time; v0 messages (up to 0.9) have none, but commits tell theirs."""
+    if record.timestamp != NO_TIMESTAMP or record.key is None or not record.key.startswith((LEGACY_KEY_TYPE, KEY_TYPE)):
+        return record.timestamp
+    try:
+        entry = next(_entries(record), None)
+    except MessageError:
+        return NO_TIMESTAMP
+    return NO_TIMESTAMP if entry is None else int(entry.value["commitTimestamp"])
+
+
+def _entries(record: Record) -> Iterator[_Entry]:
+    """The record's key and value; nothing for a tombstone. Raises MessageError."""
+    key, value = record.key or b"", record.value
+    if value is None:
+        return
+    if len(key) < 2 or len(value) < 2:
+        raise MessageError("no type in the key, or no version in the value")
+    number = VERSION.read(_key_of(key))
+    version = VERSION.read(value)
+    if number in EARLY_SHARE_GROUP_VALUES and number not in OFFSETS_KEYS:
+        return  # written by 4.0 alone, and of no use here
+    if number not in OFFSETS_KEYS:
+        raise MessageError(f"key of unknown type {number}")
+    message = OFFSETS_VALUES[number]
+    if version not in version_range(message.versions):
+        raise MessageError(f"{message.name} of unknown version {version}")
+    fields = parse_message(OFFSETS_KEYS[number], 0, key, 2).value
+    yield _Entry(message.name, fields, _value(number, message, version, value), record)
+
+
+def _value(number: int, message: MessageSchema, version: int, value: bytes) -> Fields:
+    try:
+        return parse_message(message, version, value, 2).value
+    except MessageError:
+        # 4.0 wrote other fields under the same version.
+        if number not in EARLY_SHARE_GROUP_VALUES:
+            raise
+        return parse_message(EARLY_SHARE_GROUP_VALUES[number], version, value, 2).value
+
+
+def _group_name(entry: _Entry) -> str:
+    name: str = entry.key["group"] if "group" in entry.key else entry.key["groupId"]
+    return name
+
+
+def _commit(entry: _Entry) -> OffsetCommit:
+    key, value = entry.key, entry.value
+    topic_id = value.get("topicId", ZERO_UUID)
+    return OffsetCommit(
+        group=key["group"],
+        topic=key["topic"],
+        partition=key["partition"],
+        offset=value["offset"],
+        leader_epoch=value.get("leaderEpoch", -1),
+        metadata=value["metadata"],
+        commit_timestamp=value["commitTimestamp"],
+        expire_timestamp=value.get("expireTimestamp", -1),
+        topic_id=None if topic_id == ZERO_UUID else topic_id,
+        record_offset=entry.record.offset,
+    )
+
+
+def _group(bare: Group, entries: list[_Entry], pending: list[OffsetCommit]) -> Group:
+    """The group that its records, in the log's order, tell of."""
+    commits = sorted(_commit(entry) for entry in entries if entry.name == COMMIT)
+    described = [entry for entry in entries if entry.name in DESCRIBERS]
+    group = replace(bare, commits=tuple(commits), pending_commits=tuple(sorted(pending)))
+    if not described:
+        return group
+    latest = max(described, key=lambda entry: entry.record.offset)
+    return DESCRIBERS[latest.name](group, latest, entries)
+
+
+COMMIT = "OffsetCommitValue"
+
+
+def _classic(group: Group, entry: _Entry, _: list[_Entry]) -> Group:
+    value = entry.value
+    is_consumer = value["protocolType"] == CONSUMER_PROTOCOL_TYPE
+    members = tuple(_classic_member(member, is_consumer) for member in value["members"])
+    return replace(
+        group,
+        state="Stable" if members else "Empty",
+        protocol_type=value["protocolType"],
+        protocol=value["protocol"],
+        epoch=value["generation"],
+        leader=value["leader"],
+        state_timestamp=value.get("currentStateTimestamp", NO_TIMESTAMP),
+        members=members,
+    )
+
+
+def _classic_member(member: Fields, is_consumer: bool) -> GroupMember:
+    subscription = _embedded("ConsumerProtocolSubscription", member["subscription"]) if is_consumer else None
+    assignment = _embedded("ConsumerProtocolAssignment", member["assignment"]) if is_consumer else None
+    assigned = None
+    if assignment is not None:
+        assigned = tuple(
+            AssignedTopic(topic["topic"], None, tuple(topic["partitions"]))
+            for topic in assignment["assignedPartitions"]
+        )
+    return GroupMember(
+        member_id=member["memberId"],
+        group_instance_id=member.get("groupInstanceId"),
+        client_id=member["clientId"],
+        client_host=member["clientHost"],
+        rack=None if subscription is None else subscription.get("rackId"),
+        epoch=-1,
+        subscribed_topics=() if subscription is None else tuple(subscription["topics"]),
+        subscribed_regex=None,
+        assignment=assigned,
+    )
+
+
+def _embedded(name: str, data: bytes) -> Fields | None:
+    """A message of the consumer protocol, which clients write as they like; None if it can't be read."""
+    if len(data) < 2:
+        return None
+    try:
+        return parse_message(message_schema(name), VERSION.read(data), data, 2).value
+    except MessageError:
+        return None
+
+
+class _NewGroup(NamedTuple):
+    """The messages' names of a type of groups that came with KIP-848 or later.
+
+    `stable`: a member's state when it has all.
+    """
+
+    type: str
+    member: str
+    assignment: str
+    target_metadata: str
+    target: str
+    stable: int = STABLE_MEMBER
+
+
+def _new_group(kind: _NewGroup) -> "Describe":
+    def describe(group: Group, entry: _Entry, entries: list[_Entry]) -> Group:
+        epoch = entry.value["epoch"]
+        assigned = _by_member(entries, kind.assignment)
+        targets = _by_member(entries, kind.target)
+        found = [other for other in entries if other.name == kind.member]
+        found.sort(key=lambda member: str(member.key["memberId"]))
+        epochs = [other.value["assignmentEpoch"] for other in entries if other.name == kind.target_metadata]
+        target_epoch = epochs[-1] if epochs else 0
+        ids = [member.key["memberId"] for member in found]
+        members = tuple(
+            _new_member(member, assigned.get(own), targets.get(own)) for own, member in zip(ids, found, strict=True)
+        )
+        state = _state(kind, epoch, target_epoch, [assigned.get(own) for own in ids])
+        if members and kind.type == "streams" and not _is_ready(entry, entries):
+            state = "NotReady"
+        return replace(
+            group,
+            type=kind.type,
+            state=state,
+            protocol_type=kind.type,
+            epoch=epoch,
+            assignment_epoch=target_epoch,
+            assignor=_assignor(kind, members),
+            members=members,
+            share_partitions=_share_partitions(group.group, entries) if kind.type == "share" else (),
+        )
+
+    return describe
+
+
+def _share_partitions(group: str, entries: list[_Entry]) -> tuple[SharePartition, ...]:
+    """The partitions that a share group's coordinator has initialized. Source: initializedShareGroupPartitions."""
+    found = [
+        SharePartition(group, topic["topicName"], topic["topicId"], partition)
+        for entry in entries
+        if entry.name == "ShareGroupStatePartitionMetadataValue"
+        for topic in entry.value["initializedTopics"]
+        for partition in topic["partitions"]
+    ]
+    return tuple(sorted(found))
+
+
+def _by_member(entries: list[_Entry], message: str) -> dict[str, Fields]:
+    return {entry.key["memberId"]: entry.value for entry in entries if entry.name == message}
+
+
+def _state(kind: _NewGroup, epoch: int, target_epoch: int, assigned: list[Fields | None]) -> str:
+    """The state that a coordinator derives from epochs. Source: ConsumerGroup.maybeUpdateGroupState, StreamsGroup."""
+    if not assigned:
+        return "Empty"
+    if kind.type == "share":
+        return "Stable"
+    if epoch > target_epoch:
+        return "Assigning"
+    if all(value and value["state"] == kind.stable and value["memberEpoch"] == target_epoch for value in assigned):
+        return "Stable"
+    return "Reconciling"
+
+
+def _is_ready(entry: _Entry, entries: list[_Entry]) -> bool:
+    """Whether a streams group's topology was found valid, with all of its topics there."""
+    topology = [other.value["epoch"] for other in entries if other.name == TOPOLOGY]
+    return bool(topology) and topology[-1] == entry.value.get("validatedTopologyEpoch", -1)
+
+
+def _assignor(kind: _NewGroup, members: tuple[GroupMember, ...]) -> str | None:
+    """The assignor that most members ask for, or the default. Source: ConsumerGroup.preferredServerAssignor."""
+    asked = Counter(member.assignor for member in members if member.assignor is not None)
+    return asked.most_common(1)[0][0] if asked else DEFAULT_ASSIGNORS.get(kind.type)
+
+
+def _new_member(member: _Entry, assigned: Fields | None, target: Fields | None) -> GroupMember:
+    value = member.value
+    return GroupMember(
+        member_id=member.key["memberId"],
+        group_instance_id=value.get("instanceId"),
+        client_id=value["clientId"],
+        client_host=value["clientHost"],
+        rack=value["rackId"],
+        epoch=-1 if assigned is None else assigned["memberEpoch"],
+        subscribed_topics=tuple(value.get("subscribedTopicNames", ())),
+        subscribed_regex=value.get("subscribedTopicRegex") or None,
+        assignment=_topics(assigned, "assignedPartitions"),
+        target=_topics(target, "topicPartitions"),
+        tasks=_tasks(assigned),
+        target_tasks=_tasks(target),
+        assignor=value.get("serverAssignor") or None,
+    )
+
+
+def _topics(value: Fields | None, name: str) -> tuple[AssignedTopic, ...] | None:
+    if value is None or name not in value:
+        return None
+    return tuple(AssignedTopic(None, topic["topicId"], tuple(sorted(topic["partitions"]))) for topic in value[name])
+
+
+def _tasks(value: Fields | None) -> tuple[AssignedTasks, ...] | None:
+    if value is None or "activeTasks" not in value:
+        return None
+    return tuple(
+        AssignedTasks(kind, tasks["subtopologyId"], tuple(sorted(tasks["partitions"])))
+        for name, kind in TASK_KINDS.items()
+        for tasks in value[name]
+    )
+
+
+TOPOLOGY = "StreamsGroupTopologyValue"
+Describe = Callable[[Group, _Entry, list[_Entry]], Group]
+
+DESCRIBERS: dict[str, Describe] = {
+    "GroupMetadataValue": _classic,
+    "ConsumerGroupMetadataValue": _new_group(
+        _NewGroup(
+            "consumer",
+            "ConsumerGroupMemberMetadataValue",
+            "ConsumerGroupCurrentMemberAssignmentValue",
+            "ConsumerGroupTargetAssignmentMetadataValue",
+            "ConsumerGroupTargetAssignmentMemberValue",
+        )
+    ),
+    "ShareGroupMetadataValue": _new_group(
+        _NewGroup(
+            "share",
+            "ShareGroupMemberMetadataValue",
+            "ShareGroupCurrentMemberAssignmentValue",
+            "ShareGroupTargetAssignmentMetadataValue",
+            "ShareGroupTargetAssignmentMemberValue",
+        )
+    ),
+    "StreamsGroupMetadataValue": _new_group(
+        _NewGroup(
+            "streams",
+            "StreamsGroupMemberMetadataValue",
+            "StreamsGroupCurrentMemberAssignmentValue",
+            "StreamsGroupTargetAssignmentMetadataValue",
+            "StreamsGroupTargetAssignmentMemberValue",
+            STABLE_STREAMS_MEMBER,
+        )
+    ),
+}
+"""The message that says of what type a group is, to how the group follows from its records."""
+
+
+ALL_GROUPS = "*"
+_SHOWN_GROUPS = 8
+"""The most groups that an error lists."""
+
+
+def chosen_groups(groups: Sequence[Group], pattern: str, choice: PartitionChoice) -> list[Group]:
+    """The groups whose names match, that read partitions that are meant. Raises UsageError if there are only others."""
+    matching = (group for group in groups if fnmatchcase(group.group, pattern))
+    found = list(groups_with_commits_for(choice, matching))
+    if found or not groups or (pattern == ALL_GROUPS and choice.is_everything):
+        return found
+    asked = [] if pattern == ALL_GROUPS else [f"--group {plain_text(pattern)}"]
+    asked += [] if choice.is_everything else [str(choice)]
+    names = ", ".join(plain_text(group.group) for group in islice(groups, _SHOWN_GROUPS))
+    more = f" and {len(groups) - _SHOWN_GROUPS} more" if len(groups) > _SHOWN_GROUPS else ""
+    raise UsageError(f"{' '.join(asked)}: no such group here; there are {names}{more}")
+
+
+def groups_with_commits_for(choice: PartitionChoice, groups: Iterable[Group]) -> Iterator[Group]:
+    """The groups that read partitions that are meant, with these alone; all if nothing is asked."""
+    for group in groups:
+        if choice.is_everything:
+            yield group
+            continue
+        commits, pending = _chosen(choice, group.commits), _chosen(choice, group.pending_commits)
+        shared = tuple(each for each in group.share_partitions if choice.takes(each.topic, each.partition))
+        if commits or pending or shared:
+            yield replace(group, commits=commits, pending_commits=pending, share_partitions=shared)
+
+
+def _chosen(choice: PartitionChoice, commits: tuple[OffsetCommit, ...]) -> tuple[OffsetCommit, ...]:
+    return tuple(commit for commit in commits if choice.takes(commit.topic, commit.partition))

@@ -1,0 +1,182 @@
+"""Partitions of keys, groups and transactional ids. Source: BuiltInPartitioner, Utils.murmur2."""
+
+from collections.abc import Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+from zlib import crc32
+
+from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.errors import UsageError
+from kseg.log.partition import PartitionLog
+
+COORDINATOR_PARTITIONS = 50
+"""`offsets.topic.num.partitions` and `transaction.state.log.num.partitions`."""
+
+_MULTIPLIER = 0x5BD1E995
+_SEED = 0x9747B28C
+_UINT32 = 0xFFFFFFFF
+
+
+class Partitioner(StrEnum):
+    """How a client chooses a key's partition.
+
+    MURMUR2: Java's and most clients', librdkafka's `murmur2`. CRC32: librdkafka's `consistent`, its default for keys.
+    """
+
+    MURMUR2 = "murmur2"
+    CRC32 = "crc32"
+
+
+def java_string_hash(text: str) -> int:
+    """`String.hashCode`: over UTF-16 units, as int32."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    number = 0
+    for at in range(0, len(units), 2):
+        number = (31 * number + (units[at] << 8 | units[at + 1])) & _UINT32
+    return number - (1 << 32) if number >> 31 else number
+
+
+def murmur2(key: bytes) -> int:
+    """Kafka's murmur2, as uint32. Source: Utils.murmur2."""
+    number = _SEED ^ len(key)
+    whole = len(key) & ~3
+    for at in range(0, whole, 4):
+        block = int.from_bytes(key[at : at + 4], "little") * _MULTIPLIER & _UINT32
+        block = (block ^ block >> 24) * _MULTIPLIER & _UINT32
+        number = number * _MULTIPLIER & _UINT32 ^ block
+    if whole < len(key):
+        number = (number ^ int.from_bytes(key[whole:], "little")) * _MULTIPLIER & _UINT32
+    number = (number ^ number >> 13) * _MULTIPLIER & _UINT32
+    return number ^ number >> 15
+
+
+def coordinator_partition(name: str, partition_count: int = COORDINATOR_PARTITIONS) -> int:
+    """The partition for a group's offsets or a transactional id's state.
+
+    Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor.
+    """
+    number = java_string_hash(name)
+    return (0 if number == -(1 << 31) else abs(number)) % partition_count
+
+
+_HASHES: dict[Partitioner, Callable[[bytes], int]] = {
+    Partitioner.MURMUR2: lambda key: murmur2(key) & 0x7FFFFFFF,
+    Partitioner.CRC32: crc32,
+}
+
+
+def key_partition(key: bytes, partition_count: int, partitioner: Partitioner = Partitioner.MURMUR2) -> int:
+    """The partition that a producer chooses for a record with this key. Source: BuiltInPartitioner.partitionForKey."""
+    return _HASHES[partitioner](key) % partition_count
+
+
+OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
+
+
+class Home(NamedTuple):
+    """A partition of a topic, None if that isn't known, of so many; the directories that hold it, of those at hand.
+
+    note: how the number of partitions was found, where it may be wrong.
+    """
+
+    topic: str | None
+    partition: int
+    partition_count: int
+    directories: tuple[str, ...]
+    note: str | None
+
+    @property
+    def name(self) -> str | None:
+        """Topic and number, as in the directory's name; None without a topic."""
+        return None if self.topic is None else f"{self.topic}-{self.partition}"
+
+    def as_object(self) -> dict[str, object]:
+        """The answer as JSON has it."""
+        return {
+            "type": "where",
+            "topic": self.topic,
+            "partition": self.partition,
+            "partitions": self.partition_count,
+            "directories": list(self.directories),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The answer for people: the partition, and its directories."""
+        count = self.partition_count
+        yield f"partition {self.partition} of {count}" if self.name is None else f"{self.name} of {count} partitions"
+        yield from self.directories
+
+
+def home_of_state(topic: str, name: str, places: Sequence[PartitionLog], partition_count: int | None) -> Home:
+    """The partition of a coordinator's topic that holds the state of a group or of a transactional id.
+
+    `places`: partitions at hand. `partition_count`: None: as the metadata beside them tell, else as they show,
+    else Kafka's default.
+    """
+    found = [place for place in places if place.topic == topic]
+    count, note = partition_count or _known_count(places, topic), None
+    if not count and found:
+        count, is_assumed = _internal_count(found)
+        note = _assumed_note(topic, count) if is_assumed else _shown_note(topic, count)
+    count = count or COORDINATOR_PARTITIONS
+    return _home(topic, coordinator_partition(name, count), count, found, note)
+
+
+def home_of_key(
+    key: bytes,
+    topic: str | None,
+    places: Sequence[PartitionLog],
+    partition_count: int | None,
+    partitioner: Partitioner,
+) -> Home:
+    """The partition of a topic that a producer gives a key to. Raises UsageError if nothing tells how many there are.
+
+    Arguments are as for `home_of_state`; without a topic `partition_count` is needed.
+    """
+    found = [place for place in places if place.topic == topic]
+    count, note = partition_count or _known_count(places, topic), None
+    if not count:
+        count = _shown_count(found)
+        note = _shown_note(topic, count)
+    if not count:
+        if topic is not None and places:
+            raise UsageError(f"no partition of {topic} is here; `kseg ls` lists topics, or give --partitions")
+        raise UsageError("of how many partitions? give --partitions, or --topic and its log directories")
+    return _home(topic, key_partition(key, count, partitioner), count, found, note)
+
+
+def _home(topic: str | None, partition: int, count: int, found: Sequence[PartitionLog], note: str | None) -> Home:
+    directories = tuple(str(place.path) for place in found if place.partition == partition)
+    return Home(topic, partition, count, directories, note)
+
+
+def _known_count(places: Sequence[PartitionLog], topic: str | None) -> int | None:
+    """How many partitions a topic has, as the first metadata beside a partition tell that know it."""
+    if topic is None:
+        return None
+    beside = MetadataBeside()
+    return next((count for place in places if (count := beside.partition_count(place, topic))), None)
+
+
+def _shown_count(found: Sequence[PartitionLog]) -> int:
+    """How many partitions the directories of a topic show; 0 without any."""
+    return max((place.partition for place in found if place.partition is not None), default=-1) + 1
+
+
+def _internal_count(found: Sequence[PartitionLog]) -> tuple[int, bool]:
+    """The same of an internal topic, and whether that is an assumption.
+
+    One that lacks some of them here lies on other brokers too: it has at least as many as by default.
+    """
+    count = _shown_count(found)
+    if len({place.partition for place in found if place.partition is not None}) == count:
+        return count, False
+    return max(count, COORDINATOR_PARTITIONS), True
+
+
+def _assumed_note(topic: str, count: int) -> str:
+    return f"{topic}: not all partitions are here; {count} are assumed: --partitions says otherwise"
+
+
+def _shown_note(topic: str | None, count: int) -> str:
+    return f"{topic}: {count} partitions, as the directories show: --partitions says otherwise"

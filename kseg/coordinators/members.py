@@ -1,0 +1,360 @@
+"""Members of groups, share groups, and plans that reset offsets."""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import NamedTuple
+
+from kseg.cluster.partitions import LogEnd, PartitionsBeside
+from kseg.decode.internal_records import EARLY_SHARE_STATE_VALUES
+from kseg.errors import KsegError
+from kseg.formats.codes import NO_TIMESTAMP, VERSION
+from kseg.formats.messages import Fields, MessageError, parse_message
+from kseg.formats.schemas import SHARE_STATE_KEYS, SHARE_STATE_VALUES, version_range
+from kseg.kernel.record import Record
+from kseg.log.partition import PartitionLog
+from kseg.log.replay import Unreadable, partition_batches, unreadable_batch
+from kseg.reading.batch import Batch
+from kseg.reading.blocks import Damage
+
+
+class OffsetCommit(NamedTuple):
+    """An offset that a group committed for a partition: the next one that it is to read.
+
+    Timestamps are milliseconds since 1970. What a version doesn't have is -1, None for `topic_id`. `record_offset` is
+    the commit's own place in its partition of `__consumer_offsets`. `producer_id`: of the transaction, not ended yet,
+    that it belongs to; None if it counts. `log_end`: of the partition, where it is known.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp: int
+    expire_timestamp: int
+    topic_id: str | None
+    record_offset: int
+    producer_id: int | None = None
+    log_end: LogEnd | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the group has still to read, as kafka-consumer-groups.sh has it.
+
+        Below 0 for an offset beyond the log's end. None if that end isn't known, or the commit doesn't count yet.
+        """
+        if self.log_end is None or self.producer_id is not None or self.offset < 0:
+            return None
+        return self.log_end.log_end_offset - self.offset
+
+
+class AssignedTopic(NamedTuple):
+    """Partitions of a topic that a member has; newer groups know the topic by id, classic ones by name."""
+
+    topic: str | None
+    topic_id: str | None
+    partitions: tuple[int, ...]
+
+
+class AssignedTasks(NamedTuple):
+    """Tasks of a streams application that a member has: active, standby or warmup ones of a subtopology."""
+
+    kind: str
+    subtopology_id: str
+    partitions: tuple[int, ...]
+
+
+class GroupMember(NamedTuple):
+    """A member of a group.
+
+    `epoch` is -1 in classic groups. `assignment` None if it isn't known, or not of the consumer protocol; `target` is
+    what the member is to have, None in classic groups. Members of streams groups have `tasks` and `target_tasks`
+    instead. `assignor`: the one that the member asks its coordinator for, None for none.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rack: str | None
+    epoch: int
+    subscribed_topics: tuple[str, ...]
+    subscribed_regex: str | None
+    assignment: tuple[AssignedTopic, ...] | None
+    target: tuple[AssignedTopic, ...] | None = None
+    tasks: tuple[AssignedTasks, ...] | None = None
+    target_tasks: tuple[AssignedTasks, ...] | None = None
+    assignor: str | None = None
+
+
+class SharePartition(NamedTuple):
+    """A partition that a share group reads, and how far it got.
+
+    `start_offset`: the first offset that isn't done with; `delivery_complete_count`: records above it that are (from
+    4.2 on); `leader_epoch`: of the partition's leader when that was written. None for what isn't known, or not there
+    yet: nothing was read so far. `log_end` as in OffsetCommit.
+    """
+
+    group: str
+    topic: str
+    topic_id: str
+    partition: int
+    start_offset: int | None = None
+    delivery_complete_count: int | None = None
+    leader_epoch: int | None = None
+    log_end: LogEnd | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """How many records the group has still to finish, as kafka-share-groups.sh has it; None if that isn't known.
+
+        Source: GroupCoordinatorService.computeShareGroupLagAndBuildResponse.
+        """
+        if self.log_end is None or self.start_offset is None or self.delivery_complete_count is None:
+            return None
+        return self.log_end.log_end_offset - self.start_offset - self.delivery_complete_count
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its coordinator would load it.
+
+    `type`: classic, consumer, share, streams. `state`: Empty, Stable; of newer groups also Assigning, Reconciling, of
+    streams groups NotReady. `epoch`: the generation of a classic group; -1 for one that only committed.
+    `assignment_epoch`: of the target assignment, -1 in classic groups. `assignor`: the coordinator's, by its default if
+    no member asks for one; None where there is none. `state_timestamp`: -1 if not known.
+    `commits` count; `pending_commits` belong to transactions that have not ended. `share_partitions`: of share groups,
+    those that its coordinator has initialized.
+    """
+
+    group: str
+    coordinator_partition: int | None
+    type: str = "classic"
+    state: str = "Empty"
+    protocol_type: str = ""
+    protocol: str | None = None
+    epoch: int = -1
+    leader: str | None = None
+    state_timestamp: int = NO_TIMESTAMP
+    members: tuple[GroupMember, ...] = ()
+    commits: tuple[OffsetCommit, ...] = ()
+    pending_commits: tuple[OffsetCommit, ...] = ()
+    assignment_epoch: int = -1
+    assignor: str | None = None
+    share_partitions: tuple[SharePartition, ...] = ()
+
+    @property
+    def lag(self) -> int | None:
+        """The lags of its commits or share-partitions in all; None if one of them isn't known, or there are none."""
+        lags = [*(each.lag for each in self.commits), *(each.lag for each in self.share_partitions)]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if known and len(known) == len(lags) else None
+
+
+TOPIC = "__share_group_state"
+UPDATE = (1).to_bytes(VERSION.size, "big")
+"""What the keys of records begin with that only say what has changed since the share-partition's last snapshot."""
+UNSET = -1
+"""In an update: as it was before. In a snapshot: not known yet."""
+ShareKey = tuple[str, str, int]
+"""Group, topic id, partition."""
+
+
+class ShareState(NamedTuple):
+    """What a share coordinator knows of a share-partition; -1 for what isn't known yet."""
+
+    start_offset: int
+    delivery_complete_count: int
+    leader_epoch: int
+
+    def updated(self, update: "ShareState") -> "ShareState":
+        """The state after an update. Source: ShareCoordinatorShard.merge."""
+        return ShareState(
+            self.start_offset if update.start_offset == UNSET else update.start_offset,
+            update.delivery_complete_count,
+            self.leader_epoch if update.leader_epoch == UNSET else update.leader_epoch,
+        )
+
+
+class ShareStates:
+    """The states of share-partitions in the partitions of `__share_group_state` at hand; read when first asked for.
+
+    unreadable: what couldn't be read there. A partition of which that is true tells nothing: newer states may have been
+    there.
+    """
+
+    def __init__(self, beside: PartitionsBeside, at_ms: int | None = None) -> None:
+        """Takes the partitions at hand, and a time: milliseconds since 1970, None for the logs' ends."""
+        self._beside = beside
+        self._at_ms = at_ms
+        self.unreadable: list[Unreadable] = []
+
+    def completed(self, partition: SharePartition) -> SharePartition:
+        """A share-partition with what its state says, if there is one and anything was read."""
+        state = self._states.get((partition.group, partition.topic_id, partition.partition))
+        if state is None or state.start_offset == UNSET:
+            return partition
+        count = state.delivery_complete_count
+        return partition._replace(
+            start_offset=state.start_offset,
+            delivery_complete_count=None if count == UNSET else count,
+            leader_epoch=state.leader_epoch,
+        )
+
+    @cached_property
+    def _states(self) -> dict[ShareKey, ShareState]:
+        found: dict[ShareKey, ShareState] = {}
+        for place in self._beside.of_topic(TOPIC):
+            states, unreadable = partition_states(place, self._at_ms)
+            self.unreadable += unreadable
+            if all(each.is_tail for each in unreadable):
+                found |= states
+        return found
+
+
+def partition_states(
+    place: PartitionLog, at_ms: int | None = None
+) -> tuple[dict[ShareKey, ShareState], list[Unreadable]]:
+    """The states in one partition, and what couldn't be read there. Source: ShareCoordinatorShard.replay."""
+    latest: dict[bytes, list[Record]] = {}
+    unreadable: list[Unreadable] = []
+    states: dict[ShareKey, ShareState] = {}
+    try:
+        for record in _records_in(place, unreadable):
+            if at_ms is None or record.timestamp <= at_ms:
+                _note(record, latest)
+        for records in latest.values():
+            states[_share_key(records[0])] = _state_after(records)
+    except KsegError as error:
+        unreadable.append(Unreadable(place.directory_name, None, error.message))
+    return states, unreadable
+
+
+def _records_in(place: PartitionLog, unreadable: list[Unreadable]) -> Iterator[Record]:
+    """A partition's records; adds what can't be read."""
+
+    def note_damage(batch: Batch, damage: Damage) -> None:
+        unreadable.append(unreadable_batch(place.directory_name, batch, damage))
+
+    for item in partition_batches(place):
+        if isinstance(item, Unreadable):
+            unreadable.append(item)
+        elif not item.is_control:
+            yield from item.records(on_damage=partial(note_damage, item))
+
+
+def _note(record: Record, latest: dict[bytes, list[Record]]) -> None:
+    """Remembers of each share-partition the last snapshot, and the updates after it."""
+    key = record.key or b""
+    name = key[VERSION.end :]
+    if not key.startswith(UPDATE):
+        latest.pop(name, None)
+    if record.value is not None:
+        latest.setdefault(name, []).append(record)
+
+
+def _state_after(records: Iterable[Record]) -> ShareState:
+    first, *updates = map(_state_in, records)
+    for update in updates:
+        first = first.updated(update)
+    return first
+
+
+def _share_key(record: Record) -> ShareKey:
+    fields = parse_message(SHARE_STATE_KEYS[_type_of(record)], 0, record.key or b"", VERSION.end).value
+    return fields["groupId"], fields["topicId"], fields["partition"]
+
+
+def _state_in(record: Record) -> ShareState:
+    """What a record says. Raises MessageError."""
+    number, value = _type_of(record), record.value or b""
+    if len(value) < VERSION.size or VERSION.read(value) not in version_range(SHARE_STATE_VALUES[number].versions):
+        raise MessageError("a state of unknown version")
+    fields = _share_fields(number, value)
+    return ShareState(fields["startOffset"], fields.get("deliveryCompleteCount", UNSET), fields["leaderEpoch"])
+
+
+def _type_of(record: Record) -> int:
+    key = record.key or b""
+    number = VERSION.read(key) if len(key) >= VERSION.size else None
+    if number is None or number not in SHARE_STATE_KEYS:
+        raise MessageError(f"key of unknown type {number}")
+    return number
+
+
+def _share_fields(number: int, value: bytes) -> Fields:
+    version = VERSION.read(value)
+    try:
+        return parse_message(SHARE_STATE_VALUES[number], version, value, VERSION.end).value
+    except MessageError:
+        # 4.0 wrote other fields under the same version.
+        return parse_message(EARLY_SHARE_STATE_VALUES[number], version, value, VERSION.end).value
+
+
+LINE_END = "\n"
+"""Kafka's tool takes the file apart at these before it looks for quotes."""
+_TOOL = "kafka-consumer-groups.sh --bootstrap-server localhost:9092"
+_PLAIN = re.compile("[A-Za-z0-9._-]+")
+
+
+class ResetPlan(NamedTuple):
+    """Lines of the file, and what it can't carry, in words."""
+
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The file."""
+        return "".join(f"{line}{LINE_END}" for line in self.lines)
+
+
+def reset_plan(groups: Sequence[Group], *, names_groups: bool) -> ResetPlan:
+    """The plan that brings groups back to what they had committed.
+
+    `names_groups`: each line begins with the group, for several of them; without, it is the form of one group, which
+    tools before 2.4 take too. Source: OffsetsUtils.parseResetPlan.
+    """
+    commits = [commit for group in groups for commit in group.commits]
+    kept = [commit for commit in commits if LINE_END not in f"{commit.group}{commit.topic}"]
+    lines = tuple(",".join(_csv_fields(commit, names_groups=names_groups)) for commit in kept)
+    whose = "--all-groups" if names_groups else f"--group {shlex.quote(groups[0].group)}" if groups else ""
+    use = (f"try it: {_TOOL} {whose} --reset-offsets --from-file FILE --dry-run",) if lines else ()
+    return ResetPlan(lines, (*_left_out(groups), *_lost(commits, kept), *use))
+
+
+def _csv_fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
+    for name in (commit.group, commit.topic) if names_groups else (commit.topic,):
+        yield name if _PLAIN.fullmatch(name) else _quoted(name)
+    yield str(commit.partition)
+    yield str(commit.offset)
+
+
+def _quoted(name: str) -> str:
+    """A field of CSV in quotes, as in RFC 4180."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _left_out(groups: Iterable[Group]) -> Iterator[str]:
+    """What no line is about, as the tool doesn't reset it."""
+    for group in groups:
+        if group.type == "share":
+            yield f"{group.group} is left out: a share group commits nothing; kafka-share-groups.sh resets it"
+        if group.pending_commits:
+            yield f"{group.group}: left out commits of transactions that haven't ended: {len(group.pending_commits)}"
+
+
+def _lost(commits: Sequence[OffsetCommit], kept: Sequence[OffsetCommit]) -> Iterator[str]:
+    """What the lines don't say of commits."""
+    if len(kept) < len(commits):
+        yield f"left out commits, since a line of the CSV can't have a line feed in a name: {len(commits) - len(kept)}"
+    with_metadata = sum(bool(commit.metadata) for commit in kept)
+    with_epochs = sum(commit.leader_epoch >= 0 for commit in kept)
+    for count, what in ((with_metadata, "metadata"), (with_epochs, "leader epochs")):
+        if count:
+            yield f"the CSV has offsets alone: {count} of {len(kept)} commits have {what}, which it can't carry"

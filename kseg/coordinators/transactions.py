@@ -1,0 +1,381 @@
+"""Whether a partition's open transaction hangs, as its coordinator's state decides, and findings that depend on it."""
+
+import os
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.directories import LogDir
+from kseg.cluster.metadata_copy import MetadataBeside, partition_count
+from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
+from kseg.cluster.replicas import one_of_each
+from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition
+from kseg.errors import KsegError, OpenError
+from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, shown_findings
+from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
+from kseg.formats.file_names import parse_partition_directory
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.selection import Selection
+from kseg.log.transactions import (
+    TOPIC,
+    CoordinatorTransaction,
+    LogTail,
+    PartitionTransactions,
+    Transaction,
+    coordinator_transactions,
+    read_tail,
+)
+from kseg.system.shared_work import OnRead
+from kseg.tiered.placed_tiers import placed_at
+from kseg.verify.verify import VerificationPlan, Verified, verify_paths
+
+
+class Verdict(NamedTuple):
+    """What is known of an open transaction: `is_hanging` None if that can't be known; the reason, in words.
+
+    coordinator: the state of its transactional id; None if none is known. is_certain: the coordinators' state decided.
+    """
+
+    is_hanging: bool | None
+    reason: str
+    coordinator: CoordinatorTransaction | None = None
+    is_certain: bool = True
+
+
+def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool) -> str | None:
+    """The line that aborts an open transaction; None if its topic or first offset isn't known.
+
+    by_offset: all brokers are of 3.0 or later. The other form is taken by all, with coordinator epoch 0 where there was
+    no marker yet. Source: TransactionsCommand.AbortTransactionCommand.
+    """
+    if opened.topic is None or opened.partition is None or opened.first_offset is None:
+        return None
+    line = (
+        f"kafka-transactions.sh --bootstrap-server {shlex.quote(bootstrap_server)} abort"
+        f" --topic {opened.topic} --partition {opened.partition}"
+    )
+    if by_offset:
+        return f"{line} --start-offset {opened.first_offset}"
+    return (
+        f"{line} --producer-id {opened.producer_id} --producer-epoch {opened.producer_epoch}"
+        f" --coordinator-epoch {max(opened.coordinator_epoch or 0, 0)}"
+    )
+
+
+class Coordinators:
+    """The partitions of `__transaction_state` in some log directories; read when asked for.
+
+    partitions: one replica of each. count: how many the topic has. clock_ms: the newest time in them, by the brokers'
+    clocks, -1 if there is none.
+    Source: TransactionsCommand.FindHangingTransactionsCommand.
+    """
+
+    def __init__(self, log_dirs: Iterable[Path]) -> None:
+        """Takes the log directories of a cluster's brokers; those that can't be listed hold nothing."""
+        self._log_dirs = sorted({path.resolve() for path in log_dirs})
+        self._sizes: tuple[object, ...] | None = None
+        self._by_producer: dict[int, CoordinatorTransaction] = {}
+        self._unread: dict[int | None, str] = {}
+        self._cut: list[str] = []
+        self.clock_ms = NO_TIMESTAMP
+        self.partitions: list[PartitionLog] = []
+        self.count = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all partitions are there as a whole, as far as metadata or transactional ids tell."""
+        return 0 < self.count <= len(self.partitions) and not self._problems()
+
+    def _problems(self) -> list[str]:
+        return [*self._cut, *self._unread.values()]
+
+    @property
+    def were_read(self) -> bool:
+        """Whether all that is here was read once."""
+        return self._sizes is not None
+
+    @cached_property
+    def are_kraft(self) -> bool:
+        """Whether the brokers are without ZooKeeper, hence of 3.0 or later, as their log directories tell."""
+        return any((path / f"{METADATA_TOPIC}-0").is_dir() or _is_kraft(path) for path in self._log_dirs)
+
+    def missing_text(self) -> str | None:
+        """How many partitions are here, if some aren't."""
+        self.read()
+        if not self.partitions or len(self.partitions) >= self.count:
+            return None
+        return f"{len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+
+    def read(self) -> None:
+        """Reads what is there, unless that was done and nothing has changed since.
+
+        Raises OpenError if a log can't be opened; nothing was read then.
+        """
+        known, self._sizes = self._sizes, None
+        self.partitions = one_of_each(self._find())
+        sizes = tuple((place.path, place.size) for place in self.partitions)
+        if sizes != known:
+            self._read_records()
+        self._sizes = sizes
+
+    def _read_records(self) -> None:
+        self._by_producer, self._unread = {}, {}
+        self.clock_ms = NO_TIMESTAMP
+        self._cut = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
+        for place in self.partitions:
+            view = coordinator_transactions(place)
+            if view.unreadable:
+                self._unread[place.partition] = view.unreadable[0].line()
+            self.clock_ms = max(self.clock_ms, view.last_timestamp)
+            self._by_producer |= {known.producer_id: known for known in view.transactions}
+        self.count = self._told_count or self._likely_count()
+
+    @cached_property
+    def _told_count(self) -> int | None:
+        return partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC)
+
+    def _likely_count(self) -> int:
+        """How many partitions the topic has, where no metadata tell: transactional ids lie where their hashes say.
+
+        As many as the numbers of those here ask for, if ids prove that it isn't Kafka's default.
+        """
+        own = max((place.partition or 0 for place in self.partitions), default=-1) + 1
+        known = self._by_producer.values()
+
+        def fits(count: int) -> bool:
+            return all(
+                coordinator_partition(each.transactional_id, count) == each.coordinator_partition for each in known
+            )
+
+        return own if fits(own) and not fits(COORDINATOR_PARTITIONS) else max(own, COORDINATOR_PARTITIONS)
+
+    @cached_property
+    def _directories(self) -> list[Path]:
+        return [path for log_dir in self._log_dirs for path in _directories_in(log_dir)]
+
+    def _find(self) -> list[PartitionLog]:
+        found = []
+        for path in self._directories:
+            with suppress(OpenError):
+                found.append(PartitionLog(path))
+        return found
+
+    def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> Verdict:
+        """Judges a transaction that is open in a partition, by what was read last.
+
+        With a time, one is called hanging only if its last record is older than any transaction may last, as Kafka's
+        tool has it; without coordinators that age alone decides. Where records of the coordinator's own partition can't
+        be read, the newest state may be among them.
+        """
+        is_old = None if now_ms is None else opened.is_older_than(now_ms, timeout_ms)
+        coordinator = self._by_producer.get(opened.producer_id)
+        if coordinator is not None and coordinator.coordinator_partition in self._unread:
+            unread = self._unread[coordinator.coordinator_partition]
+            return Verdict(is_old, unread, coordinator, is_certain=False)
+        if coordinator is not None and (opened.topic, opened.partition) in coordinator.partitions:
+            return Verdict(False, f"{coordinator.state} as {coordinator.transactional_id}", coordinator)
+        if coordinator is None and not self.is_whole:
+            return Verdict(is_old, self._why_unknown(), is_certain=False)
+        if coordinator is None:
+            reason = f"no transactional id has producer {opened.producer_id}"
+        else:
+            reason = f"{coordinator.transactional_id} is {coordinator.state}, without this partition"
+        if is_old is False:
+            return Verdict(False, f"{reason}; {_young_text(timeout_ms)}", coordinator)
+        return Verdict(True, reason, coordinator)
+
+    def _why_unknown(self) -> str:
+        if not self.partitions:
+            return f"{TOPIC} isn't here"
+        if problems := self._problems():
+            return problems[0]
+        return f"only {len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+
+
+def _directories_in(log_dir: Path) -> list[Path]:
+    """The topic's partitions in a log directory, by number; told by their names, so no other one is listed."""
+    found = []
+    with suppress(OSError), os.scandir(log_dir) as entries:
+        for entry in entries:
+            name = parse_partition_directory(entry.name)
+            if name is not None and name.topic == TOPIC and name.state is None and entry.is_dir():
+                found.append((name.partition, Path(entry.path)))
+    return [path for _, path in sorted(found)]
+
+
+def _young_text(timeout_ms: int) -> str:
+    return f"its last record is not older than {timeout_ms} ms"
+
+
+def _is_kraft(log_dir: Path) -> bool:
+    try:
+        return LogDir(log_dir).read_properties().get("version") == "1"
+    except KsegError:
+        return False
+
+
+def _first_offset_problem(place: PartitionLog) -> str | None:
+    """A log that is only compacted begins at offset 0 for ever; one that doesn't has lost transactional ids."""
+    first = place.base_offsets[0] if place.base_offsets else None
+    return None if first == 0 else f"{place.directory_name} is here from offset {first} on alone"
+
+
+class Judge:
+    """Judges the open transactions of partitions, also while brokers go on writing to them."""
+
+    def __init__(
+        self, coordinators: Coordinators, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS
+    ) -> None:
+        """Takes the coordinators, a time to judge at, and the longest time allowed.
+
+        Without a time, None, the newest that brokers wrote into the coordinators' partitions or the partition itself
+        stands for it: it may be earlier than their disks were read or copied, never later.
+        """
+        self._coordinators = coordinators
+        self._now_ms = now_ms
+        self._timeout_ms = timeout_ms
+
+    def verdicts(self, partition: PartitionLog, opened: Iterable[Transaction]) -> dict[Transaction, Verdict]:
+        """The verdict on each open transaction of a partition.
+
+        A coordinator writes down what begins before a partition has it, and what ends after. So one is hanging if the
+        coordinators, read after the partition, don't know it, and it is open still when the partition is read
+        once more; if no damage lies where its marker may have stood; and if it is old. Raises OpenError if a
+        coordinator's log can't be opened.
+        """
+        found = list(opened)
+        if not found:
+            return {}
+        verdicts = self._first_verdicts(found)
+        doubted = [each for each, verdict in verdicts.items() if verdict.is_hanging]
+        if doubted:
+            again = _read_again(partition, min(each.first_offset or 0 for each in doubted))
+            verdicts |= {each: self._second_verdict(each, verdicts[each], again) for each in doubted}
+        return verdicts
+
+    def _first_verdicts(self, opened: Iterable[Transaction]) -> dict[Transaction, Verdict]:
+        """By what was read of the coordinators before, if that clears all: they are read again only in doubt."""
+        if self._coordinators.were_read:
+            verdicts = {each: self._verdict(each) for each in opened}
+            if all(verdict.is_hanging is False for verdict in verdicts.values()):
+                return verdicts
+        self._coordinators.read()
+        return {each: self._verdict(each) for each in opened}
+
+    def _second_verdict(self, opened: Transaction, first: Verdict, again: "_SecondReading | None") -> Verdict:
+        if again is None:
+            return Verdict(None, "the log changed while it was read", first.coordinator, is_certain=False)
+        if (opened.producer_id, opened.first_offset) not in again.opened:
+            return Verdict(False, "it ended while this was read", first.coordinator)
+        if (opened.first_offset or 0) < again.tail.damage_offset:
+            return Verdict(None, MARKER_MAY_BE_LOST, first.coordinator, is_certain=False)
+        newest = max(again.tail.clock_ms, self._coordinators.clock_ms)
+        if self._now_ms is not None or opened.is_older_than(newest, self._timeout_ms):
+            return first
+        reason = f"{first.reason}; {_young_text(self._timeout_ms)} by the newest time here"
+        return Verdict(None, reason, first.coordinator, is_certain=False)
+
+    def _verdict(self, opened: Transaction) -> Verdict:
+        return self._coordinators.verdict(opened, self._now_ms, self._timeout_ms)
+
+
+class _SecondReading(NamedTuple):
+    """What a partition has now: producers and first offsets of open transactions, and its last segments."""
+
+    opened: set[tuple[int, int | None]]
+    tail: LogTail
+
+
+def _read_again(partition: PartitionLog, from_offset: int) -> _SecondReading | None:
+    """None if a file went meanwhile: by retention, or since the partition moved to another disk."""
+    try:
+        again = PartitionTransactions(PartitionLog(partition.path))
+        for _ in again.transactions():
+            pass
+        tail = read_tail(again.partition, from_offset)
+    except OpenError:
+        return None
+    return _SecondReading({(each.producer_id, each.first_offset) for each in again.open_transactions}, tail)
+
+
+OPEN, LONG, HANGING = "open-transaction", "long-transaction", "hanging-transaction"
+TO_BE_JUDGED = (OPEN, LONG)
+
+
+class FindingsJudge:
+    """Takes the findings of partitions; adds to those about open transactions whether they hang, and why."""
+
+    def __init__(self, plan: VerificationPlan) -> None:
+        """Takes what is verified: the coordinators are those in the log directories that it touches."""
+        log_dirs = [each.path for each in plan.log_dirs] + [each.path.absolute().parent for each in plan.orders]
+        self._judge = Judge(Coordinators(log_dirs), None)
+        self._log_dirs = dict.fromkeys(log_dirs)
+
+    def judged(self, verified: Verified) -> Verified:
+        """The same, with the verdicts, and of many alike those that are shown.
+
+        What can't be read again stays as it was found. A remote tier's segments are compared with what was recorded.
+        """
+        verified = self._with_recorded(verified)
+        if not any(finding.id in TO_BE_JUDGED for finding in verified.findings):
+            return verified
+        try:
+            verdicts = self._verdicts(verified.path)
+        except OpenError:
+            verdicts = {}
+        judged = tuple(_judged(verified.findings, verdicts))
+        return replace(verified, findings=tuple(shown_findings(judged)))
+
+    @cached_property
+    def _recorded(self) -> dict[tuple[Owner, str], RecordedSegment]:
+        return recorded_segments(self._log_dirs)
+
+    def _with_recorded(self, verified: Verified) -> Verified:
+        placed = placed_at(verified.path)
+        if placed is None:
+            return verified
+        findings = Findings()
+        check_recorded(placed, self._recorded, findings)
+        return replace(verified, findings=(*verified.findings, *findings.all(is_compacted=False)))
+
+    def _verdicts(self, path: Path) -> dict[int | None, Verdict]:
+        found = PartitionTransactions(PartitionLog(path))
+        for _ in found.transactions():
+            pass
+        verdicts = self._judge.verdicts(found.partition, found.open_transactions)
+        return {opened.first_offset: verdict for opened, verdict in verdicts.items()}
+
+
+def judged_findings(
+    plan: VerificationPlan,
+    selection: Selection,
+    *,
+    keep_cache: bool = False,
+    processes: int | None = None,
+    on_read: OnRead | None = None,
+) -> Iterator[Verified]:
+    """What is found in each partition and log directory, with verdicts; arguments are as for `verify_paths`."""
+    read = verify_paths(plan, selection, keep_cache=keep_cache, processes=processes, on_read=on_read)
+    return map(FindingsJudge(plan).judged, read)
+
+
+def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) -> Iterable[Finding]:
+    for finding in findings:
+        verdict = verdicts.get(finding.first_offset) if finding.id in TO_BE_JUDGED else None
+        if verdict is None:
+            yield finding
+            continue
+        is_said = finding.sentence.endswith(verdict.reason)
+        sentence = finding.sentence if is_said else f"{finding.sentence}; {verdict.reason}"
+        yield replace(finding, id=_id_of(finding, verdict), sentence=sentence)
+
+
+def _id_of(finding: Finding, verdict: Verdict) -> str:
+    """Where the coordinators don't tell, the age alone counts."""
+    if verdict.is_hanging is None or not verdict.is_certain:
+        return finding.id
+    return HANGING if verdict.is_hanging else OPEN

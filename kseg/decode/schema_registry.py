@@ -1,0 +1,286 @@
+"""Schema registries: schemas by id, and records in Confluent's wire format."""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import md5
+from pathlib import Path
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from construct import ConstructError, Sequence
+
+from kseg.decode.decoded import NotDecodable
+from kseg.decode.simple_values import SchemaId, read_json
+from kseg.errors import UsageError
+from kseg.formats.grammar import UVARINT
+from kseg.formats.messages import NO_TEXT, Fields, MessageError, parse_message
+from kseg.formats.schemas import MessageSchema, version_range
+from kseg.formats.varint_bytes import LONGEST_VARINT, read_uvarint
+
+DEFAULT_CONTEXT = ""
+LATEST_VERSION = -1
+
+
+class Reference(NamedTuple):
+    """A schema that another one needs: the name that it uses, and where the schema is registered."""
+
+    name: str
+    subject: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredSchema:
+    """A version of a subject.
+
+    `kind` is AVRO, PROTOBUF or JSON; `guid` None if it isn't known; `is_deleted`: softly, or by a tombstone while its
+    schema is still in the log. Messages that were written with a deleted schema are still read with it.
+    """
+
+    subject: str
+    version: int
+    id: int
+    guid: UUID | None
+    kind: str
+    text: str
+    references: tuple[Reference, ...] = ()
+    is_deleted: bool = False
+
+    @property
+    def context(self) -> str:
+        """The context that the subject's name begins with (`:.context:subject`): ids are unique within one."""
+        return self.subject.split(":")[1] if self.subject.startswith(":.") else DEFAULT_CONTEXT
+
+
+class Registry:
+    """Schemas by id, GUID, or subject and version.
+
+    unreadable: the number of records of the topic that couldn't be read.
+    """
+
+    def __init__(self, schemas: Iterable[RegisteredSchema], unreadable: int = 0) -> None:
+        """Takes all versions of all subjects; several of them may have the same id."""
+        self.schemas = tuple(schemas)
+        self.unreadable = unreadable
+        self._versions = {(schema.subject, schema.version): schema for schema in self.schemas}
+        # The last one wins: those of the default context that aren't deleted.
+        ranked = sorted(self.schemas, key=lambda schema: (schema.context == DEFAULT_CONTEXT, not schema.is_deleted))
+        self._by_id: dict[SchemaId, RegisteredSchema] = {schema.id: schema for schema in ranked}
+        self._by_id |= {schema.guid: schema for schema in ranked if schema.guid is not None}
+
+    def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
+        """The schema with an id or GUID, preferably in the default context; None if there is none."""
+        return self._by_id.get(schema_id)
+
+    def referred(self, reference: Reference) -> RegisteredSchema | None:
+        """The schema that a reference names; None if it is missing."""
+        if reference.version == LATEST_VERSION:
+            versions = [schema for schema in self.schemas if schema.subject == reference.subject]
+            return max(versions, key=lambda schema: schema.version, default=None)
+        return self._versions.get((reference.subject, reference.version))
+
+
+class SchemaRecords(Protocol):
+    """The records of a registry's topic `_schemas`."""
+
+    @property
+    def path(self) -> Path:
+        """Where they are, for messages."""
+
+    def records(self) -> Iterator[tuple[bytes | None, bytes | None]]:
+        """Keys and values in the log's order. Raises OpenError if they can't be read."""
+
+
+def read_registry(topic: SchemaRecords) -> Registry:
+    """The registry that a topic's records add up to.
+
+    Raises:
+        OpenError: the records can't be read.
+        UsageError: they have no schema.
+    """
+    registry = registry_of(topic.records())
+    if not registry.schemas:
+        raise UsageError("has no schema: give the partition directory of _schemas", topic.path)
+    return registry
+
+
+def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registry:
+    """The registry after all records of `_schemas`, given as keys and values in the log's order."""
+    versions: dict[tuple[str, int], RegisteredSchema] = {}
+    unreadable = 0
+    for key, value in records:
+        try:
+            _apply(versions, _object(key), None if value is None else _object(value))
+        except NotDecodable:
+            unreadable += 1
+    return Registry(versions.values(), unreadable)
+
+
+def _apply(versions: dict[tuple[str, int], RegisteredSchema], key: "Members", value: "Members | None") -> None:
+    kind = key.members.get("keytype")
+    if kind == "SCHEMA":
+        name = (key.text("subject"), key.number("version"))
+        if value is not None:
+            versions[name] = _schema(*name, value)
+        elif name in versions:
+            versions[name] = replace(versions[name], is_deleted=True)
+    elif kind in ("DELETE_SUBJECT", "CLEAR_SUBJECT") and value is not None:
+        subject = key.text("subject")
+        last = value.number("version") if kind == "DELETE_SUBJECT" else None
+        for name in [name for name in versions if name[0] == subject and (last is None or name[1] <= last)]:
+            versions[name] = replace(versions[name], is_deleted=True)
+
+
+def _schema(subject: str, version: int, value: "Members") -> RegisteredSchema:
+    text = value.text("schema")
+    references = tuple(_references(value))
+    return RegisteredSchema(
+        subject,
+        version,
+        value.number("id"),
+        _guid(value, text),
+        str(value.members.get("schemaType") or "AVRO").upper(),
+        text,
+        references,
+        bool(value.members.get("deleted", False)),
+    )
+
+
+def _references(value: "Members") -> Iterator[Reference]:
+    listed = value.members.get("references") or []
+    if not isinstance(listed, list):
+        raise NotDecodable("references isn't a list")
+    for entry in listed:
+        members = Members(entry if isinstance(entry, dict) else {})
+        yield Reference(members.text("name"), members.text("subject"), members.number("version"))
+
+
+def _guid(value: "Members", text: str) -> UUID | None:
+    """The GUID: the MD5 of the schema. Newer registries store it; if the schema is only text, it can be computed."""
+    stored = value.members.get("md5")
+    if isinstance(stored, str):
+        try:
+            return UUID(bytes=b64decode(stored, validate=True))
+        except ValueError:
+            return None
+    if any(value.members.get(name) for name in ("references", "metadata", "ruleSet")):
+        return None
+    return UUID(bytes=md5(text.encode(), usedforsecurity=False).digest())
+
+
+class Members(NamedTuple):
+    """A JSON object's members, by type."""
+
+    members: dict[str, object]
+
+    def text(self, name: str) -> str:
+        """The text of a member. Raises NotDecodable if it isn't text."""
+        value = self.members.get(name)
+        if not isinstance(value, str):
+            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, not text")
+        return value
+
+    def number(self, name: str) -> int:
+        """The integer of a member. Raises NotDecodable if it isn't an integer."""
+        value = self.members.get(name)
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise NotDecodable(f"{name} is {json.dumps(value, default=str)[:40]}, not an integer")
+        return value
+
+
+def _object(data: bytes | None) -> Members:
+    value = read_json(data or b"")
+    if not isinstance(value, dict):
+        raise NotDecodable("not a JSON object")
+    return Members({**value})
+
+
+FRAME_VERSION = 1
+PREVIEW_FRAME_VERSION = 0
+PREVIEW_TEXT = (
+    "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of KRaft "
+    "in 2.8 to newer versions are not supported."
+)
+MAXIMUM_INT16 = 0x7FFF
+_UINT32 = 0xFFFFFFFF
+HEADER_WORDS = ("frame version", "type", "version")
+
+
+class Framed(NamedTuple):
+    """A framed record's message."""
+
+    message: MessageSchema
+    version: int
+    fields: Fields
+
+
+def parse_framed(records: Mapping[int, MessageSchema], value: bytes | None) -> Framed:
+    """The message of a record. Raises MessageError with Kafka's text if it can't be read."""
+    data = value or b""
+    frame_version, position = header_number(data, 0, 0)
+    if frame_version == PREVIEW_FRAME_VERSION:
+        raise MessageError(PREVIEW_TEXT)
+    check_frame_version(frame_version, FRAME_VERSION)
+    number, position = header_number(data, 1, position)
+    version, position = header_number(data, 2, position)
+    if number not in records:
+        kind = "org.apache.kafka.common.errors.UnsupportedVersionException"
+        raise MessageError(f"{kind}: Unknown metadata id {number}")
+    try:
+        fields, end = parse_message(records[number], version, data, position)
+    except MessageError as error:
+        raise MessageError(f"Failed to deserialize record with type {number}") from error
+    if end < len(data):
+        raise MessageError(f"Found {len(data) - end} byte(s) of garbage after {number}")
+    return Framed(records[number], version, fields)
+
+
+def is_newer(records: Mapping[int, MessageSchema], value: bytes | None) -> bool:
+    """Whether a record has a newer frame version, type or version than the known ones."""
+    data = value or b""
+    try:
+        frame_version, position = header_number(data, 0, 0)
+        number, position = header_number(data, 1, position)
+        version, _ = header_number(data, 2, position)
+    except MessageError:
+        return False
+    if frame_version > FRAME_VERSION or number > max(records):
+        return True
+    return number in records and version > version_range(records[number].versions).last
+
+
+def parse_preview(records: Mapping[int, MessageSchema], value: bytes | None) -> Framed:
+    """The message of a record as the 2.8 preview reads it: frame version 0, and no complaint about extra bytes."""
+    data = value or b""
+    try:
+        frame_version, number, version = Sequence(UVARINT, UVARINT, UVARINT).parse(data)
+    except ConstructError as error:
+        raise MessageError("the record's bytes end too early", NO_TEXT) from error
+    check_frame_version(frame_version, PREVIEW_FRAME_VERSION)
+    if number not in records:
+        raise MessageError(f"Unknown metadata id {number}")
+    position = len(Sequence(UVARINT, UVARINT, UVARINT).build([frame_version, number, version]))
+    return Framed(records[number], version, parse_message(records[number], version, data, position).value)
+
+
+def check_frame_version(frame_version: int, known: int) -> None:
+    """Raises MessageError if the frame version isn't the release's."""
+    if frame_version != known:
+        raise MessageError(
+            f"Could not deserialize metadata record due to unknown frame version {frame_version}"
+            f"(only frame version {known} is supported)"
+        )
+
+
+def header_number(data: bytes, index: int, position: int) -> tuple[int, int]:
+    """The header's number at a position, and the position of the next one."""
+    word = HEADER_WORDS[index]
+    try:
+        number, end = read_uvarint(data, position, LONGEST_VARINT)
+    except EOFError as error:
+        raise MessageError(f"Error while reading {word}") from error
+    if number & _UINT32 > MAXIMUM_INT16:
+        raise MessageError(f"Value for {word} was too large.")
+    return number & _UINT32, end

@@ -1,0 +1,1 @@
+"""Comparisons of copies of partitions."""

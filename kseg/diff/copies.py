@@ -1,0 +1,326 @@
+"""Copies of a cluster's partitions: which are given, which are missing, and whether they are enough."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.directories import LogDir, Refuse, directory_at, find_log_dirs
+from kseg.cluster.model import ClusterMetadata, ClusterPartition
+from kseg.cluster.replicas import topic_id_of
+from kseg.diff.comparison import diff_partitions
+from kseg.diff.differences import Copies, PartitionDiff, find_copies
+from kseg.diff.heads import latest_epoch
+from kseg.errors import KsegError, OpenError, UnreadableError, counted
+from kseg.findings.findings import Finding
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.segments import read_tail
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.verify.verify import Verified
+
+NO_COPY, NO_IN_SYNC_COPY, OFFSETS_IN_NO_COPY = "no-copy", "no-in-sync-copy", "offsets-in-no-copy"
+OTHER_TOPIC_ID, NOT_IN_METADATA, COPY_ABSENT = "other-topic-id", "not-in-metadata", "copy-absent"
+
+
+class CopiesVerdict(StrEnum):
+    """Whether a partition's copies are enough to bring it back."""
+
+    ENOUGH = "enough"
+    "One of an in-sync replica is here, and no offsets are missing in all of them."
+    GAPS = "gaps"
+    "There are offsets that no copy has."
+    BEHIND = "behind"
+    "None of an in-sync replica is here: acknowledged records may be missing."
+    MISSING = "missing"
+    "None is here."
+
+
+class ClusterCopy(NamedTuple):
+    """A copy of a partition, and what it reaches to.
+
+    broker: whose log directory it is in; None if its `meta.properties` doesn't say. extents: where its segments begin
+    and end, the end not included; one if the cleaner was at work, which leaves gaps.
+    """
+
+    path: Path
+    broker: int | None
+    topic_id: str | None
+    log_start_offset: int
+    log_end_offset: int
+    last_epoch: int
+    extents: tuple[tuple[int, int], ...]
+
+    def text(self) -> str:
+        """Whose it is, and what it reaches to, for people."""
+        broker = "a broker that isn't known" if self.broker is None else f"broker {self.broker}"
+        offsets = f"offsets {self.log_start_offset} to {self.log_end_offset - 1}"
+        if self.log_end_offset == self.log_start_offset:
+            offsets = f"no offsets from {self.log_start_offset} on"
+        return f"{broker}, {offsets}, last leader epoch {self.last_epoch}"
+
+
+@dataclass(frozen=True)
+class PartitionCopies:
+    """A partition of the cluster, and its copies; the longest one of the latest leader epoch comes first.
+
+    strangers: directories of its name that belong to a topic of another id.
+    """
+
+    expected: ClusterPartition
+    copies: tuple[ClusterCopy, ...]
+    strangers: tuple[ClusterCopy, ...]
+
+    @property
+    def name(self) -> str:
+        """Of its directories."""
+        return f"{self.expected.topic}-{self.expected.partition}"
+
+    @property
+    def absent(self) -> tuple[int, ...]:
+        """Replicas whose copies aren't here."""
+        return tuple(each for each in self.expected.replicas if each not in self._brokers)
+
+    @property
+    def in_sync(self) -> tuple[int, ...]:
+        """Replicas that have all acknowledged records: a broker that stopped last is out of the ISR, but eligible.
+
+        Without either, those that were eligible before an unclean shutdown; none if nothing is known. Source: KIP-966.
+        """
+        expected = self.expected
+        return (*expected.isr, *(each for each in expected.elr if each not in expected.isr)) or expected.last_known_elr
+
+    @property
+    def has_in_sync(self) -> bool:
+        """Whether a copy of an in-sync replica is here, or may be: not every log directory says whose it is."""
+        return None in self._brokers or not self.in_sync or not self._brokers.isdisjoint(self.in_sync)
+
+    @cached_property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """Ranges of offsets between the copies' first and last ones that none of them has: first and last."""
+        found: list[tuple[int, int]] = []
+        reached: int | None = None
+        for first, end in sorted(extent for copy in self.copies for extent in copy.extents):
+            if reached is not None and first > reached:
+                found.append((reached, first - 1))
+            reached = end if reached is None else max(reached, end)
+        return tuple(found)
+
+    @property
+    def verdict(self) -> CopiesVerdict:
+        """Whether it can be brought back."""
+        if not self.copies:
+            return CopiesVerdict.MISSING
+        if not self.has_in_sync:
+            return CopiesVerdict.BEHIND
+        return CopiesVerdict.GAPS if self.gaps else CopiesVerdict.ENOUGH
+
+    @cached_property
+    def _brokers(self) -> frozenset[int | None]:
+        return frozenset(copy.broker for copy in self.copies)
+
+
+@dataclass(frozen=True)
+class ClusterCopies:
+    """The cluster's partitions with their copies, and directories of partitions that the cluster doesn't know.
+
+    metadata: the furthest that were found; path: the directory where they are looked for first.
+    """
+
+    metadata: ClusterMetadata
+    path: Path
+    partitions: tuple[PartitionCopies, ...]
+    unknown: tuple[ClusterCopy, ...]
+
+
+def find_cluster_copies(
+    paths: Sequence[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> ClusterCopies:
+    """All copies in some brokers' log directories, or parents of these, of the partitions that a cluster has.
+
+    Args:
+        paths: where to look; the metadata log must be in one of them.
+        refuse: takes the errors of what can't be listed or opened; None lets them be raised.
+        choice: which partitions are meant.
+
+    Raises:
+        OpenError: there are no metadata here.
+        UsageError: there are those of several clusters.
+    """
+    log_dirs = [log_dir for path in paths for log_dir in find_log_dirs(path, refuse)]
+    metadata = metadata_in(log_dirs)
+    if metadata is None:
+        raise OpenError(
+            f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", paths[0]
+        )
+    found: dict[str, list[ClusterCopy]] = {}
+    for log_dir in log_dirs:
+        broker = broker_of(log_dir)
+        for partition in log_dir.partitions(refuse, choice):
+            if partition.state is None and partition.topic != METADATA_TOPIC:
+                found.setdefault(partition.path.name, []).append(_copy(partition, broker))
+    expected = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
+    partitions = tuple(_with_copies(each, found.pop(f"{each.topic}-{each.partition}", [])) for each in expected)
+    return ClusterCopies(metadata, paths[0], partitions, tuple(copy for copies in found.values() for copy in copies))
+
+
+def metadata_in(log_dirs: Iterable[LogDir]) -> ClusterMetadata | None:
+    """The furthest metadata in some log directories; None if there are none. UsageError if they are of two clusters."""
+    from kseg.cluster.metadata import read_cluster_metadata  # takes a while to import
+
+    paths = [each.path for each in log_dirs if (each.path / f"{METADATA_TOPIC}-0").is_dir()]
+    return read_cluster_metadata(paths) if paths else None
+
+
+def broker_of(log_dir: LogDir) -> int | None:
+    """The broker of a log directory; None if its `meta.properties` doesn't say."""
+    try:
+        return log_dir.broker_id()
+    except KsegError:
+        return None
+
+
+def _copy(partition: PartitionLog, broker: int | None) -> ClusterCopy:
+    start, end = partition.log_start_offset(), partition.read_end()
+    extents = ((start, end.offset),) if partition.was_compacted() else tuple(_extents(partition))
+    epoch = latest_epoch(partition, end)
+    return ClusterCopy(partition.path, broker, topic_id_of(partition), start, end.offset, epoch, extents)
+
+
+def _extents(partition: PartitionLog) -> Iterator[tuple[int, int]]:
+    for segment in partition.segments:
+        last = read_tail(segment).last
+        if last is not None and segment.base_offset is not None:
+            yield segment.base_offset, last.last_offset + 1
+
+
+def _with_copies(expected: ClusterPartition, copies: Iterable[ClusterCopy]) -> PartitionCopies:
+    reach = sorted(copies, key=lambda copy: (copy.last_epoch, copy.log_end_offset), reverse=True)
+    own = tuple(copy for copy in reach if copy.topic_id in (None, expected.topic_id))
+    return PartitionCopies(expected, own, tuple(copy for copy in reach if copy not in own))
+
+
+# --- findings --------------------------------------------------------------------------------------------------------
+
+
+def verified_copies(copies: ClusterCopies) -> Verified:
+    """What the copies of a cluster's partitions lack."""
+    findings = [finding for each in copies.partitions for finding in _findings(each, copies.path)]
+    known = f"the metadata, which end at offset {copies.metadata.offset}, don't have it"
+    findings += [Finding(NOT_IN_METADATA, copy.path, f"{copy.text()}; {known}") for copy in copies.unknown]
+    return Verified(copies.path, tuple(findings))
+
+
+def _findings(partition: PartitionCopies, path: Path) -> Iterator[Finding]:
+    expected = partition.expected
+    place = partition.copies[0].path if partition.copies else path / partition.name
+    replicas = f"replicas are on brokers {_numbers(expected.replicas)}, in sync {_numbers(partition.in_sync)}"
+    if not partition.copies:
+        yield Finding(NO_COPY, place, f"none is here; {replicas}")
+    elif not partition.has_in_sync:
+        yield Finding(NO_IN_SYNC_COPY, place, f"here is {partition.copies[0].text()}; {replicas}")
+    elif partition.absent:
+        yield Finding(COPY_ABSENT, place, f"none of broker {_numbers(partition.absent)} is here; {replicas}")
+    for first, last in partition.gaps:
+        sentence = f"none of {counted(len(partition.copies), 'copy', 'copies')} has offsets {first} to {last}"
+        yield Finding(OFFSETS_IN_NO_COPY, place, sentence, first_offset=first, last_offset=last)
+    for copy in partition.strangers:
+        yield Finding(OTHER_TOPIC_ID, copy.path, f"topic id {copy.topic_id}, in the metadata {expected.topic_id}")
+
+
+def _numbers(brokers: Iterable[int]) -> str:
+    return ", ".join(map(str, brokers)) or "unknown"
+
+
+def as_the_cluster_has_them(
+    found: Sequence[Copies], sides: Sequence[Path], choice: PartitionChoice = EVERY_PARTITION
+) -> list[Copies]:
+    """The same copies: absent from sides whose broker has a replica; and, without a copy, partitions that none has.
+
+    Nothing changes if no side has metadata, or if it isn't known of which broker one is, or they are of two clusters.
+    """
+    log_dirs = [_log_dirs_of(side) for side in sides]
+    brokers = [frozenset(broker for broker in map(broker_of, each) if broker is not None) for each in log_dirs]
+    expected = _expected([log_dir for each in log_dirs for log_dir in each], choice) if all(brokers) else {}
+    if not expected:
+        return list(found)
+    judged = [_judged(copies, expected, sides, brokers) for copies in found]
+    there = {copies.name for copies in found}
+    absent = (partition for name, partition in expected.items() if name not in there)
+    return [*judged, *_missing(absent, sides, brokers)]
+
+
+def all_diffs(
+    sides: Sequence[Path],
+    note: Callable[[str], None],
+    choice: PartitionChoice = EVERY_PARTITION,
+    *,
+    leader: Path | None = None,
+    processes: int | None = None,
+) -> tuple[PartitionDiff, ...]:
+    """What the copies of all partitions of some sides are to each other; arguments as for `find_copies`.
+
+    Raises:
+        UsageError: as `find_copies`.
+        OpenError: a side, or a partition on it, can't be opened.
+    """
+    found = as_the_cluster_has_them(find_copies(sides, _raise, note, choice, leader=leader), sides, choice)
+    diffs: list[PartitionDiff] = []
+    for item in diff_partitions(found, processes=processes):
+        if isinstance(item, PartitionDiff):
+            diffs.append(item)
+        elif isinstance(item, UnreadableError):
+            raise item
+    return tuple(diffs)
+
+
+def _raise(error: KsegError) -> None:
+    raise error
+
+
+def _log_dirs_of(side: Path) -> list[LogDir]:
+    """The log directories of a side; none of one that is a single partition, or can't be listed."""
+    try:
+        return [] if directory_at(side)[1] else find_log_dirs(side, _pass_over)
+    except KsegError:
+        return []
+
+
+def _pass_over(_: KsegError) -> None:
+    """An error that was told when the side's partitions were listed."""
+
+
+def _expected(log_dirs: Sequence[LogDir], choice: PartitionChoice) -> dict[str, ClusterPartition]:
+    """The cluster's partitions by the names of their directories; none without metadata of one cluster."""
+    try:
+        are_of_one = len({each.cluster_id() for each in log_dirs}) == 1
+        metadata = metadata_in(log_dirs) if are_of_one else None
+    except KsegError:
+        return {}
+    partitions = () if metadata is None else metadata.partitions
+    return {f"{each.topic}-{each.partition}": each for each in partitions if choice.takes(each.topic, each.partition)}
+
+
+def _judged(
+    copies: Copies, expected: dict[str, ClusterPartition], sides: Sequence[Path], brokers: Sequence[frozenset[int]]
+) -> Copies:
+    partition = expected.get(copies.name)
+    if partition is None or copies.topic_id not in (None, partition.topic_id):
+        return copies
+    own = set(_sides_of(partition, sides, brokers))
+    return copies._replace(absent_from=tuple(side for side in copies.absent_from if side in own))
+
+
+def _missing(
+    partitions: Iterator[ClusterPartition], sides: Sequence[Path], brokers: Sequence[frozenset[int]]
+) -> Iterator[Copies]:
+    for each in partitions:
+        own = tuple(_sides_of(each, sides, brokers))
+        if own:
+            yield Copies(f"{each.topic}-{each.partition}", each.topic_id, (), None, own)
+
+
+def _sides_of(partition: ClusterPartition, sides: Sequence[Path], brokers: Sequence[frozenset[int]]) -> Iterator[Path]:
+    """The sides whose brokers have a replica of it."""
+    return (side for side, own in zip(sides, brokers, strict=True) if not own.isdisjoint(partition.replicas))

@@ -1,0 +1,320 @@
+"""Differences between copies of a partition as values, and the sides that are compared."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.directories import directory_at, partitions_at, require_choice
+from kseg.cluster.replicas import one_of_each, topic_id_of
+from kseg.diff.cursor import FoundDamage
+from kseg.diff.heads import Rule
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.log.partition import PartitionLog
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.reading.batch import BatchHeader
+
+MOST_RANGES = 10_000
+"""Ranges of offsets of an epoch that are kept; what comes after them is counted."""
+
+
+class DiffVerdict(StrEnum):
+    """What copies of a partition are to each other; of several that are so, the last one."""
+
+    IDENTICAL = "identical"
+    "All have the same records at the same offsets, of the same leader epochs as far as they have any."
+    ONLY_HERE = "onlyHere"
+    "Not every side that should have the partition has it; the copies that are there have the same records."
+    MISSING = "missing"
+    "The cluster has it, and no side does."
+    AHEAD = "ahead"
+    "One goes on where another has ended, all else is the same."
+    HOLES = "holes"
+    "One lacks records in its middle that another has, or has bytes that can't be read."
+    DIVERGED = "diverged"
+    "At an offset they have different records, or the same one of different leader epochs."
+
+
+@dataclass(slots=True)
+class EpochRecords:
+    """Records of a leader epoch, -1 for none: how many, control records apart, and their offsets.
+
+    ranges: first and last offsets; at most MOST_RANGES. ranges_left_out: how many more there are.
+    """
+
+    leader_epoch: int
+    records: int = 0
+    control_records: int = 0
+    ranges: list[tuple[int, int]] = field(default_factory=list)
+    ranges_left_out: int = 0
+    last_offset: int = -1
+
+    def add(self, first: int, last: int, count: int, *, is_control: bool) -> None:
+        """Adds records from one offset to another; later calls have later offsets."""
+        if is_control:
+            self.control_records += count
+        else:
+            self.records += count
+        follows, self.last_offset = first == self.last_offset + 1, last
+        if follows and not self.ranges_left_out and self.ranges:
+            self.ranges[-1] = self.ranges[-1][0], last
+        elif len(self.ranges) < MOST_RANGES:
+            self.ranges.append((first, last))
+        elif not follows:
+            self.ranges_left_out += 1
+
+
+class RecordsByEpoch:
+    """Records, counted by the leader epochs of their batches."""
+
+    def __init__(self) -> None:
+        self._epochs: dict[int, EpochRecords] = {}
+
+    def add(self, leader_epoch: int, first: int, last: int, count: int, *, is_control: bool) -> None:
+        """Adds records from one offset to another; later calls have later offsets."""
+        if leader_epoch not in self._epochs:
+            self._epochs[leader_epoch] = EpochRecords(leader_epoch)
+        self._epochs[leader_epoch].add(first, last, count, is_control=is_control)
+
+    @property
+    def records(self) -> int:
+        """How many there are, without control records."""
+        return sum(each.records for each in self._epochs.values())
+
+    def by_epoch(self) -> tuple[EpochRecords, ...]:
+        """Those of each epoch, the earliest first."""
+        return tuple(each for _, each in sorted(self._epochs.items()))
+
+
+class BatchAt(NamedTuple):
+    """The batch of a copy, and the log that it is in."""
+
+    path: Path
+    log: Path
+    header: BatchHeader
+
+
+class Divergence(NamedTuple):
+    """Where the copies first diverge: the offset, the largest leader epoch there, and the batches."""
+
+    offset: int
+    leader_epoch: int
+    batches: tuple[BatchAt, ...]
+
+
+class Truncation(NamedTuple):
+    """What a follower would cut off under a leader.
+
+    to_offset: the log end offset that it gets; None if that can't be known. rule: by what the broker decides. lost: its
+    records from there on that the leader doesn't have. kept: those before it that the leader doesn't have.
+    """
+
+    path: Path
+    to_offset: int | None
+    rule: Rule
+    lost: tuple[EpochRecords, ...]
+    kept: tuple[EpochRecords, ...]
+
+    @property
+    def lost_records(self) -> int:
+        """Records that are lost, without control records."""
+        return sum(each.records for each in self.lost)
+
+    @property
+    def kept_records(self) -> int:
+        """Records that are kept and the leader doesn't have, without control records."""
+        return sum(each.records for each in self.kept)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedCopy:
+    """One copy, and what became of its comparison.
+
+    high_watermark: None if its log directory doesn't say. last_epoch: the latest leader epoch, -1 if there is none.
+    only_here: records that no other copy has. missing: how many records it lacks that another one has; superseded: how
+    many more that compaction takes. unjudged: how many more where that isn't known, since there are too many keys.
+    damages: what wasn't compared, the first ones; damage_count: of all.
+    """
+
+    path: Path
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int | None
+    last_epoch: int
+    only_here: tuple[EpochRecords, ...] = ()
+    missing: int = 0
+    superseded: int = 0
+    unjudged: int = 0
+    damages: tuple[FoundDamage, ...] = ()
+    damage_count: int = 0
+
+    @property
+    def records(self) -> int:
+        """Records that no other copy has, without control records."""
+        return sum(each.records for each in self.only_here)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDiff:
+    """What copies of a partition are to each other.
+
+    name: of its directory. compared_from: the latest of the log start offsets; what is below isn't compared.
+    absent_from: sides that don't have it. first_difference: the first offset where not all have the same; None if all
+    have. epochs_differ_from: the first offset where they have the same record, written in other leader epochs.
+    lost_records: records that the leader lacks and followers cut off; each once, if several have it. lacks_leader:
+    whether the side that leads has no copy.
+    """
+
+    name: str
+    topic: str | None
+    partition: int | None
+    topic_id: str | None
+    verdict: DiffVerdict
+    copies: tuple[ComparedCopy, ...]
+    absent_from: tuple[Path, ...]
+    compared_from: int
+    first_difference: int | None
+    divergence: Divergence | None
+    epochs_differ_from: int | None
+    truncations: Sequence[Truncation] = ()
+    lost_records: int = 0
+    leader: Path | None = None
+    lacks_leader: bool = False
+
+
+Refuse = Callable[[KsegError], None]
+
+
+class Copies(NamedTuple):
+    """A partition's copies: of each side at most one.
+
+    name: of its directory. leader: which of them leads, None if none does. absent_from: sides that have none.
+    lacks_leader: whether the side that leads is one of these.
+    """
+
+    name: str
+    topic_id: str | None
+    partitions: tuple[PartitionLog, ...]
+    leader: int | None
+    absent_from: tuple[Path, ...]
+    lacks_leader: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(partition.size for partition in self.partitions)
+
+
+class _Copy(NamedTuple):
+    side: int
+    partition: PartitionLog
+    topic_id: str | None
+
+
+def find_copies(
+    sides: Sequence[Path],
+    refuse: Refuse,
+    note: Callable[[str], None],
+    choice: PartitionChoice = EVERY_PARTITION,
+    *,
+    leader: Path | None = None,
+) -> list[Copies]:
+    """The copies of all partitions of some sides, in the order of the first side.
+
+    Of a side that has a partition twice the directory in use counts, and the longest log. Directories of single
+    partitions are compared whatever their names and topic ids are; otherwise copies with two topic ids are told to
+    `note`, and aren't compared.
+
+    Raises:
+        UsageError: there are fewer than two sides, one is a file, or the leader isn't one of them.
+        NoSuchPartitionError: no partition that is meant is there.
+    """
+    if len(sides) < 2:
+        raise UsageError("give at least two directories or archives to compare")
+    leading = None if leader is None else _leading_side(sides, leader)
+    are_single = all(_is_single(side) for side in sides)
+    found: dict[str, list[_Copy]] = {}
+    read = 0
+    for number, side in enumerate(sides):
+        try:
+            partitions = _of_side(side, refuse, choice)
+        except OpenError as error:
+            refuse(error)
+            continue
+        read += 1
+        for partition in partitions:
+            name = partition.directory_name if partition.topic is None else f"{partition.topic}-{partition.partition}"
+            key = next(iter(found), name) if are_single else name
+            found.setdefault(key, []).append(_Copy(number, partition, topic_id_of(partition)))
+    if not found and read:
+        require_choice(sides, choice)
+    _tell_same(sides, note)
+    if are_single:
+        return [_copies(name, copies, sides, leading) for name, copies in found.items()]
+    return [each for name, copies in found.items() for each in _by_topic_id(name, copies, sides, leading, note)]
+
+
+def _of_side(side: Path, refuse: Refuse, choice: PartitionChoice) -> list[PartitionLog]:
+    """The partitions of a side, each once; in a log directory those that are in use."""
+    if side.is_file():
+        raise UsageError("is a file: whole partitions are compared, give their directories", side)
+    found = list(partitions_at(side, refuse, choice))
+    if _is_single(side):
+        return found
+    return one_of_each(partition for partition in found if partition.state is None)
+
+
+def _tell_same(sides: Sequence[Path], note: Callable[[str], None]) -> None:
+    """Says which sides are the same directory: whoever compares it with itself hardly means to."""
+    known: dict[Path, Path] = {}
+    for side in sides:
+        first = known.setdefault(side.resolve(), side)
+        if first is not side:
+            note(f"{first} and {side} are the same directory")
+
+
+def _is_single(side: Path) -> bool:
+    try:
+        return directory_at(side)[1]
+    except OpenError:
+        return False
+
+
+def _leading_side(sides: Sequence[Path], leader: Path) -> int:
+    """The side that the leader's directory is, or else is in, or holds."""
+    wanted = leader.absolute()
+    places = [side.absolute() for side in sides]
+    inside = [place for place in places if place in wanted.parents or wanted in place.parents]
+    found = [wanted] if wanted in places else sorted(inside, key=lambda place: len(place.parts))
+    if not found:
+        raise UsageError("--leader is none of the directories that are compared", leader)
+    return places.index(found[-1])
+
+
+def _by_topic_id(
+    name: str, copies: list[_Copy], sides: Sequence[Path], leading: int | None, note: Callable[[str], None]
+) -> list[Copies]:
+    """Copies that can be of one topic: those whose ids are the same, or aren't known."""
+    ids = list(dict.fromkeys(copy.topic_id for copy in copies if copy.topic_id is not None))
+    if len(ids) > 1:
+        places = ", ".join(f"{copy.partition.path} {copy.topic_id or 'unknown'}" for copy in copies)
+        note(f"{name}: topics of different ids aren't compared: {places}")
+        groups = [
+            [copy for copy in copies if copy.topic_id == each] for each in dict.fromkeys(c.topic_id for c in copies)
+        ]
+    else:
+        groups = [copies]
+    return [_copies(name, group, sides, leading) for group in groups]
+
+
+def _copies(name: str, group: list[_Copy], sides: Sequence[Path], leading: int | None) -> Copies:
+    there = {copy.side for copy in group}
+    return Copies(
+        name,
+        next((copy.topic_id for copy in group if copy.topic_id is not None), None),
+        tuple(copy.partition for copy in group),
+        next((number for number, copy in enumerate(group) if copy.side == leading), None),
+        tuple(side for number, side in enumerate(sides) if number not in there),
+        leading is not None and leading not in there,
+    )

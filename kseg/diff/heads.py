@@ -1,0 +1,388 @@
+"""The next record of each copy in a comparison, and where a follower truncates its log."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from enum import Enum, StrEnum, auto
+from functools import cached_property
+from operator import attrgetter, eq
+from typing import NamedTuple
+
+from kseg.codecs.bodies import decompress
+from kseg.diff.cursor import OFFSETS_FALL, BatchCursor
+from kseg.errors import KsegError
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, NO_TIMESTAMP, Codec
+from kseg.formats.header_fields import BATCH_MAGIC
+from kseg.index.header_scan import FoldWithin, header_runs
+from kseg.kernel.contract import MOST, VALID
+from kseg.kernel.fold_contract import Event
+from kseg.kernel.record import Header, Record
+from kseg.log.committed import read_committed
+from kseg.log.compaction_plan import OffsetMap, stretches
+from kseg.log.partition import PartitionEnd, PartitionLog
+from kseg.log.side_files import EpochStarts, epochs_contradiction, last_epoch, leader_epochs, noted_epochs
+from kseg.reading.batch import BatchHeader
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, with_bodies
+
+_content_of = attrgetter("offset", "timestamp", "key", "value", "headers")
+
+
+class RecordContent(NamedTuple):
+    """What makes a record the same in two copies, beside its offset. timestamp: None if its format has none."""
+
+    timestamp: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[Header, ...]
+    is_control: bool
+
+    def is_as(self, other: "RecordContent") -> bool:
+        """Whether both are the same record: a time counts if both formats have one."""
+        if self == other:
+            return True
+        has_times = self.timestamp is not None and other.timestamp is not None
+        return not has_times and self[1:] == other[1:]
+
+
+class CopyHead:
+    """Goes through a copy's records, from where its cursor is.
+
+    number: the copy's place among the copies. header: of the next record's batch; None at the end of the log. offset:
+    no more than the next record's.
+    """
+
+    header: BatchHeader | None
+    offset: int
+
+    def __init__(self, number: int, cursor: BatchCursor, start: int) -> None:
+        """Takes a cursor at a batch; records below the offset `start` are passed over."""
+        self.number = number
+        self.cursor = cursor
+        self._start = start
+        self._last_offset = start - 1
+        self._records: list[Record] | None = None
+        self._place = 0
+        self.read_header()
+
+    @property
+    def is_between_batches(self) -> bool:
+        """Whether no record of the next batch is passed."""
+        return self._records is None or self._place == 0
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether `offset` is the next record's."""
+        return self._records is not None
+
+    @property
+    def record(self) -> Record:
+        """The next record, once it is loaded."""
+        assert self._records is not None
+        return self._records[self._place]
+
+    def read_header(self) -> None:
+        """Takes the batch where the cursor is."""
+        self._records, self._place = None, 0
+        if self.cursor.is_at_end:
+            self.header = None
+            return
+        self.header = self.cursor.header()
+        base = self.header.base_offset
+        self.offset = self._last_offset + 1 if base is None else max(base, self._last_offset + 1)
+
+    def begin_after(self, offset: int) -> None:
+        """Takes the batch where the cursor is, after others that end with an offset were passed."""
+        self._last_offset = max(self._last_offset, offset)
+        self.cursor.begin_records()
+        self.read_header()
+
+    def load(self) -> None:
+        """Reads the records of the batch; passes on to the next one if there are none."""
+        assert self.header is not None
+        records = [each for each in self.cursor.records() if each.offset >= self._start]
+        rising = [each for each in records if each.offset > self._last_offset]
+        if len(rising) < len(records):
+            header = self.header
+            detail = f"offset {records[0].offset} after {self._last_offset}"
+            self.cursor.note(OFFSETS_FALL, header.position, header.size, detail)
+        if not rising:
+            self.pass_batch()
+            return
+        self._records, self._place = rising, 0
+        self.offset = rising[0].offset
+
+    def content(self) -> RecordContent:
+        """What the next record is."""
+        assert self.header is not None
+        record = self.record
+        time = None if record.timestamp == NO_TIMESTAMP and self.header.magic == 0 else record.timestamp
+        return RecordContent(time, record.key, record.value, record.headers, self.header.is_control)
+
+    def same_count(self, other: "CopyHead") -> int:
+        """How many of the next records of both batches are the same, as far as both are loaded."""
+        if self._records is None or other._records is None or self.header is None or other.header is None:
+            return 0
+        if self.header.is_control is not other.header.is_control:
+            return 0
+        most = min(len(self._records) - self._place, len(other._records) - other._place)
+        own = map(_content_of, self._records[self._place : self._place + most])
+        others = map(_content_of, other._records[other._place : other._place + most])
+        return next((number for number, is_same in enumerate(map(eq, own, others)) if not is_same), most)
+
+    def pass_records(self, count: int) -> None:
+        """Goes on past some records of the batch."""
+        assert self._records is not None
+        self._last_offset = self._records[self._place + count - 1].offset
+        self._place += count
+        if self._place == len(self._records):
+            self.pass_batch()
+        else:
+            self.offset = self.record.offset
+
+    def pass_batch(self) -> None:
+        """Goes on to the next batch."""
+        assert self.header is not None
+        self._last_offset = max(self._last_offset, self.header.last_offset)
+        self.cursor.advance(1)
+        self.read_header()
+
+    def is_whole_below(self, offset: int | None) -> bool:
+        """Whether all of the next batch, whose records its header counts, ends below an offset; None for no bound."""
+        header = self.header
+        if header is None or self._records is not None or header.base_offset is None or header.records_count is None:
+            return False
+        is_right = self._last_offset < header.base_offset <= header.last_offset and header.records_count > 0
+        return is_right and (offset is None or header.last_offset < offset)
+
+    def has_same_records(self, other: "CopyHead") -> bool:
+        """Whether the next batches have the same records: all of their bytes but the leader epoch, or their bodies.
+
+        False if that takes a look at the records.
+        """
+        header, others = self.header, other.header
+        if header is None or others is None or header.is_legacy or _shape(header) != _shape(others):
+            return False
+        raw, other_raw = self._raw(), other._raw()
+        if header.crc == others.crc and raw[BATCH_MAGIC.position :] == other_raw[BATCH_MAGIC.position :]:
+            return True
+        body = _body(header, raw)
+        return body is not None and body == _body(others, other_raw)
+
+    def _raw(self) -> bytes:
+        cursor = self.cursor
+        return bytes(cursor.run.buffer[cursor.start_of(cursor.row) : cursor.end_of(cursor.row)])
+
+
+def _shape(header: BatchHeader) -> tuple[int | None, ...]:
+    """What decides, beside its body, which records a v2 batch has."""
+    offsets = header.base_offset, header.last_offset, header.records_count
+    return (*offsets, header.base_timestamp, header.max_timestamp, header.attributes & ~CODEC_MASK)
+
+
+def _body(header: BatchHeader, raw: bytes) -> bytes | None:
+    """The bytes of a batch's records; None if they can't be had whole."""
+    body = memoryview(raw)[BATCH_HEADER_SIZE:]
+    if header.codec == Codec.NONE:
+        return bytes(body)
+    found = decompress(header.codec, header.magic, body)
+    return found.data if found.failure is None else None
+
+
+class Rule(StrEnum):
+    """By what a follower truncates."""
+
+    LEADER_EPOCHS = "leaderEpochs"
+    HIGH_WATERMARK = "highWatermark"
+    "It has no leader epochs."
+    LOG_START = "logStart"
+    "Its log ends below the leader's start: it drops all, and begins there."
+    UNKNOWN = "unknown"
+    "It has no leader epochs, and no checkpoint has its high watermark."
+
+
+class Lineage(NamedTuple):
+    """Which leader wrote which offsets of a copy, from its log start offset to its log end offset."""
+
+    epochs: EpochStarts
+    log_start: int
+    log_end: int
+    high_watermark: int | None
+
+
+def read_lineage(partition: PartitionLog, log_end: int) -> Lineage:
+    """A copy's lineage: by `leader-epoch-checkpoint` or, where that is missing or contradicts the batches, by these.
+
+    Reads all headers. Raises OpenError if a log can't be opened.
+    """
+    found = tuple(leader_epochs(partition))
+    noted = noted_epochs(partition, log_end)
+    is_right = noted.latest >= EpochStarts(found).latest and epochs_contradiction(noted.starts, found) is None
+    epochs = noted if is_right and _have_no_older_batches(partition, noted, found) else EpochStarts(found)
+    start = partition.log_start_offset()
+    return Lineage(_ending_at(epochs, log_end), start, log_end, partition.checkpoints().high_watermark)
+
+
+def _have_no_older_batches(partition: PartitionLog, noted: EpochStarts, found: Sequence[tuple[int, int]]) -> bool:
+    """Whether no batch after the start of a noted epoch is of an earlier one; asks where no batch is of that epoch."""
+    with_batches = {epoch for epoch, _ in found}
+    for epoch, start in noted.starts:
+        if epoch not in with_batches:
+            with closing(BatchCursor(partition, start)) as cursor:
+                if not cursor.is_at_end and 0 <= cursor.header().partition_leader_epoch < epoch:
+                    return False
+    return True
+
+
+class TruncationEnd(NamedTuple):
+    """Where a log ends after truncating, None if that isn't known, and by what it is found."""
+
+    to_offset: int | None
+    rule: Rule
+
+
+def truncation(follower: Lineage, leader: Lineage) -> TruncationEnd:
+    """The log end offset that a follower has after truncating under a leader, and by what it is found.
+
+    A new leader's own epoch begins at its log end offset. Both sides are asked until they agree.
+    Source: AbstractFetcherThread.getOffsetTruncationState, ReplicaFetcherThread, LeaderEpochFileCache.endOffsetFor.
+    """
+    if follower.log_end < leader.log_start:
+        return TruncationEnd(leader.log_start, Rule.LOG_START)
+    if follower.log_end == follower.log_start:
+        return TruncationEnd(min(follower.log_end, leader.log_end), Rule.LEADER_EPOCHS)
+    if not follower.epochs.starts:
+        if follower.high_watermark is None:
+            return TruncationEnd(None, Rule.UNKNOWN)
+        end = min(follower.high_watermark, follower.log_end, leader.log_end)
+        return TruncationEnd(end, Rule.HIGH_WATERMARK)
+    newest = max(follower.epochs.latest, leader.epochs.latest) + 1
+    elected = EpochStarts((*leader.epochs.starts, (newest, leader.log_end)))
+    own, end = follower.epochs, follower.log_end
+    while own.starts:
+        epoch, leader_end = elected.end_of(own.latest, leader.log_end)
+        own_epoch, own_end = own.end_of(epoch, end)
+        following = min(own_end, end) if own_epoch != epoch else min(own_end, leader_end, end)
+        if following == end:
+            break
+        end = following
+        own = _ending_at(own, end)
+    return TruncationEnd(end, Rule.LEADER_EPOCHS)
+
+
+def _ending_at(epochs: EpochStarts, log_end: int) -> EpochStarts:
+    """The epochs that begin before the end of a log. Source: LeaderEpochFileCache.truncateFromEnd."""
+    return EpochStarts(tuple(each for each in epochs.starts if each[1] < log_end))
+
+
+def latest_epoch(partition: PartitionLog, end: PartitionEnd) -> int:
+    """The latest leader epoch that a copy knows, -1 if it knows none."""
+    noted = noted_epochs(partition, end.offset).latest
+    if end.last is not None:
+        return max(noted, end.last.partition_leader_epoch)
+    try:
+        return max(noted, last_epoch(partition))
+    except KsegError:
+        return noted
+
+
+MAP_SIZE = 64 << 20
+"""Bytes of a copy's map of keys; memory is taken for those that are there."""
+
+
+class Supersession(Enum):
+    """Whether compaction explains that a record is missing."""
+
+    NONE = auto()
+    SUPERSEDED = auto()
+    UNKNOWN = auto()
+
+
+class Superseded:
+    """Judges records that a copy has and another lacks."""
+
+    def __init__(self, partitions: Sequence[PartitionLog], map_size: int = MAP_SIZE) -> None:
+        """Takes the copies, and the bytes of a map of keys."""
+        self._partitions = partitions
+        self._map_size = map_size
+        self._newest: dict[int, _NewestOffsets] = {}
+
+    @cached_property
+    def is_compacted(self) -> bool:
+        """Whether the cleaner was at work in any copy: then it may have been in all, each at another time.
+
+        Raises OpenError if a log can't be opened.
+        """
+        return any(map(was_compacted, self._partitions))
+
+    def judge(self, head: CopyHead) -> Supersession:
+        """Whether the cleaner may have taken the next record of a copy out of another.
+
+        It takes markers, tombstones after a while, records without a key, those of aborted transactions, and those
+        whose key comes again.
+        """
+        if not self.is_compacted:
+            return Supersession.NONE
+        assert head.header is not None
+        record = head.record
+        if head.header.is_control or record.key is None or record.value is None:
+            return Supersession.SUPERSEDED
+        if head.number not in self._newest:
+            self._newest[head.number] = _NewestOffsets(self._partitions[head.number], record.offset, self._map_size)
+        return self._newest[head.number].judge(head.header, record.key, record.offset)
+
+
+def was_compacted(partition: PartitionLog) -> bool:
+    """Whether the cleaner was at work in a copy: by its topic, the cleaner's checkpoint, or its batches' headers.
+
+    Reads headers up to the first that shows it. Raises OpenError if a log can't be opened.
+    """
+    return partition.was_compacted() or next(_cleaned_batches(partition), None) is not None
+
+
+def _cleaned_batches(partition: PartitionLog) -> Iterator[BatchHeader]:
+    """Batches that only the cleaner leaves so: with fewer records than offsets, or a delete horizon."""
+    within = FoldWithin(Event.SPARSE | Event.DELETE_HORIZON, range(MOST + 1))
+    for segment in partition.segments:
+        with segment.open_log(keep_cache=False) as log_file:
+            for item in header_runs(log_file):
+                if not isinstance(item, Damage):
+                    yield from within.events(item)
+
+
+class _NewestOffsets:
+    """The last offset of each key of a copy, of records from an offset on; as many keys as there is room for."""
+
+    def __init__(self, partition: PartitionLog, offset: int, map_size: int) -> None:
+        self._map = OffsetMap(map_size)
+        self._is_whole = True
+        self._committed = read_committed(partition.segments, partition, offset)
+        first = partition.floor_slot(offset) or 0
+        for segment in partition.segments[first:]:
+            with segment.open_log(keep_cache=False) as log_file:
+                for piece in with_bodies(log_file.runs(), log_file.stored_size):
+                    if isinstance(piece, Slice) and piece.run.rows[VALID] and not self._add(piece, offset):
+                        self._is_whole = False
+                        return
+
+    def judge(self, header: BatchHeader, key: bytes, offset: int) -> Supersession:
+        """Whether a record was aborted, or its key comes again."""
+        if self._is_aborted(header) or self._map.table.get(key) > offset:
+            return Supersession.SUPERSEDED
+        return Supersession.NONE if self._is_whole else Supersession.UNKNOWN
+
+    def _is_aborted(self, header: BatchHeader) -> bool:
+        return header.is_transactional and self._committed.is_aborted(header.producer_id, header.first_offset)
+
+    def _add(self, piece: Slice, offset: int) -> bool:
+        """Adds the keys of a slice; False if there is no room."""
+        run, table = piece.run, self._map.table
+        for first, last, header in stretches(piece):
+            if header is not None and (header.is_control or self._is_aborted(header)):
+                continue
+            row = first
+            while row < last:
+                row = table.add(run.buffer, run.rows, row, last, piece.bodies, piece.first, offset)
+                if row < last and table.is_full:
+                    return False
+                row += 1  # one whose records can't all be read
+        return True

@@ -1,0 +1,1 @@
+"""Check-ups of a broker's directories."""

@@ -1,0 +1,382 @@
+"""A check-up of directories: findings ordered by severity, suspect clocks, and full disks."""
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, tzinfo
+from pathlib import Path
+
+from kseg.cluster.directories import META_PROPERTIES, LogDir
+from kseg.coordinators.transactions import FindingsJudge
+from kseg.doctor.examination import CheckUp, Disk, Examined, TopicUse, Trouble, badness
+from kseg.doctor.kinds import (
+    AHEAD_MS,
+    CARE,
+    MICROSECONDS,
+    NANOSECONDS,
+    SECONDS,
+    Author,
+    Place,
+    SuspectTimes,
+    command_line,
+    unit_of,
+)
+from kseg.errors import counted
+from kseg.findings.findings import Finding
+from kseg.formats.file_names import SUFFIXES, FileKind, parse_file_name, parse_partition_directory
+from kseg.log.listing import PartitionListing
+from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC
+from kseg.log.segment_listing import SegmentListing
+from kseg.log.segments import Retention
+from kseg.system.terminal_text import shown
+from kseg.times import duration_text, iso_time
+from kseg.verify.verify import VerificationPlan, Verified, verify_log_dirs
+
+_IN_UNIT = {
+    SECONDS: ("seconds", 1000, 1),
+    MICROSECONDS: ("microseconds", 1, 1000),
+    NANOSECONDS: ("nanoseconds", 1, 10**6),
+}
+_LAST_YEAR_MS = 253_402_300_799_999
+
+
+def suspect_sentence(suspect: SuspectTimes, zone: tzinfo = UTC) -> str:
+    """Who set which times, from which offset on."""
+    who = _author(suspect.author)
+    first, last = suspect.first_offset, suspect.last_offset
+    offsets = f"offset {first}" if first == last else f"offsets {first} to {last}"
+    batches = "" if suspect.batches is None else f", {counted(suspect.batches, 'batch', 'batches')}"
+    return f"{who}: {offsets}{batches}: times up to {suspect.largest}, {_reading(suspect, zone)}"
+
+
+def _author(author: Author) -> str:
+    if author.is_broker:
+        return "the broker's own clock"
+    if author.producer_id is None:
+        return "producers that aren't known"
+    return "a producer without id" if author.producer_id < 0 else f"producer {author.producer_id}"
+
+
+def _reading(suspect: SuspectTimes, zone: tzinfo) -> str:
+    """What the largest time is as Kafka reads it, and as it seems to be meant."""
+    taken = time_or_year(suspect.largest, zone)
+    unit = _IN_UNIT.get(suspect.id)
+    if unit is None:
+        return taken
+    name, factor, divisor = unit
+    return f"taken for {taken}; in {name} {time_or_year(suspect.largest * factor // divisor, zone)}"
+
+
+def time_or_year(timestamp: int, zone: tzinfo = UTC) -> str:
+    """A time; beyond the year 9999 about which year."""
+    if timestamp <= _LAST_YEAR_MS:
+        return iso_time(timestamp, zone) or "none"
+    return f"the year {1970 + timestamp // 31_556_952_000}"
+
+
+def pinned(found: Examined) -> tuple[SegmentListing, ...]:
+    """The segments that retention by time keeps for a time in the future: that with it, and all after it.
+
+    None where retention by time doesn't apply, or where that isn't known.
+    """
+    if found.listing is None or not _has_age(found):
+        return ()
+    latest = found.judged_ms + AHEAD_MS
+    rows = found.listing.segments
+    first = next((place for place, row in enumerate(rows) if row.largest_timestamp > latest), len(rows))
+    return rows[first:]
+
+
+def expired_by_seconds(found: Examined) -> tuple[SegmentListing, ...]:
+    """The segments that retention by time would delete now because all their times are seconds."""
+    rows = () if found.listing is None else found.listing.segments
+    return tuple(
+        row
+        for row in rows
+        if row.retention is Retention.DELETE_TIME and unit_of(row.largest_timestamp, found.judged_ms) == SECONDS
+    )
+
+
+def _has_age(found: Examined) -> bool:
+    listing = found.listing
+    if listing is None or listing.partition.state is not None or listing.topic in (*COMPACTED_TOPICS, METADATA_TOPIC):
+        return False
+    return found.retention.retention_ms >= 0 and not found.retention.is_policy_unknown
+
+
+def effect(found: Examined, suspect: SuspectTimes, zone: tzinfo = UTC) -> tuple[str, int | None]:
+    """What these times do, in words, and to how many bytes; None if to none that is known."""
+    listing = found.listing
+    assert listing is not None
+    if suspect.id == SECONDS:
+        return _effect_of_seconds(found)
+    if found.retention.is_policy_unknown:
+        return "whether retention by time applies isn't known: the topic is compacted", None
+    if not _has_age(found):
+        return "retention by time doesn't apply here; lookups by time go wrong", None
+    rows = pinned(found)
+    if not rows:
+        return "", None
+    size = sum(row.size for row in rows)
+    until = rows[0].largest_timestamp + found.retention.retention_ms
+    return f"retention by time keeps {_segments(rows, listing)} until {time_or_year(until, zone)}, {_rule(found)}", size
+
+
+def _effect_of_seconds(found: Examined) -> tuple[str, int | None]:
+    rows = expired_by_seconds(found)
+    if not rows or found.listing is None:
+        return "lookups by time miss them", None
+    size = sum(row.size for row in rows)
+    return f"retention by time deletes {_segments(rows, found.listing)} at once, {_rule(found)}", size
+
+
+def _segments(rows: tuple[SegmentListing, ...], listing: PartitionListing) -> str:
+    count, total = len(rows), len(listing.segments)
+    of = f" of {total}" if total > count else ""
+    return f"{count}{of} segment{'' if total == 1 else 's'} from {rows[0].base_offset:020} on"
+
+
+def _rule(found: Examined) -> str:
+    """Which retention that is, and how it is known."""
+    kept = duration_text(found.retention.retention_ms)
+    return f"by the topic's retention of {kept}" if found.has_own_time else f"by Kafka's default of {kept}"
+
+
+_NEARLY_FULL, _FREE_ENOUGH = 20, 10
+"""Less than one in so many bytes is free; one in so many is enough."""
+
+
+def disks_of(log_dirs: Iterable[Path]) -> tuple[Disk, ...]:
+    """The file systems of log directories, the fullest first; of those that tell their size."""
+    homes: dict[int, list[Path]] = {}
+    sizes: dict[int, tuple[int, int]] = {}
+    for log_dir in log_dirs:
+        try:
+            device, status = log_dir.stat().st_dev, os.statvfs(log_dir)
+        except (OSError, AttributeError):
+            continue  # it has gone, or the system can't tell
+        homes.setdefault(device, []).append(log_dir)
+        sizes[device] = status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
+    disks = [Disk(tuple(homes[device]), size, available) for device, (size, available) in sizes.items() if size]
+    return tuple(sorted(disks, key=lambda disk: disk.available / disk.size))
+
+
+def disk_troubles(disks: Iterable[Disk]) -> Iterator[Trouble]:
+    """Those that are full, or nearly; `size` is what has to be freed on them."""
+    for disk in disks:
+        if disk.available * _NEARLY_FULL >= disk.size:
+            continue
+        name = "disk-nearly-full" if disk.available else "disk-full"
+        sentence = f"{disk.available} of {disk.size} bytes are free"
+        yield Trouble(name, disk.log_dirs[0], sentence, size=disk.size // _FREE_ENOUGH - disk.available)
+
+
+CLEAN_SHUTDOWN = str(FileKind.CLEAN_SHUTDOWN)
+_WAITING = frozenset({"hanging-transaction", "long-transaction", "open-transaction"})
+_NUMBER = re.compile("[+-]?[0-9]+")
+_ALLOWED = frozenset({"remote-log-index-cache"})
+"""Directories that a broker itself makes in a log directory. Source: LogManager.loadLogs."""
+
+
+class CheckUpInWork:
+    """Takes partitions as they are examined; at any time gives what is known so far."""
+
+    def __init__(self, plan: VerificationPlan, *, is_quick: bool, zone: tzinfo = UTC) -> None:
+        """Looks at log directories and their disks. `is_quick`: of the examination; `zone`: of times in sentences."""
+        self._zone = zone
+        self._is_quick = is_quick
+        self._judge = FindingsJudge(plan)
+        self._log_dirs = tuple(log_dir.path for log_dir in plan.log_dirs)
+        self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
+        self._troubles: list[Trouble] = []
+        self._topics: dict[str, TopicUse] = {}
+        self._due: dict[tuple[Path, bool], _Due] = {}
+        self._behind: tuple[int, int, Path] | None = None
+        self._partitions = self._size = self._read = 0
+        self.disks = disks_of(home for home in self._homes if shown(str(home)) == str(home))
+        for trouble in disk_troubles(self.disks):
+            self._add(trouble)
+        for verified in verify_log_dirs(plan):
+            self._take_findings(verified, None)
+        for log_dir in plan.log_dirs if plan.choice.is_everything else ():
+            self._take_foreign(log_dir)
+
+    def take(self, found: Examined) -> None:
+        """Takes a partition."""
+        self._partitions += 1
+        self._read += found.verified.size
+        verified = self._judge.judged(found.verified)
+        self._take_findings(verified, found.listing)
+        if found.listing is None:
+            return
+        self._take_use(found, found.listing)
+        for suspect in found.suspects:
+            self._take_suspect(found, found.listing, suspect)
+        if found.newest_ms == found.judged_ms:
+            self._take_newest(found)
+        partition = found.listing.partition
+        if not partition.has_content and partition.state is None and not verified.findings:
+            self._add(Trouble("empty-directory", partition.path, "there is nothing of a log in it"), found.listing)
+
+    def result(self) -> CheckUp:
+        """All that is known so far."""
+        ends = [*self._due_troubles(), *self._clock_troubles()]
+        troubles = sorted([*self._troubles, *map(self._with_command, ends)], key=badness)
+        topics = sorted(self._topics.values(), key=lambda use: (-use.size, use.topic))
+        return CheckUp(
+            troubles=tuple(troubles),
+            disks=self.disks,
+            topics=tuple(topics),
+            partitions=self._partitions,
+            size=self._size,
+            read=self._read,
+            is_quick=self._is_quick,
+        )
+
+    # --- findings ----------------------------------------------------------------------------------------------------
+
+    def _take_findings(self, verified: Verified, listing: PartitionListing | None) -> None:
+        for finding in verified.findings:
+            self._add(_of_finding(finding, listing), listing)
+
+    def _add(self, trouble: Trouble, listing: PartitionListing | None = None) -> None:
+        self._troubles.append(self._with_command(trouble, listing))
+
+    def _with_command(self, trouble: Trouble, listing: PartitionListing | None = None) -> Trouble:
+        partition = None if listing is None else listing.partition
+        home = trouble.file if partition is None else partition.log_dir
+        words = CARE[trouble.id](
+            Place(
+                id=trouble.id,
+                file=trouble.file,
+                directory=None if partition is None else partition.path,
+                log_dirs=self._log_dirs,
+                topic=None if partition is None else partition.topic,
+                producer_id=trouble.producer_id,
+                first_offset=trouble.first_offset,
+                last_offset=trouble.last_offset,
+                size=trouble.size,
+                has_log=partition is None or bool(partition.segments),
+                was_stopped_cleanly=(home / CLEAN_SHUTDOWN).exists(),
+            )
+        )
+        line = None if words is None else command_line(words)
+        if partition is None:
+            return replace(trouble, command=line)
+        return replace(trouble, topic=partition.topic, partition=partition.partition, command=line)
+
+    def _take_foreign(self, log_dir: LogDir) -> None:
+        """Directories at which a broker refuses to start; a controller looks at its own partition alone."""
+        names = [parse_partition_directory(path) for path in log_dir.directories]
+        has_topics = any(name is not None and name.topic != METADATA_TOPIC for name in names)
+        if not has_topics or not (log_dir.path / META_PROPERTIES).exists():
+            return
+        with os.scandir(log_dir.path) as entries:
+            foreign = sorted(entry.name for entry in entries if entry.is_dir() and _is_refused(entry.name))
+        for name in foreign:
+            self._add(Trouble("foreign-directory", log_dir.path / name, "its name isn't a topic and a number"))
+
+    # --- times and sizes ---------------------------------------------------------------------------------------------
+
+    def _take_suspect(self, found: Examined, listing: PartitionListing, suspect: SuspectTimes) -> None:
+        does, size = effect(found, suspect, self._zone)
+        self._add(
+            Trouble(
+                id=suspect.id,
+                file=suspect.file,
+                sentence=suspect_sentence(suspect, self._zone) + (f"; {does}" if does else ""),
+                position=suspect.position,
+                first_offset=suspect.first_offset,
+                last_offset=suspect.last_offset,
+                producer_id=suspect.author.producer_id,
+                size=size,
+            ),
+            listing,
+        )
+
+    def _take_use(self, found: Examined, listing: PartitionListing) -> None:
+        self._size += listing.size
+        if listing.partition.state is not None:
+            return
+        use = self._topics.setdefault(listing.topic, TopicUse(listing.topic))
+        use.partitions += 1
+        use.segments += len(listing.segments)
+        use.size += listing.size
+        for row in listing.segments:
+            if row.retention is None or not row.retention.is_deletion:
+                continue
+            use.due += row.size
+            is_known = found.has_own_time or row.retention is not Retention.DELETE_TIME
+            home = listing.partition.path if not self._log_dirs else listing.partition.path.parent
+            self._due.setdefault((home, is_known), _Due()).add(listing.topic, row.size)
+
+    def _due_troubles(self) -> Iterator[Trouble]:
+        for (home, is_known), due in self._due.items():
+            yield Trouble("retention-due", home, due.sentence(is_known=is_known), size=due.size)
+
+    def _take_newest(self, found: Examined) -> None:
+        """A partition whose newest file was written later than this machine says that it is."""
+        if found.newest_ms > found.began_ms + AHEAD_MS and (self._behind is None or found.newest_ms > self._behind[0]):
+            self._behind = found.newest_ms, found.began_ms, found.verified.path
+
+    def _clock_troubles(self) -> Iterator[Trouble]:
+        if self._behind is not None:
+            newest, clock, path = self._behind
+            sentence = (
+                f"written at {time_or_year(newest, self._zone)}, but here it is {time_or_year(clock, self._zone)}"
+            )
+            yield Trouble("clock-behind", path, sentence)
+
+
+class _Due:
+    """What retention would delete in a log directory."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._segments: Counter[str] = Counter()
+
+    def add(self, topic: str, size: int) -> None:
+        """Takes a segment."""
+        self.size += size
+        self._segments[topic] += 1
+
+    def sentence(self, *, is_known: bool) -> str:
+        """How much, of how many topics, and by which rule; is_known: not only Kafka's default retention."""
+        segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
+        what = f"{segments} of {topics}, {self.size} bytes,"
+        if is_known:
+            return f"{what} are past their topics' retention or below the log start offset"
+        return f"{what} are older than Kafka's default retention; no retention of their own is known here"
+
+
+def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
+    size, variant, held_back = None, None, None
+    if listing is not None and finding.id == "leftover-directory":
+        size, variant = listing.size, f"-{listing.partition.state}"
+    elif listing is not None and finding.id == "leftover-file":
+        sizes = {file.path: file.size for file in listing.partition.leftovers}
+        size, variant = sizes.get(finding.file), parse_file_name(finding.file).suffix
+        assert variant in SUFFIXES
+    elif listing is not None and finding.id in _WAITING and finding.first_offset is not None:
+        held_back = max(listing.log_end_offset - finding.first_offset, 0)
+    return Trouble(
+        id=finding.id,
+        file=finding.file,
+        sentence=finding.sentence,
+        position=finding.position,
+        first_offset=finding.first_offset,
+        last_offset=finding.last_offset,
+        size=size,
+        held_back=held_back,
+        variant=variant,
+    )
+
+
+def _is_refused(name: str) -> bool:
+    """Whether a broker refuses a directory's name. Source: UnifiedLog.parseTopicPartitionName."""
+    if name in _ALLOWED or parse_partition_directory(name) is not None:
+        return False
+    topic, dash, number = name.rpartition("-")
+    return not dash or not topic or _NUMBER.fullmatch(number) is None

@@ -1,0 +1,381 @@
+"""The examination of partitions and directories that a check-up is made of."""
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from kseg.cluster.directories import NoPartitionError, Refuse, is_of_partition
+from kseg.cluster.metadata_copy import CHEAP_METADATA, OnUnread
+from kseg.cluster.settings import TopicCleaning, TopicRetention
+from kseg.doctor.kinds import KINDS, URGENCY, SuspectTimes, TimesWatch, suspect_segments, unit_of
+from kseg.errors import OpenError, UnreadableError
+from kseg.findings.findings import Finding
+from kseg.findings.kinds import FindingKind, Severity
+from kseg.formats.codes import DamageKind
+from kseg.formats.file_names import KINDS_BESIDE, parse_file_name
+from kseg.log.cleaner import CleaningSettings
+from kseg.log.listing import ListingSettings, PartitionListing, list_partition
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import RetentionSettings, RollSettings, SegmentFiles, read_tail
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.reading.bodies import Slice
+from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
+from kseg.times import now_ms
+from kseg.verify.verify import (
+    NothingToVerifyError,
+    OnSlice,
+    Order,
+    VerificationPlan,
+    Verified,
+    plan_verification,
+    verify_partition,
+    verify_quickly,
+)
+
+_TORN = str(DamageKind.TORN_TAIL)
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminationSettings:
+    """How to examine.
+
+    given_ms: the time to judge by, milliseconds since 1970; None takes the clock's, or that of a file that was written
+    later. is_quick: read names, small files and ends of logs alone. keep_cache: leave what is read in the page cache.
+    tells_cleaning: say what the log cleaner would do.
+    """
+
+    given_ms: int | None = None
+    is_quick: bool = False
+    keep_cache: bool = False
+    tells_cleaning: bool = False
+
+
+class Examined(NamedTuple):
+    """What is known of a partition.
+
+    listing: None if it can't be listed. suspects: times that can't be right. retention: by which its segments were
+    judged; has_own_time: whether the topic's own settings tell how long they are kept. newest_ms: when its newest log
+    was written, 0 if it has none; began_ms: what time it was here; judged_ms: by which time all was judged.
+    """
+
+    verified: Verified
+    listing: PartitionListing | None
+    suspects: tuple[SuspectTimes, ...]
+    retention: RetentionSettings
+    has_own_time: bool
+    newest_ms: int
+    began_ms: int
+    judged_ms: int
+
+
+def plan_examination(
+    paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> VerificationPlan:
+    """What there is to examine, as `plan_verification` has it, and directories that have single files of a partition.
+
+    `refuse`, `choice` and what is raised are as there.
+    """
+    refused: list[OpenError] = []
+    plan = plan_verification(paths, refused.append, choice)
+    single = []
+    for error in refused:
+        is_empty = isinstance(error, NoPartitionError | NothingToVerifyError) and error.path is not None
+        if is_empty and _has_single_files(path := Path(str(error.path))):
+            directory = path if path.is_dir() else path.parent
+            single.append(Order(directory, None, PartitionLog(directory).size))
+        elif refuse is None:
+            raise error
+        else:
+            refuse(error)
+    return replace(plan, orders=(*plan.orders, *single))
+
+
+def _has_single_files(path: Path) -> bool:
+    """Whether there are files that can be judged without a log beside them."""
+    directory = path if path.is_dir() else path.parent
+    return any(_tells_something(name) for name in os.listdir(directory))  # noqa: PTH208  names will do
+
+
+def _tells_something(name: str) -> bool:
+    """Whether a file can be judged without a log beside it: anything of a partition but what is left over."""
+    found = parse_file_name(name)
+    return found.suffix is None and (is_of_partition(name) or found.kind in KINDS_BESIDE)
+
+
+class ExaminationOrder(NamedTuple):
+    """A partition to examine, by its topic's settings.
+
+    has_own_time: whether these tell how long segments are kept. cleaning: None unless it is asked for, and the cleaner
+    has to do with the topic. own: what the topic sets itself, by name.
+    """
+
+    order: Order
+    retention: RetentionSettings
+    has_own_time: bool
+    cleaning: CleaningSettings | None = None
+    own: dict[str, str] = {}  # noqa: RUF012  a default that nobody changes
+
+
+def examine(
+    plan: VerificationPlan,
+    settings: ExaminationSettings,
+    *,
+    processes: int | None = None,
+    on_read: OnRead | None = None,
+    on_unread: OnUnread | None = None,
+) -> Iterator[Examined]:
+    """Each partition of a plan, in order.
+
+    Args:
+        plan: what to examine.
+        settings: how.
+        processes: how many share the work, as in `shared_work`.
+        on_read: takes how many bytes of logs were read since the last call.
+        on_unread: takes metadata that are too large for a quick look, or can't be read: retention isn't known then.
+    """
+    cost = _quick_cost if settings.is_quick else reading_cost
+    orders = examination_orders(plan, settings, on_unread=on_unread)
+    return share_orders(partial(_examined, settings), orders, cost, processes=processes, on_read=on_read)
+
+
+def share_orders(
+    work: Callable[[ExaminationOrder, OnRead], Iterator[Found]],
+    orders: Iterable[ExaminationOrder],
+    cost: Callable[[ExaminationOrder], int],
+    *,
+    processes: int | None = None,
+    on_read: OnRead | None = None,
+) -> Iterator[Found]:
+    """What work on each of some partitions gives, in their order; arguments as for `shared_work`."""
+    with shared_work(work, orders, cost, processes=processes, on_read=on_read) as results:
+        for _, found in results:
+            yield found
+
+
+def reading_cost(each: ExaminationOrder) -> int:
+    """What it costs to read all of a partition's logs, or their headers."""
+    return each.order.size + SMALLEST_COST
+
+
+def _quick_cost(_: ExaminationOrder) -> int:
+    return SMALLEST_COST
+
+
+def examination_orders(
+    plan: VerificationPlan, settings: ExaminationSettings, *, on_unread: OnUnread | None = None
+) -> Iterator[ExaminationOrder]:
+    """The partitions of a plan, each with its topic's settings; arguments as for `examine`."""
+    at = now_ms() if settings.given_ms is None else settings.given_ms
+    largest = CHEAP_METADATA if settings.is_quick else None
+    log_dirs = [each.path for each in plan.log_dirs]
+    topics = TopicRetention(RetentionSettings(at), largest_metadata=largest, on_unread=on_unread, log_dirs=log_dirs)
+    cleaning = TopicCleaning(CleaningSettings(at), (), topics.beside) if settings.tells_cleaning else None
+    for order in plan.orders:
+        try:
+            partition = PartitionLog(order.path, order.checkpoints)
+            own = {} if partition.topic is None else topics.beside.topic_settings(partition, partition.topic)
+            has_own = "retention.ms" in own or "local.retention.ms" in own
+            cleaned = None if cleaning is None else cleaning.of(partition)
+            yield ExaminationOrder(order, topics.of(partition), has_own_time=has_own, cleaning=cleaned, own=own)
+        except OpenError:  # whoever reads it says so
+            yield ExaminationOrder(order, RetentionSettings(at), has_own_time=False)
+
+
+def _examined(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Examined]:
+    try:
+        partition = PartitionLog(each.order.path, each.order.checkpoints)
+        yield examine_partition(partition, settings, each, on_read=on_read)
+    except OpenError as error:
+        if each.order.path.exists():  # else a broker deleted it meanwhile
+            yield unreadable_partition(each, error)
+
+
+def unreadable_partition(each: ExaminationOrder, error: OpenError) -> Examined:
+    """What is known of a partition that can't be opened."""
+    at = each.retention.now_ms
+    return Examined(
+        verified=Verified(each.order.path, (), (UnreadableError(error.message, error.path),)),
+        listing=None,
+        suspects=(),
+        retention=each.retention,
+        has_own_time=each.has_own_time,
+        newest_ms=0,
+        began_ms=at,
+        judged_ms=at,
+    )
+
+
+def _judged_at(settings: ExaminationSettings, newest_ms: int) -> int:
+    """The time to judge by: a broker may have written later than when all began, or by a clock ahead of this one."""
+    return max(now_ms(), newest_ms) if settings.given_ms is None else settings.given_ms
+
+
+def examine_partition(
+    partition: PartitionLog,
+    settings: ExaminationSettings,
+    each: ExaminationOrder,
+    *,
+    on_read: OnRead | None = None,
+    on_slice: OnSlice | None = None,
+) -> Examined:
+    """What is known of a partition after its logs were read once, unless that is to be quick.
+
+    Args:
+        partition: which one.
+        settings: how.
+        each: by which settings of its topic.
+        on_read: takes how many bytes of logs were read since the last call.
+        on_slice: takes the batches while they are read, for who wants to know something else about them.
+    """
+    newest_ms = max((segment.log.modified_ms for segment in partition.segments if segment.log), default=0)
+    began_ms = _judged_at(settings, 0)
+    at = _judged_at(settings, newest_ms)
+    retention = replace(each.retention, now_ms=at)
+    watch = TimesWatch(at)
+    if settings.is_quick:
+        verified = verify_quickly(partition, keep_cache=settings.keep_cache)
+    else:
+        see = watch.take if on_slice is None else partial(_tell_both, watch.take, on_slice)
+        verified = verify_partition(partition, keep_cache=settings.keep_cache, on_read=on_read, on_slice=see)
+    verified = _without_finished_tail(verified)
+    listing_settings = ListingSettings(
+        retention, roll_settings_of(each.own), keep_cache=settings.keep_cache, cleaning=each.cleaning
+    )
+    listing = list_partition(partition, listing_settings)
+    # What was written while this was read isn't in the future.
+    found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
+    suspects = [each for each in found if unit_of(each.largest, _judged_at(settings, at)) is not None]
+    return Examined(
+        verified=verified,
+        listing=listing,
+        suspects=tuple(suspects),
+        retention=retention,
+        has_own_time=each.has_own_time,
+        newest_ms=newest_ms,
+        began_ms=began_ms,
+        judged_ms=at,
+    )
+
+
+def roll_settings_of(own: dict[str, str]) -> RollSettings:
+    """When a topic with such settings rolls its segments."""
+    known = {
+        name: own.get(name.replace("_", "."), "") for name in ("segment_bytes", "segment_ms", "segment_index_bytes")
+    }
+    return RollSettings(**{name: int(value) for name, value in known.items() if re.fullmatch("[0-9]{1,19}", value)})
+
+
+def _tell_both(one: OnSlice, other: OnSlice, segment: SegmentFiles, piece: Slice) -> None:
+    one(segment, piece)
+    other(segment, piece)
+
+
+def _without_finished_tail(verified: Verified) -> Verified:
+    """The same without half a batch at the log's end that is whole by now: a broker was writing it."""
+    torn = [finding for finding in verified.findings if finding.id == _TORN]
+    if not torn:
+        return verified
+    again = PartitionLog(verified.path)
+    still = [finding for finding in torn if _is_torn_still(again, finding)]
+    return replace(verified, findings=tuple(each for each in verified.findings if each.id != _TORN or each in still))
+
+
+def _is_torn_still(again: PartitionLog, finding: Finding) -> bool:
+    """Whether the log still ends within the batch in which it did; a log that is gone doesn't."""
+    segment = again.active_segment
+    if segment is None or segment.path != finding.file:
+        return any(each.path == finding.file for each in again.segments)
+    damage = read_tail(segment).damage
+    return damage is not None and damage.position == finding.position
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that is wrong, or worth knowing.
+
+    `file` and `position` (bytes in it) say where, `first_offset` and `last_offset` which offsets; `sentence` says what,
+    with numbers. size: bytes that it is about. held_back: offsets that read_committed consumers can't reach. variant:
+    the ending of a name that is left over. command: the line to run next; None if nothing is to be done.
+    """
+
+    id: str
+    file: Path
+    sentence: str
+    position: int | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    producer_id: int | None = None
+    size: int | None = None
+    held_back: int | None = None
+    variant: str | None = None
+    command: str | None = None
+
+    @property
+    def kind(self) -> FindingKind:
+        """The meaning of its id."""
+        return KINDS[self.id]
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return KINDS[self.id].severity
+
+
+def badness(trouble: Trouble) -> tuple[int, int, int, str, int]:
+    """What to sort troubles by, the worst first: severity, urgency, how much it is about; then by place."""
+    amount = trouble.size or trouble.held_back or 0
+    place = -1 if trouble.position is None else trouble.position
+    return trouble.severity.rank, URGENCY[trouble.id], -amount, str(trouble.file), place
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A file system with log directories: bytes, and how many of them a process of the user may still write."""
+
+    log_dirs: tuple[Path, ...]
+    size: int
+    available: int
+
+
+@dataclass(slots=True)
+class TopicUse:
+    """A topic's logs in use: bytes of them, and of those that retention would delete now."""
+
+    topic: str
+    partitions: int = 0
+    segments: int = 0
+    size: int = 0
+    due: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckUp:
+    """All that is known, the worst and the largest first.
+
+    size: bytes of all logs; read: of those that were read whole. is_quick: names, small files and ends of logs alone
+    were read.
+    """
+
+    troubles: tuple[Trouble, ...]
+    disks: tuple[Disk, ...]
+    topics: tuple[TopicUse, ...]
+    partitions: int
+    size: int
+    read: int
+    is_quick: bool
+
+    def count(self, severity: Severity) -> int:
+        """How many troubles are of a severity."""
+        return sum(trouble.severity is severity for trouble in self.troubles)
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there are neither errors nor warnings."""
+        return all(trouble.severity is Severity.NOTE for trouble in self.troubles)

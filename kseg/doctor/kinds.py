@@ -1,0 +1,467 @@
+"""Kinds of findings of the doctor, what to do next for each, and times that can't be right."""
+
+import os
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeAlias
+
+from kseg import kernel
+from kseg.findings.kinds import FINDINGS, TIER_FINDINGS, FindingKind, Severity
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.file_names import FileKind, parse_file_name
+from kseg.index.header_scan import header_of
+from kseg.kernel.contract import ROW, VALID
+from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
+from kseg.log.segment_listing import SegmentListing
+from kseg.log.segments import SegmentFiles
+from kseg.reading.batch import BatchHeader
+from kseg.reading.bodies import Slice
+
+_FIRST_RECORDS = 5
+
+
+class Place(NamedTuple):
+    """Where something was found.
+
+    directory: of the partition; None of a log directory's own trouble. log_dirs: all that are looked at; none if a
+    partition was given by itself. has_log: whether the partition has any. was_stopped_cleanly: whether the broker of
+    its log directory left the file that says so. size: bytes that it is about.
+    """
+
+    id: str
+    file: Path
+    directory: Path | None
+    log_dirs: tuple[Path, ...] = ()
+    topic: str | None = None
+    producer_id: int | None = None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    size: int | None = None
+    has_log: bool = True
+    was_stopped_cleanly: bool = False
+
+
+Words: TypeAlias = list[str] | None
+"""The arguments of kseg; None if nothing is to be done."""
+NextStep: TypeAlias = Callable[[Place], Words]
+
+
+def command_line(words: Sequence[str]) -> str:
+    """The line that a shell takes for these arguments of kseg; without control characters, whatever names have."""
+    return " ".join(["kseg", *map(_quoted, words)])
+
+
+def _quoted(word: str) -> str:
+    if word.isprintable():
+        return shlex.quote(word)
+    # bash, zsh and ksh read such a string; nothing in it does harm to a terminal
+    shown = (
+        chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}" for byte in os.fsencode(word)
+    )
+    return f"$'{''.join(shown)}'"
+
+
+def path_word(path: Path) -> str:
+    """A path that no command takes for an option."""
+    text = str(path)
+    return f"./{text}" if text.startswith("-") else text
+
+
+def _where(place: Place) -> str:
+    return path_word(place.file if place.directory is None else place.directory)
+
+
+def nothing(_: Place) -> Words:
+    """Nothing is to be done."""
+    return None
+
+
+def explain(place: Place) -> Words:
+    """What to do can only be said in words."""
+    return ["doctor", "--explain", place.id]
+
+
+def salvage(place: Place) -> Words:
+    """What can be saved, and what is lost."""
+    return ["salvage", _where(place), "--dry-run"] if place.has_log else explain(place)
+
+
+def salvage_readable(place: Place) -> Words:
+    """The same without batches at which consumers get stuck: the report has the lines that move them past these."""
+    return ["salvage", _where(place), "--drop-unreadable", "--dry-run"] if place.has_log else explain(place)
+
+
+def reindex(place: Place) -> Words:
+    """Which files would be rebuilt from the log."""
+    return ["reindex", _where(place), "--dry-run"] if place.has_log else explain(place)
+
+
+def mend_text(place: Place) -> Words:
+    """Two of the small files can be rebuilt."""
+    can_be_rebuilt = place.file.name in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
+    return reindex(place) if can_be_rebuilt else explain(place)
+
+
+def mend_tail(place: Place) -> Words:
+    """A broker that runs will have gone on, one that was killed cuts the end off; one that was stopped doesn't."""
+    return salvage(place) if place.was_stopped_cleanly else ["verify", _where(place)]
+
+
+def look_up(place: Place) -> Words:
+    """What stands around offsets that are missing."""
+    if place.first_offset is None:
+        return explain(place)
+    return ["lookup", _where(place), "--offset", str(place.first_offset)]
+
+
+def list_ends(place: Place) -> Words:
+    """Offsets and sizes of the partition, to compare its end with the other replicas'."""
+    return ["ls", _where(place)] if place.has_log else explain(place)
+
+
+def free_space(place: Place) -> Words:
+    """Which topics' retention to lower for so much space; the partitions by size if nobody knows how much."""
+    if not place.size:
+        return ["ls", _where(place), "--sort", "size"]
+    return ["retain", _where(place), "--free", str(place.size)]
+
+
+def list_homes(place: Place) -> Words:
+    """The directories of one partition on several disks of a broker."""
+    name = place.file.name
+    homes = [log_dir / name for log_dir in place.log_dirs if (log_dir / name).is_dir()]
+    return ["ls", *map(path_word, homes or [place.file])]
+
+
+def open_transactions(place: Place) -> Words:
+    """The topic's open transactions: those that hang with the command that aborts them."""
+    if not place.log_dirs or place.topic is None:
+        return ["txns", _where(place), "--open"]
+    return ["txns", *map(path_word, place.log_dirs), "--open", "--topic", place.topic]
+
+
+def show_batches(place: Place) -> Words:
+    """The headers of the batches in question."""
+    if place.first_offset is None or place.last_offset is None or parse_file_name(place.file).kind is not FileKind.LOG:
+        return explain(place)
+    ends = ["--from-offset", str(place.first_offset), "--to-offset", str(place.last_offset + 1)]
+    return ["dump", path_word(place.file), "-o", "json", "--only", "batches", *ends]
+
+
+def show_records(place: Place) -> Words:
+    """The first records in question, whose contents tell the application."""
+    words = ["dump", _where(place), "-o", "json", "--only", "records", "--from-offset", str(place.first_offset or 0)]
+    if place.producer_id is not None and place.producer_id >= 0:
+        words += ["--producer-id", str(place.producer_id)]
+    return [*words, "--limit", str(_FIRST_RECORDS)]
+
+
+def show_retention(place: Place) -> Words:
+    """Which segments retention would delete, and when; by settings that one log directory has for all."""
+    return ["retain", *map(path_word, place.log_dirs or [place.file])]
+
+
+FUTURE, SECONDS, MICROSECONDS, NANOSECONDS = "future-times", "second-times", "microsecond-times", "nanosecond-times"
+AHEAD_MS = 3_600_000
+"""So far may a producer's clock be ahead: the default of `message.timestamp.after.max.ms` from 4.0 on."""
+MOST_PRODUCERS = 256
+"""The most producers of a partition that are told apart; the batches of others are told together."""
+_FIRST_SECOND = 1_000_000_000
+"""September 2001 in seconds. As milliseconds it is a day of January 1970, at which nobody wrote to Kafka."""
+_UNITS_BY_MS = ((NANOSECONDS, 1_000_000), (MICROSECONDS, 1000))
+
+
+def unit_of(timestamp: int, now_ms: int) -> str | None:
+    """What is wrong with a time that should be in milliseconds; None if nothing is.
+
+    A time in other units is recognized by what it would be in these: between 2001 and now.
+    """
+    if timestamp > now_ms + AHEAD_MS:
+        for name, factor in _UNITS_BY_MS:
+            if _FIRST_SECOND * 1000 <= timestamp // factor <= now_ms + AHEAD_MS:
+                return name
+        return FUTURE
+    return SECONDS if _FIRST_SECOND <= timestamp <= (now_ms + AHEAD_MS) // 1000 else None
+
+
+class Author(NamedTuple):
+    """Who set a time: a producer, -1 one without an id, None one of which nothing is known; or a broker itself."""
+
+    producer_id: int | None
+    is_broker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectTimes:
+    """Batches of one author in a partition with times of one kind.
+
+    id: what is wrong with them. file, position: where the first one stands. first_offset, last_offset: of all.
+    batches: how many; None if only the segments' largest times were looked at. largest: the largest of the times.
+    """
+
+    id: str
+    author: Author
+    file: Path
+    position: int | None
+    first_offset: int
+    last_offset: int
+    batches: int | None
+    largest: int
+
+
+@dataclass(slots=True)
+class _Tally:
+    file: Path
+    position: int
+    first_offset: int
+    last_offset: int
+    batches: int = 0
+    largest: int = NO_TIMESTAMP
+
+    def add(self, header: BatchHeader) -> None:
+        """Takes another batch."""
+        self.batches += 1
+        self.last_offset = max(self.last_offset, header.last_offset)
+        self.largest = max(self.largest, header.max_timestamp)
+
+
+@dataclass(slots=True)
+class TimesWatch:
+    """Looks at the times of batches while a partition is read; now_ms: times that are later can't be right."""
+
+    now_ms: int
+    _tallies: dict[tuple[str, Author], _Tally] = field(default_factory=dict)
+
+    def take(self, segment: SegmentFiles, piece: Slice) -> None:
+        """Takes batches of a segment."""
+        run = piece.run
+        columns = kernel.load().header_columns(run.buffer, run.rows, piece.first, piece.last, run.position)
+        times = memoryview(columns.column("max_timestamp")).cast("B").cast("q")
+        latest, last_second = self.now_ms + AHEAD_MS, (self.now_ms + AHEAD_MS) // 1000
+        if min(times) > last_second and max(times) <= latest:
+            return
+        for place, timestamp in enumerate(times):
+            if timestamp > latest or _FIRST_SECOND <= timestamp <= last_second:
+                row = piece.first + place
+                if run.rows[row * ROW + VALID]:
+                    self._add(segment.path, header_of(run, row))
+
+    def _add(self, path: Path, header: BatchHeader) -> None:
+        name = unit_of(header.max_timestamp, self.now_ms)
+        if name is None:
+            return
+        is_broker = header.is_log_append_time or header.is_control
+        author = Author(None, is_broker=True) if is_broker else Author(header.producer_id)
+        if len(self._tallies) >= MOST_PRODUCERS and (name, author) not in self._tallies:
+            author = Author(None, is_broker)
+        first = header.last_offset if header.base_offset is None else header.base_offset
+        tally = self._tallies.setdefault((name, author), _Tally(path, header.position, first, header.last_offset))
+        tally.add(header)
+
+    def found(self) -> list[SuspectTimes]:
+        """What was found so far."""
+        return [
+            SuspectTimes(
+                id=name,
+                author=author,
+                file=tally.file,
+                position=tally.position,
+                first_offset=tally.first_offset,
+                last_offset=tally.last_offset,
+                batches=tally.batches,
+                largest=tally.largest,
+            )
+            for (name, author), tally in self._tallies.items()
+        ]
+
+
+def suspect_segments(partition: PartitionLog, rows: Iterable[SegmentListing], now_ms: int) -> list[SuspectTimes]:
+    """What the segments' largest times alone tell, without their batches: by nobody knows whom."""
+    logs = {segment.base_offset: segment.path for segment in partition.segments}
+    found: dict[str, SuspectTimes] = {}
+    for row in rows:
+        name = unit_of(row.largest_timestamp, now_ms)
+        if name is None or row.base_offset not in logs:
+            continue
+        last = row.base_offset if row.last_offset is None else row.last_offset
+        known = found.get(name)
+        found[name] = SuspectTimes(
+            id=name,
+            author=Author(None),
+            file=logs[row.base_offset] if known is None else known.file,
+            position=None,
+            first_offset=row.base_offset if known is None else known.first_offset,
+            last_offset=last,
+            batches=None,
+            largest=max(row.largest_timestamp, NO_TIMESTAMP if known is None else known.largest),
+        )
+    return list(found.values())
+
+
+_PINS = (
+    "Retention by time keeps the segment, and all after it, until that time has passed: the disk fills up. Lookups by"
+    " time find the wrong records."
+)
+_WHOSE = (
+    "The command shows the first such records: find the application that writes them, and correct it. The topic's"
+    " `message.timestamp.type=LogAppendTime`, or from 3.6 on `message.timestamp.after.max.ms`, keeps new ones out. What"
+    " is pinned goes by `retention.bytes`, or by `kafka-delete-records.sh`, once nobody needs it."
+)
+
+OWN: dict[str, FindingKind] = {
+    # the disk and its directories
+    "disk-full": FindingKind(
+        Severity.ERROR,
+        "Nothing is free on the file system of a log directory.",
+        "A broker takes the log directory offline, or ends, at the next write.",
+        "The command shows which topics' retention to lower for a tenth of the disk to be free. A broker that has"
+        " stopped needs some space to start: make it outside the log directories. Never delete files of a partition"
+        " beside a broker.",
+    ),
+    "foreign-directory": FindingKind(
+        Severity.ERROR,
+        "A directory in a log directory isn't named after a partition.",
+        "The broker refuses to start. One that runs isn't disturbed.",
+        "Move it out of the log directory before the broker starts again.",
+    ),
+    "disk-nearly-full": FindingKind(
+        Severity.WARNING,
+        "Less than a twentieth of the file system of a log directory is free.",
+        "When nothing is left, a broker takes the log directory offline, or ends.",
+        "The command shows which topics' retention to lower for a tenth of the disk to be free. Or add space.",
+    ),
+    "empty-directory": FindingKind(
+        Severity.NOTE,
+        "A partition's directory has nothing of a log in it.",
+        "A broker starts an empty log there; if there was one, its records are lost here.",
+        "If the partition had records, take an intact replica.",
+    ),
+    "retention-due": FindingKind(
+        Severity.NOTE,
+        "Retention by time, by size or by log start offset would delete segments now.",
+        "None: a running broker deletes them at its next check (`log.retention.check.interval.ms`). If the records"
+        " are still needed, they go as soon as a broker starts here.",
+        "The command shows which segments, and why.",
+    ),
+    # clocks
+    NANOSECONDS: FindingKind(
+        Severity.WARNING, "Times of records look like nanoseconds; Kafka takes them for milliseconds.", _PINS, _WHOSE
+    ),
+    MICROSECONDS: FindingKind(
+        Severity.WARNING, "Times of records look like microseconds; Kafka takes them for milliseconds.", _PINS, _WHOSE
+    ),
+    FUTURE: FindingKind(Severity.WARNING, "Times of records lie more than an hour in the future.", _PINS, _WHOSE),
+    SECONDS: FindingKind(
+        Severity.WARNING,
+        "Times of records look like seconds; Kafka takes them for milliseconds, in January 1970.",
+        "Retention by time deletes a segment in which all times are such as soon as it looks at it. Lookups by time"
+        " miss the records.",
+        "The command shows the first such records: find the application that writes them, and correct it. Until then,"
+        " the topic's `message.timestamp.type=LogAppendTime` gives new records the broker's time, and"
+        " `retention.ms=-1` keeps those that are there.",
+    ),
+    "clock-behind": FindingKind(
+        Severity.NOTE,
+        "Files here were written later than this machine's clock says it is.",
+        "None: times are judged by the files' time instead.",
+        "Set this machine's clock, or give the time to judge by: `--now`.",
+    ),
+}
+"""By id: those that `verify` doesn't have."""
+
+KINDS: dict[str, FindingKind] = FINDINGS | TIER_FINDINGS | OWN
+"""By id."""
+
+CARE: dict[str, NextStep] = {
+    # a broker stops, or deletes what is there
+    "disk-full": free_space,
+    "partition-twice": list_homes,
+    "foreign-directory": explain,
+    "log-start-beyond-end": explain,
+    # records are lost, or will be at the next recovery
+    "unreadable": explain,
+    "bad-length": salvage,
+    "bad-magic": salvage,
+    "bad-crc": salvage,
+    "cut-segment": salvage,
+    "offset-below-base": salvage,
+    "offset-too-far": explain,
+    "offsets-fall": salvage,
+    "duplicate-batch": salvage,
+    "segment-overlap": salvage,
+    "remote-lost": explain,
+    "remote-manifest": explain,
+    "remote-missing": explain,
+    "remote-size": explain,
+    "remote-gap": explain,
+    # consumers get stuck, or miss records
+    "bad-codec": salvage_readable,
+    "bad-body": salvage_readable,
+    "bad-record": salvage_readable,
+    "bad-count": salvage_readable,
+    "record-offsets": salvage_readable,
+    "offsets-lost": look_up,
+    "transaction-unindexed": reindex,
+    "transaction-unfounded": reindex,
+    "index-unreadable": reindex,
+    "index-entry": reindex,
+    "index-unsorted": reindex,
+    "unreadable-text": mend_text,
+    # warnings: what grows worse by itself
+    "disk-nearly-full": free_space,
+    "hanging-transaction": open_transactions,
+    "checkpoint-beyond-end": list_ends,
+    "snapshot-beyond-end": list_ends,
+    "torn-tail": mend_tail,
+    SECONDS: show_records,
+    NANOSECONDS: show_records,
+    MICROSECONDS: show_records,
+    FUTURE: show_records,
+    "long-transaction": open_transactions,
+    "offsets-missing": look_up,
+    "sequence-gap": show_batches,
+    "sequence-repeated": show_batches,
+    "producer-epoch-falls": show_batches,
+    "max-timestamp": show_batches,
+    "leader-epoch-falls": show_batches,
+    "leader-epoch-checkpoint": reindex,
+    "leader-epoch-unsorted": reindex,
+    "leader-epochs-missing": reindex,
+    "time-index-ends-early": reindex,
+    "time-index-entry": reindex,
+    "index-cut": reindex,
+    "index-sparse": reindex,
+    "index-missing": reindex,
+    "snapshot-content": reindex,
+    "snapshot-unreadable": reindex,
+    "remote-started": explain,
+    "remote-unfinished": explain,
+    "remote-deleted": explain,
+    "remote-unknown": explain,
+    # notes: what takes space, then what needs nothing
+    "retention-due": show_retention,
+    "leftover-directory": list_ends,
+    "leftover-file": explain,
+    "clock-behind": explain,
+    "zero-tail": list_ends,
+    "open-transaction": open_transactions,
+    "empty-directory": explain,
+    "orphan-index": explain,
+    "leader-epoch-beyond-end": list_ends,
+    "leader-epochs-cleared": nothing,
+    "index-old-entries": nothing,
+    "index-preallocated": nothing,
+    "checkpoint-stale": nothing,
+    "offsets-compacted": nothing,
+    "remote-overlap": nothing,
+    "remote-end": nothing,
+}
+"""Of each kind what to run next; those of one severity with the most urgent first."""
+
+_ALIKE = ("bad-length", "bad-magic", "bad-crc")
+"""What bytes that aren't a batch look like is chance: the first of them is the worst."""
+URGENCY: dict[str, int] = {name: place for place, name in enumerate(CARE)}
+URGENCY |= dict.fromkeys(_ALIKE, URGENCY[_ALIKE[0]])
+"""The place of each kind among those of its severity."""

@@ -1,0 +1,591 @@
+"""Requests and responses as `kseg protocol` prints them, with their records."""
+
+import json
+import os
+import re
+import sys
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
+
+from kseg import kernel
+from kseg.decode.record_decoders import redacting_decoder
+from kseg.dump.checked_batches import redacted_slices
+from kseg.dump.log_steps import new_output
+from kseg.dump.options import control_json
+from kseg.dump.record_rows import damage_object
+from kseg.errors import UsageError
+from kseg.formats.codes import DamageKind
+from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
+from kseg.formats.schemas import Field, version_range
+from kseg.kernel.contract import ROW, START, VALID, Program
+from kseg.layouts.programs import LogOptions, documented_program
+from kseg.layouts.record_columns import json_program
+from kseg.layouts.template import zone_table, zoned_program
+from kseg.output.progress import talk
+from kseg.output.rows import JsonText, json_line, write_json
+from kseg.output.streams import flush_stdout, printable, write_line, write_stdout
+from kseg.output.table import TableColumn, aligned_lines
+from kseg.protocol.capture import (
+    Capture,
+    CaptureError,
+    HexError,
+    InputForm,
+    Remark,
+    Replay,
+    form_of,
+    read_frames,
+    read_hex,
+)
+from kseg.protocol.conversation import Frame, FrameDamage, Peers
+from kseg.protocol.messages import MAX_FRAME, ApiMessage, api_name, record_slices
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, problem_damage
+from kseg.system.files import open_regular
+from kseg.times import iso_time
+
+if TYPE_CHECKING:
+    from kseg.kernel.contract import Decode
+    from kseg.redaction import Redaction
+
+
+def record_lines(
+    records: bytes, options: LogOptions, redaction: "Redaction | None" = None
+) -> tuple[bytes, list[Damage]]:
+    """The lines of batches or of their records, and what is wrong with them. Positions are within the bytes."""
+    text = bytearray()
+    slices = redacted_slices(record_slices(records, deep=options.deep), redaction)
+    decoder = redacting_decoder(redaction, keeps_raw=False)
+    damages = _render(slices, documented_program(options), decoder, text)
+    return bytes(text), damages
+
+
+def record_objects(
+    records: bytes, *, deep: bool, redaction: "Redaction | None" = None, zone: tzinfo = UTC
+) -> tuple[JsonText, list[Damage]]:
+    """A list of objects as of `kseg dump -o json`, without a file's name, and what is wrong: the last of these."""
+    text = bytearray()
+    slices = redacted_slices(record_slices(records, deep=deep), redaction)
+    decoder = redacting_decoder(redaction, keeps_raw=True)
+    program = zoned_program(json_program(None, records=deep), zone_table(zone))
+    damages = _render(slices, program, decoder, text)
+    for damage in damages:
+        text += json_line(damage_object(damage))
+    return JsonText(b"[" + bytes(text).removesuffix(b"\n").replace(b"\n", b",") + b"]"), damages
+
+
+def _render(
+    slices: Iterator[Slice | Damage], program: Program, decoder: "Decode | None", text: bytearray
+) -> list[Damage]:
+    output = new_output(text.extend)
+    renderer = kernel.load().Renderer(program, output, decode=decoder, decode_control=control_json)
+    damages = []
+    for item in slices:
+        if isinstance(item, Damage):
+            damages.append(item)
+            continue
+        run, row = item.run, item.first
+        damages += [damage for _, damage in item.damages]
+        bad = {run.position + run.rows[each * ROW + START] for each, _ in item.damages}
+        if not run.rows[item.first * ROW + VALID]:
+            damages.append(
+                Damage(DamageKind.BAD_CRC, run.position + run.rows[row * ROW + START], 0, "its CRC is wrong")
+            )
+        while row < item.last:
+            row = renderer.render(run.buffer, run.rows, row, item.last, run.position, item.bodies, item.first)
+            damages += [problem_damage(each) for each in renderer.problems if each.position not in bad]
+            renderer.problems.clear()
+    output.flush()
+    return damages
+
+
+_RECORDS = "records"
+_TORN = "torn-tail"
+_BYTES_SHOWN = 32
+
+
+class Shown(NamedTuple):
+    """A frame as bytes to print, and whether something is wrong with it."""
+
+    text: bytes
+    is_wrong: bool
+
+
+def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
+    """A frame as a line of JSON: bytes in base64, records as objects, redacted if asked for."""
+    message, wrong = frame.message, []
+
+    def records(content: bytes) -> object:
+        objects, damages = record_objects(content, deep=options.deep, redaction=redaction, zone=zone)
+        wrong.extend(_wrong_damages(message, damages))
+        return objects
+
+    members: dict[str, object] = {
+        "type": message.kind,
+        "frame": frame.number,
+        "position": frame.position,
+        "size": frame.size,
+        **_peers_object(frame.peers),
+        "timestamp": None if frame.time is None else frame.time // 1000,
+        "time": _time(frame.time, zone),
+        "apiKey": message.api_key,
+        "api": message.api,
+        "apiVersion": message.api_version,
+        "headerVersion": message.header_version,
+        "correlationId": message.correlation_id,
+    }
+    if message.kind == "request":
+        members["clientId"] = message.client_id
+    else:
+        members["request"] = frame.request
+        members["latencyMs"] = latency_ms(frame)
+    members["taggedFields"] = _tags(message.tagged_fields)
+    members["bodySize"] = message.body_size
+    members["body"] = None
+    if message.body is not None and message.schema is not None:
+        members["body"] = _structure(message.schema.fields, message.body_version, message.body, records)
+    problem = message.problem or message.unknown
+    if problem is not None:
+        members["problem"] = problem
+    return Shown(json_line(members), bool(wrong) or problem is not None)
+
+
+def latency_ms(frame: Frame) -> float | None:
+    """Milliseconds from a request's last packet to its response's."""
+    if frame.time is None or frame.request_time is None:
+        return None
+    return (frame.time - frame.request_time) / 1000
+
+
+def damage_json(damage: FrameDamage) -> bytes:
+    """A damage as a line of JSON."""
+    return json_line(
+        {
+            "type": "damage",
+            "position": damage.position,
+            "size": damage.size,
+            **_peers_object(damage.peers),
+            "stream": damage.stream,
+            "detail": damage.detail,
+        }
+    )
+
+
+def remark_json(peers: Peers, size: int, detail: str) -> bytes:
+    """A remark on a connection as a line of JSON."""
+    return json_line({"type": "connection", **_peers_object(peers), "size": size, "detail": detail})
+
+
+def _peers_object(peers: Peers | None) -> dict[str, object]:
+    return {} if peers is None else {"client": peers.client, "server": peers.server}
+
+
+def _time(time: int | None, zone: tzinfo) -> str | None:
+    return None if time is None else iso_time(time // 1000, zone)
+
+
+def _tags(tags: dict[int, bytes]) -> dict[str, str]:
+    return {str(tag): b64encode(content).decode() for tag, content in tags.items()}
+
+
+def _wrong_damages(message: ApiMessage, damages: Iterable[Damage]) -> list[Damage]:
+    """A Fetch response may end in a part of a batch: the broker stops at the size that the client asked for."""
+    may_be_cut = message.kind == "response"
+    return [damage for damage in damages if not (may_be_cut and damage.kind == _TORN)]
+
+
+def _structure(fields: tuple[Field, ...], version: int, value: Fields, records: Any) -> dict[str, object]:
+    """A structure as JSON: the fields of the version, without tagged fields at their defaults."""
+    shown: dict[str, object] = {}
+    for each in _present(fields, version, value):
+        shown[each.name] = _value(each, version, value[each.name], records)
+    if UNKNOWN_TAGGED_FIELDS in value:
+        shown[UNKNOWN_TAGGED_FIELDS] = _tags(value[UNKNOWN_TAGGED_FIELDS])
+    return shown
+
+
+def _present(fields: tuple[Field, ...], version: int, value: Fields) -> Iterator[Field]:
+    for each in fields:
+        if version not in version_range(each.versions):
+            continue
+        if not is_tagged(each, version) or value[each.name] != default_of(each, version):
+            yield each
+
+
+def _value(each: Field, version: int, value: Any, records: Any) -> object:
+    if isinstance(value, list):
+        return [_value(each, version, element, records) for element in value]
+    if isinstance(value, dict):
+        return _structure(each.fields, version, value, records)
+    if isinstance(value, bytes):
+        return records(value) if each.type == _RECORDS else b64encode(value).decode()
+    return value
+
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+
+def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
+    """A frame as lines: its header, then each field of its body by name, records as `kseg dump` prints them."""
+    message = frame.message
+    writer = _TextWriter(message, options, redaction)
+    writer.line(0, f"{_heading(frame)}; {_place(frame, zone)}")
+    for tag, content in message.tagged_fields.items():
+        writer.line(1, f"header's tagged field {tag}: {_bytes_text(content)}")
+    problem = message.problem or message.unknown
+    if problem is not None:
+        writer.line(1, f"can't be read: {problem}")
+    if message.body is not None and message.schema is not None:
+        writer.structure(message.schema.fields, message.body_version, message.body, 1)
+    elif message.problem is None:
+        writer.line(1, f"body: {message.body_size} bytes")
+    return Shown(bytes(writer.text), writer.is_wrong or problem is not None)
+
+
+def _heading(frame: Frame) -> str:
+    message = frame.message
+    api = "of an unknown request"
+    if message.api_key is not None:
+        api = f"{message.api or f'api {message.api_key}'} v{message.api_version}"
+    parts = [f"frame {frame.number}: {message.kind} {api}"]
+    if message.header_version is not None:
+        parts.append(f"header v{message.header_version}")
+    parts.append(f"correlation id {message.correlation_id}")
+    if message.kind == "request":
+        parts.append("no client id" if message.client_id is None else f"client id {_text(message.client_id)}")
+    elif frame.request is not None:
+        latency = latency_ms(frame)
+        parts.append(f"to frame {frame.request}{'' if latency is None else f' after {latency:.3f} ms'}")
+    return ", ".join(parts)
+
+
+def _place(frame: Frame, zone: tzinfo) -> str:
+    place = f"{frame.size} bytes at position {frame.position}"
+    if frame.peers is not None:
+        ends = frame.peers if frame.message.kind == "request" else (frame.peers.server, frame.peers.client)
+        place += f", {ends[0]} > {ends[1]}"
+    time = _time(frame.time, zone)
+    return place if time is None else f"{place}, {time}"
+
+
+def damage_text(damage: FrameDamage) -> str:
+    """A damage in words."""
+    where = "" if damage.peers is None else f"{damage.peers.client} > {damage.peers.server}: "
+    stream = "" if damage.stream is None else f" of the {damage.stream}"
+    return f"{where}{damage.size} bytes at position {damage.position}{stream} aren't a frame: {damage.detail}"
+
+
+def _text(text: str) -> str:
+    return printable(json.dumps(text, ensure_ascii=False))
+
+
+def _bytes_text(content: bytes) -> str:
+    more = " …" if len(content) > _BYTES_SHOWN else ""
+    return f"{len(content)} bytes{' ' if content else ''}{content[:_BYTES_SHOWN].hex()}{more}"
+
+
+def _scalar(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return _text(value)
+        case bytes():
+            return _bytes_text(value)
+        case _:
+            return str(value)
+
+
+class _TextWriter:
+    """Lines of a body, indented by depth."""
+
+    def __init__(self, message: ApiMessage, options: LogOptions, redaction: "Redaction | None") -> None:
+        self._message = message
+        self._options = options
+        self._redaction = redaction
+        self.text = bytearray()
+        self.is_wrong = False
+
+    def line(self, depth: int, text: str, mark: str = "") -> None:
+        """A line; `mark` replaces its last blanks."""
+        indent = "  " * depth
+        self.text += f"{indent[: len(indent) - len(mark)]}{mark}{text}\n".encode("utf-8", "backslashreplace")
+
+    def structure(self, fields: tuple[Field, ...], version: int, value: Fields, depth: int, mark: str = "") -> None:
+        """A structure's fields; the first line has the mark of an array's element."""
+        for each in _present(fields, version, value):
+            self._field(each, version, value[each.name], depth, mark)
+            mark = ""
+        for tag, content in value.get(UNKNOWN_TAGGED_FIELDS, {}).items():
+            self.line(depth, f"unknown tagged field {tag}: {_bytes_text(content)}", mark)
+            mark = ""
+        if mark:
+            self.line(depth, "{}", mark)
+
+    def _field(self, each: Field, version: int, value: Any, depth: int, mark: str) -> None:
+        if isinstance(value, bytes) and each.type == _RECORDS:
+            self.line(depth, f"{each.name}: {len(value)} bytes", mark)
+            self._records(value, depth + 1)
+        elif isinstance(value, dict):
+            self.line(depth, f"{each.name}:", mark)
+            self.structure(each.fields, version, value, depth + 1)
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            self.line(depth, f"{each.name}:", mark)
+            for element in value:
+                self.structure(each.fields, version, element, depth + 2, "- ")
+        elif isinstance(value, list):
+            self.line(depth, f"{each.name}: [{', '.join(map(_scalar, value))}]", mark)
+        else:
+            self.line(depth, f"{each.name}: {_scalar(value)}", mark)
+
+    def _records(self, content: bytes, depth: int) -> None:
+        lines, damages = record_lines(content, self._options, self._redaction)
+        indent = b"  " * depth
+        self.text += b"".join(indent + line + b"\n" for line in lines.split(b"\n")[:-1])
+        for damage in damages:
+            self.line(depth, f"{damage.kind} at position {damage.position}, {damage.size} bytes: {damage.detail}")
+        self.is_wrong |= bool(_wrong_damages(self._message, damages))
+
+
+STANDARD_INPUT = "-"
+_NUMBER = re.compile("[0-9]{1,9}")
+
+Item = Frame | FrameDamage | Remark | CaptureError
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolOptions:
+    """What to read, and what to show."""
+
+    form: InputForm | None = None
+    ports: frozenset[int] = frozenset()
+    apis: tuple[str, ...] = ()
+    response_to: str | None = None
+    is_count: bool = False
+    print_data_log: bool = False
+    is_shallow: bool = False
+    max_frame: int = MAX_FRAME
+    is_json: bool = False
+    is_quiet: bool = False
+    redaction: "Redaction | None" = None
+    zone: tzinfo = UTC
+
+    @property
+    def records(self) -> LogOptions:
+        """The options for record batches."""
+        return LogOptions(deep=not self.is_shallow, print_data=self.print_data_log)
+
+
+def report_protocol(path: Path, options: ProtocolOptions) -> int:
+    """Reads a file, or standard input for `-`, prints its frames, and returns the exit status.
+
+    Raises OpenError or UsageError, and CaptureError or HexError if the input isn't in the given form.
+    """
+    wanted = frozenset(api_key_of(name) for name in options.apis)
+    with _opened(path) as stream:
+        replay = Replay(stream)
+        report = _FrameReport(str(path), options, wanted)
+        try:
+            for item in _items(replay, options, report):
+                report.take(item)
+        except (CaptureError, HexError) as error:
+            error.path = str(path)
+            raise
+        finally:
+            flush_stdout()
+    return report.end()
+
+
+def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    if str(path) == STANDARD_INPUT:
+        if sys.stdin is None:
+            raise UsageError("there is no standard input")
+        return nullcontext(sys.stdin.buffer)
+    return os.fdopen(open_regular(path)[0], "rb")
+
+
+def api_key_of(name: str) -> int:
+    """The key of an api, by its name (in any case) or number. Raises UsageError if there is none."""
+    if _NUMBER.fullmatch(name):
+        return int(name)
+    from kseg.formats.schemas import REQUESTS
+
+    for key in REQUESTS:
+        if (api_name(key) or "").lower() == name.lower():
+            return key
+    raise UsageError(f"{name!r} isn't an api of Kafka: give Produce, Fetch, Metadata, ApiVersions, … or a number")
+
+
+def _api_and_version(text: str) -> tuple[int, int]:
+    name, _, version = text.partition(":")
+    if not _NUMBER.fullmatch(version):
+        raise UsageError(f"--response-to {text}: give an api and its version, as Fetch:17")
+    return api_key_of(name), int(version)
+
+
+def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> Iterator[Item]:
+    form = options.form or form_of(replay.first)
+    if form is InputForm.CAPTURE:
+        if options.response_to is not None:
+            raise UsageError("--response-to is for frames and hexadecimal text: a capture has the requests")
+        capture = Capture(cast(BinaryIO, replay), ports=options.ports, max_frame=options.max_frame)
+        yield from capture.items()
+        report.unanswered = capture.unanswered
+        if capture.unreadable > 1:
+            talk(f"kseg: {report.name}: {capture.unreadable} packets can't be read")
+        return
+    if options.ports:
+        raise UsageError("--port is for captures")
+    response_to = None if options.response_to is None else _api_and_version(options.response_to)
+    read = read_hex if form is InputForm.HEX else read_frames
+    yield from read(replay, max_frame=options.max_frame, response_to=response_to)
+
+
+@dataclass(slots=True)
+class ApiCount:
+    """Frames of an api in a version: how many, their bytes, and how many have errors."""
+
+    requests: int = 0
+    responses: int = 0
+    size: int = 0
+    problems: int = 0
+
+
+@dataclass(slots=True)
+class FrameCounts:
+    """Counts for an input."""
+
+    frames: int = 0
+    requests: int = 0
+    responses: int = 0
+    problems: int = 0
+    """Frames that can't be read, or not completely."""
+    damages: int = 0
+    size: int = 0
+    lost: int = 0
+    apis: dict[tuple[int | None, int | None], ApiCount] = field(default_factory=dict)
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Frames whose bodies aren't in the schemas, by the reason."""
+
+    def add(self, frame: Frame, *, is_wrong: bool) -> None:
+        """Counts a frame."""
+        message = frame.message
+        count = self.apis.setdefault((message.api_key, message.api_version), ApiCount())
+        self.frames += 1
+        self.size += frame.size
+        count.size += frame.size
+        if message.kind == "request":
+            self.requests += 1
+            count.requests += 1
+        else:
+            self.responses += 1
+            count.responses += 1
+        if message.unknown is not None:
+            self.unknown[message.unknown] += 1
+        if is_wrong:
+            self.problems += 1
+            count.problems += 1
+
+
+class _FrameReport:
+    """Prints items as they come, and counts them."""
+
+    def __init__(self, name: str, options: ProtocolOptions, wanted: frozenset[int]) -> None:
+        self.name = name
+        self._options = options
+        self._wanted = wanted
+        self._tally = FrameCounts()
+        self._is_cut = False
+        self.unanswered: int | None = None
+
+    def take(self, item: Item) -> None:
+        """Prints a frame, or says what is wrong."""
+        match item:
+            case Frame():
+                self._frame(item)
+            case FrameDamage():
+                self._tally.damages += 1
+                self._tally.lost += item.size
+                self._say(damage_json(item), damage_text(item))
+            case Remark():
+                peers = f"{item.peers.client} > {item.peers.server}"
+                text = f"{peers}: {item.detail}; {item.size} bytes"
+                self._say(remark_json(item.peers, item.size, item.detail), text)
+            case CaptureError():
+                self._is_cut = True
+                item.path = self.name
+                talk(f"kseg: {item}")
+
+    def _frame(self, frame: Frame) -> None:
+        if self._wanted and frame.message.api_key not in self._wanted:
+            return
+        show = frame_json if self._options.is_json else frame_text
+        text, is_wrong = show(frame, self._options.records, self._options.redaction, self._options.zone)
+        self._tally.add(frame, is_wrong=is_wrong)
+        if not self._options.is_count:
+            write_stdout(text)
+
+    def _say(self, line: bytes, text: str) -> None:
+        if self._options.is_json and not self._options.is_count:
+            write_stdout(line)
+        else:
+            talk(f"kseg: {self.name}: {text}")
+
+    def end(self) -> int:
+        """Prints the counts, if asked for, and the summary; returns the exit status."""
+        tally = self._tally
+        if self._options.is_count:
+            self._write_counts()
+        for reason, count in () if self._options.is_quiet else sorted(tally.unknown.items()):
+            talk(f"kseg: {self.name}: {count} {'frame' if count == 1 else 'frames'} not read: {reason}")
+        if self._options.is_json and not self._options.is_quiet:
+            write_json(
+                {
+                    "type": "summary",
+                    "file": self.name,
+                    "frames": tally.frames,
+                    "requests": tally.requests,
+                    "responses": tally.responses,
+                    "unanswered": self.unanswered,
+                    "problems": tally.problems,
+                    "damages": tally.damages,
+                    "bytes": tally.size,
+                    "lost": tally.lost,
+                }
+            )
+        elif not self._options.is_json and (tally.damages or tally.problems or not tally.frames):
+            talk(
+                f"kseg: {self.name}: {tally.frames} frames, {tally.problems} of them can't be read completely;"
+                f" {tally.lost} bytes aren't frames"
+            )
+        flush_stdout()
+        return int(bool(tally.damages or tally.problems or self._is_cut or not tally.frames))
+
+    def _write_counts(self) -> None:
+        rows = sorted(self._tally.apis.items(), key=lambda row: tuple(-1 if part is None else part for part in row[0]))
+        if self._options.is_json:
+            for (api_key, version), count in rows:
+                write_json({"type": "count", **{c.name: c.value(((api_key, version), count)) for c in _COUNT_COLUMNS}})
+            return
+        for line in aligned_lines(_COUNT_COLUMNS, rows):
+            write_line(line)
+
+
+CountRow = tuple[tuple[int | None, int | None], ApiCount]
+
+_COUNT_COLUMNS: tuple[TableColumn[CountRow], ...] = (
+    TableColumn("apiKey", "key", 1, lambda row: row[0][0]),
+    TableColumn("api", "api", -1, lambda row: None if row[0][0] is None else api_name(row[0][0])),
+    TableColumn("apiVersion", "version", 1, lambda row: row[0][1]),
+    TableColumn("requests", "requests", 1, lambda row: row[1].requests),
+    TableColumn("responses", "responses", 1, lambda row: row[1].responses),
+    TableColumn("bytes", "bytes", 1, lambda row: row[1].size),
+    TableColumn("problems", "problems", 1, lambda row: row[1].problems),
+)

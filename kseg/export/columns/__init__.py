@@ -1,0 +1,1 @@
+"""Typed columns of exports, by the schemas of values."""

@@ -1,0 +1,477 @@
+"""Types of typed columns: one type for several schemas, and Arrow's type for it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kseg.arrow import TIMESTAMP
+from kseg.decode.decoded import NotDecodable
+from kseg.errors import KsegError
+
+MOST_COLUMNS = 10_000
+"""The most columns, at all levels, that one decoded column may have."""
+MOST_LEVELS = 100
+"""The deepest nesting of columns."""
+MOST_DIGITS = 38
+"""Digits of a decimal that all readers of Parquet know."""
+
+
+class Scalar(StrEnum):
+    """Types without others in them. Every column may be null.
+
+    LONG is every whole number of up to 64 bits: a table doesn't change when an int becomes a long. TIMESTAMP is in UTC,
+    LOCAL_TIMESTAMP in no zone, both in microseconds. JSON is text of what has no columns.
+    """
+
+    BOOLEAN = "boolean"
+    LONG = "long"
+    FLOAT = "float"
+    DOUBLE = "double"
+    STRING = "string"
+    BYTES = "bytes"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+    LOCAL_TIMESTAMP = "local-timestamp"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    """Decimals of so many digits, of them `scale` after the point."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListType:
+    """Lists of one type."""
+
+    item: "ColumnType"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """Maps of keys of one type to values of another."""
+
+    key: Scalar
+    value: "ColumnType"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMember:
+    """A field of a struct, or one of the types of a union. aliases: other names of it in other schemas."""
+
+    name: str
+    type: "ColumnType"
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Its own name, then its aliases."""
+        return (self.name, *self.aliases)
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """Fields of one record. names: what schemas call it; empty where they have no name for it."""
+
+    members: tuple[ColumnMember, ...]
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnionType:
+    """Several types, of which a value has one: a struct in a table, in which one member isn't null."""
+
+    members: tuple[ColumnMember, ...]
+
+
+ColumnType: TypeAlias = Scalar | DecimalType | ListType | MapType | StructType | UnionType
+
+
+def to_json(column: ColumnType) -> Any:
+    """The type as JSON's values."""
+    match column:
+        case Scalar():
+            return column.value
+        case DecimalType():
+            return {"decimal": [column.precision, column.scale]}
+        case ListType():
+            return {"list": to_json(column.item)}
+        case MapType():
+            return {"map": [column.key.value, to_json(column.value)]}
+        case StructType():
+            return {"struct": _members_to_json(column.members), "names": list(column.names)}
+        case UnionType():
+            return {"union": _members_to_json(column.members)}
+
+
+def _members_to_json(members: tuple[ColumnMember, ...]) -> list[Any]:
+    return [[member.name, to_json(member.type), *member.aliases] for member in members]
+
+
+def from_json(content: Any) -> ColumnType:
+    """The type of `to_json`. Raises KsegError if it is none: it may come from a manifest that anybody wrote."""
+    try:
+        found = _parsed(content, 0)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise KsegError("the type of a decoded column is none of kseg's") from error
+    return bounded(found)
+
+
+def _parsed(content: Any, level: int) -> ColumnType:
+    if level > MOST_LEVELS:
+        raise ValueError(level)
+    if isinstance(content, str):
+        return Scalar(content)
+    kind = next(kind for kind in _PARSERS if kind in content)
+    return _PARSERS[kind](content, level + 1)
+
+
+def _parsed_decimal(content: Any, _: int) -> ColumnType:
+    precision, scale = map(int, content["decimal"])
+    if not 0 <= scale <= precision <= MOST_DIGITS:
+        raise ValueError(precision)
+    return DecimalType(precision, scale)
+
+
+def _parsed_map(content: Any, level: int) -> ColumnType:
+    key, value = content["map"]
+    return MapType(Scalar(key), _parsed(value, level))
+
+
+def _parsed_members(entries: Any, level: int) -> tuple[ColumnMember, ...]:
+    members = tuple(
+        ColumnMember(_name(entry[0]), _parsed(entry[1], level), tuple(map(_name, entry[2:]))) for entry in entries
+    )
+    if not members or len({member.name for member in members}) < len(members):
+        raise ValueError(entries)
+    return members
+
+
+def _name(content: Any) -> str:
+    if not isinstance(content, str):
+        raise TypeError(content)
+    return content
+
+
+_PARSERS: dict[str, Callable[[Any, int], ColumnType]] = {
+    "decimal": _parsed_decimal,
+    "list": lambda content, level: ListType(_parsed(content["list"], level)),
+    "map": _parsed_map,
+    "struct": lambda content, level: StructType(
+        _parsed_members(content["struct"], level), tuple(map(_name, content["names"]))
+    ),
+    "union": lambda content, level: UnionType(_parsed_members(content["union"], level)),
+}
+
+
+def bounded(column: ColumnType) -> ColumnType:
+    """The type. Raises NotDecodable if it has too many columns, or too many levels of them."""
+    level, count = [column], 0
+    for _ in range(MOST_LEVELS):
+        level = [inner for each in level for inner in inner_types(each)]
+        count += len(level)
+        if not level:
+            return column
+        if count > MOST_COLUMNS:
+            raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns")
+    raise NotDecodable(f"the schema is nested more than {MOST_LEVELS} levels deep")
+
+
+def inner_types(column: ColumnType) -> tuple[ColumnType, ...]:
+    """The types directly within one."""
+    match column:
+        case ListType():
+            return (column.item,)
+        case MapType():
+            return (column.value,)
+        case StructType() | UnionType():
+            return tuple(member.type for member in column.members)
+        case _:
+            return ()
+
+
+def shown(column: ColumnType) -> str:
+    """A type as messages show it."""
+    match column:
+        case Scalar():
+            return column.value
+        case DecimalType():
+            return f"decimal({column.precision},{column.scale})"
+        case ListType():
+            return "list"
+        case MapType():
+            return "map"
+        case StructType():
+            return f"record {column.names[0]}" if column.names else "struct"
+        case UnionType():
+            return f"union of {', '.join(member.name for member in column.members)}"
+
+
+def decimal_or_text(precision: int, scale: int) -> ColumnType:
+    """A column of decimals; text if they have more digits than tables have."""
+    return DecimalType(precision, scale) if precision <= MOST_DIGITS and 0 <= scale <= precision else Scalar.STRING
+
+
+def struct_or_text(members: list[ColumnMember], names: tuple[str, ...] = ()) -> ColumnType:
+    """A struct; JSON text if it has no field, since tables have no empty structs."""
+    return StructType(tuple(members), names) if members else Scalar.JSON
+
+
+_Members = Sequence[ColumnMember]
+
+_WIDER = {
+    frozenset({Scalar.LONG, Scalar.FLOAT}): Scalar.DOUBLE,
+    frozenset({Scalar.LONG, Scalar.DOUBLE}): Scalar.DOUBLE,
+    frozenset({Scalar.FLOAT, Scalar.DOUBLE}): Scalar.DOUBLE,
+    frozenset({Scalar.STRING, Scalar.BYTES}): Scalar.BYTES,
+}
+"""What both of two types become. A long and a float become a double: a float would lose more."""
+
+
+class MismatchError(KsegError):
+    """Two types that can't be one column. field: where, from the value on; empty for the value itself."""
+
+    def __init__(self, field: str, new: ColumnType, old: ColumnType) -> None:
+        self.field, self.new, self.old = field, new, old
+        super().__init__(f"{f'field {field}' if field else 'the value'} is {shown(new)}, not {shown(old)}")
+
+
+def unified(old: ColumnType, new: ColumnType, field: str = "") -> ColumnType:
+    """The type that has room for both. Fields keep the name under which they came first.
+
+    Raises MismatchError if there is none.
+    """
+    match old, new:
+        case _ if old == new:
+            return old
+        case UnionType(), UnionType():
+            return UnionType(_joined(old.members, new.members, field))
+        case UnionType(), _:
+            return _with_member(old, new)
+        case _, UnionType():
+            return _with_member(new, old)
+        case Scalar(), Scalar() if frozenset({old, new}) in _WIDER:
+            return _WIDER[frozenset({old, new})]
+        case DecimalType(), DecimalType() if old.scale == new.scale:
+            return DecimalType(max(old.precision, new.precision), old.scale)
+        case ListType(), ListType():
+            return ListType(unified(old.item, new.item, f"{field}[]"))
+        case MapType(), MapType() if old.key == new.key:
+            return MapType(old.key, unified(old.value, new.value, f"{field}[]"))
+        case StructType(), StructType() if not old.names or not new.names or set(old.names) & set(new.names):
+            names = tuple(dict.fromkeys((*old.names, *new.names)))
+            return StructType(_joined(old.members, new.members, field), names)
+        case _:
+            raise MismatchError(field, new, old)
+
+
+def _joined(old: Sequence[ColumnMember], new: Sequence[ColumnMember], field: str) -> tuple[ColumnMember, ...]:
+    """The members of both: those of one name, or of an alias, once."""
+    found = list(old)
+    taken: set[str] = set()
+    for member in new:
+        place = f"{field}.{member.name}" if field else member.name
+        match = partner(member, found)
+        if match is None:
+            found.append(member)
+            continue
+        if match.name in taken:
+            raise MismatchError(place, member.type, match.type)
+        taken.add(match.name)
+        aliases = tuple(name for name in dict.fromkeys((*match.names, *member.names)) if name != match.name)
+        joined = replace(match, type=unified(match.type, member.type, place), aliases=aliases)
+        found[found.index(match)] = joined
+    return tuple(found)
+
+
+def partner(member: ColumnMember, others: Sequence[ColumnMember]) -> ColumnMember | None:
+    """Which of others is the same: that of the same name, or else one that shares a name or alias; None if none is."""
+    same = next((other for other in others if other.name == member.name), None)
+    return same or next((other for other in others if set(other.names) & set(member.names)), None)
+
+
+def _with_member(union: UnionType, own: ColumnType) -> UnionType:
+    """The union with room for a type that it may have already."""
+    if place_in(union, own) is not None:
+        return union
+    name = own.names[0] if isinstance(own, StructType) and own.names else shown(own)
+    same = next((member for member in union.members if member.name == name), None)
+    if same is None:
+        return UnionType((*union.members, ColumnMember(name, own)))
+    return UnionType(_joined(union.members, [ColumnMember(name, own)], ""))
+
+
+def place_in(union: UnionType, own: ColumnType) -> int | None:
+    """Which member of a union has room for all values of a type: the first; None if none has."""
+    for place, member in enumerate(union.members):
+        if holds(member.type, own):
+            return place
+    return None
+
+
+def holds(wide: ColumnType, own: ColumnType) -> bool:
+    """Whether a type has room for all values of another one."""
+    try:
+        return unified(wide, own) == wide
+    except MismatchError:
+        return False
+
+
+def unlike(written: ColumnType, wanted: ColumnType, field: str = "") -> MismatchError | None:
+    """Why files with the first type and files with the second can't be read as one table; None if they can.
+
+    Fields may be added, and a float or a decimal become wider: that is what readers and table formats know.
+    """
+    match written, wanted:
+        case _ if written == wanted or (written, wanted) == (Scalar.FLOAT, Scalar.DOUBLE):
+            return None
+        case DecimalType(), DecimalType() if written.scale == wanted.scale and written.precision <= wanted.precision:
+            return None
+        case ListType(), ListType():
+            return unlike(written.item, wanted.item, f"{field}[]")
+        case MapType(), MapType() if written.key == wanted.key:
+            return unlike(written.value, wanted.value, f"{field}[]")
+        case StructType(), StructType():
+            return _unlike_members(written.members, wanted.members, field)
+        case UnionType(), UnionType():
+            return _unlike_members(written.members, wanted.members, field)
+        case _:
+            return MismatchError(field, wanted, written)
+
+
+def _unlike_members(
+    written: Sequence[ColumnMember], wanted: Sequence[ColumnMember], field: str
+) -> MismatchError | None:
+    by_name = {member.name: member for member in wanted}
+    for member in written:
+        place = f"{field}.{member.name}" if field else member.name
+        found = unlike(member.type, by_name[member.name].type, place)
+        if found is not None:
+            return found
+    return None
+
+
+_SCALARS: dict[Scalar, pa.DataType] = {
+    Scalar.BOOLEAN: pa.bool_(),
+    Scalar.LONG: pa.int64(),
+    Scalar.FLOAT: pa.float32(),
+    Scalar.DOUBLE: pa.float64(),
+    Scalar.STRING: pa.string(),
+    Scalar.BYTES: pa.binary(),
+    Scalar.DATE: pa.date32(),
+    Scalar.TIMESTAMP: TIMESTAMP,
+    Scalar.LOCAL_TIMESTAMP: pa.timestamp("us"),
+    Scalar.JSON: pa.string(),
+}
+
+
+def arrow_type(column: ColumnType) -> pa.DataType:
+    """The type of a column in Arrow; lists have Parquet's names, as Spark asks for."""
+    match column:
+        case Scalar():
+            return _SCALARS[column]
+        case DecimalType():
+            return pa.decimal128(column.precision, column.scale)
+        case ListType():
+            return list_of(arrow_type(column.item))
+        case MapType():
+            return pa.map_(_SCALARS[column.key], arrow_type(column.value))
+        case StructType() | UnionType():
+            return pa.struct([pa.field(member.name, arrow_type(member.type)) for member in column.members])
+
+
+def list_of(item: pa.DataType) -> pa.ListType:
+    """Lists, as Parquet calls what is in them."""
+    return pa.list_(pa.field("element", item))
+
+
+def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
+    """An array of a type, as one of a type that has room for it. It must begin where its buffers do.
+
+    Raises pyarrow.ArrowInvalid if a value has no place there: a time beyond microseconds.
+    """
+    match own, wide:
+        case UnionType(), UnionType():
+            return _struct(array, own.members, wide)
+        case _, UnionType():
+            return _as_member(array, own, wide)
+        case StructType(), StructType():
+            return _struct(array, own.members, wide)
+        case ListType(), ListType():
+            items = widened(array.values, own.item, wide.item)
+            return _rebuilt(array, arrow_type(wide), items)
+        case MapType(), MapType():
+            return _map(array, own, wide)
+        case _:
+            return pc.cast(array, arrow_type(wide), safe=not _may_round(array.type, arrow_type(wide)))
+
+
+def _may_round(own: pa.DataType, wide: pa.DataType) -> bool:
+    """Whether digits may go: of a long as a double, as Avro has it; of nanoseconds, which table formats don't have."""
+    return bool(pa.types.is_floating(wide) or (pa.types.is_timestamp(own) and own.unit == "ns"))
+
+
+def _struct(array: pa.StructArray, own: tuple[ColumnMember, ...], wide: StructType | UnionType) -> pa.Array:
+    places = {}
+    for place, member in enumerate(own):
+        match = partner(member, wide.members)
+        if match is not None:
+            places[match.name] = place
+    children = [
+        widened(array.field(places[member.name]), own[places[member.name]].type, member.type)
+        if member.name in places
+        else pa.nulls(len(array), arrow_type(member.type))
+        for member in wide.members
+    ]
+    return _struct_array(children, wide, array.is_null())
+
+
+def _as_member(array: pa.Array, own: ColumnType, wide: UnionType) -> pa.Array:
+    place = place_in(wide, own)
+    children = [
+        widened(array, own, member.type) if number == place else pa.nulls(len(array), arrow_type(member.type))
+        for number, member in enumerate(wide.members)
+    ]
+    return _struct_array(children, wide, array.is_null())
+
+
+def _struct_array(children: list[pa.Array], wide: StructType | UnionType, mask: pa.Array) -> pa.Array:
+    return pa.StructArray.from_arrays(children, fields=list(arrow_type(wide)), mask=mask)
+
+
+def _map(array: pa.MapArray, own: MapType, wide: MapType) -> pa.Array:
+    kind = arrow_type(wide)
+    values = widened(array.items, own.value, wide.value)
+    keys = pc.cast(array.keys, kind.key_type)
+    entries = pa.StructArray.from_arrays([keys, values], fields=[kind.key_field, kind.item_field])
+    return _rebuilt(array, kind, entries)
+
+
+def _rebuilt(array: pa.Array, kind: pa.DataType, inner: pa.Array) -> pa.Array:
+    """A list or map with other contents of the same places."""
+    return pa.Array.from_buffers(kind, len(array), array.buffers()[:2], children=[inner])
+
+
+def text_columns(field: pa.Field) -> Iterator[str]:
+    """The paths, as Parquet names them, of a column's texts: words that come again and again are written once."""
+    yield from _text_columns(field.type, field.name)
+
+
+def _text_columns(kind: pa.DataType, path: str) -> Iterator[str]:
+    if pa.types.is_string(kind):
+        yield path
+    elif pa.types.is_struct(kind):
+        for inner in kind:
+            yield from _text_columns(inner.type, f"{path}.{inner.name}")
+    elif pa.types.is_list(kind):
+        yield from _text_columns(kind.value_type, f"{path}.list.element")
+    elif pa.types.is_map(kind):
+        yield from _text_columns(kind.key_type, f"{path}.key_value.key")
+        yield from _text_columns(kind.item_type, f"{path}.key_value.value")

@@ -1,0 +1,279 @@
+"""Cells of typed columns: values read by their writer's schema, as Arrow arrays."""
+
+import json
+from base64 import b64decode
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kseg.decode.avro import schema_json
+from kseg.decode.decoded import Headers, NotDecodable, Part
+from kseg.decode.simple_values import (
+    ID_PREFIX_SIZE,
+    MAGIC_ID,
+    SCHEMA_ID_HEADER,
+    WireMessage,
+    parse_indexed,
+    parse_wire,
+    schema_name,
+)
+from kseg.export.columns.column_types import ColumnType, arrow_type, bounded, from_json, to_json, widened
+
+ANY_ID = ""
+"""The id of the schema of all values, whichever id they have."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSchema:
+    """One schema.
+
+    id: as values name it, in text; indexes: which message of a Protobuf file. name: as messages show it. texts: of an
+    Avro schema, after those that it refers to; of a JSON Schema, before those, each with its name; of Protobuf the
+    descriptors in base64, and the message's name. problem: why its values stay raw; empty if they don't.
+    """
+
+    id: str
+    name: str
+    kind: str
+    texts: tuple[str, ...]
+    indexes: tuple[int, ...] = ()
+    problem: str = ""
+
+    @property
+    def key(self) -> tuple[str, tuple[int, ...]]:
+        """What values name it by."""
+        return self.id, self.indexes
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "WriterSchema":
+        """The schema of dataclasses.asdict, from JSON."""
+        return cls(**{**content, "texts": tuple(content["texts"]), "indexes": tuple(content["indexes"])})
+
+
+class ColumnReader(Protocol):
+    """Reads values of one schema."""
+
+    @property
+    def type(self) -> ColumnType:
+        """The type of the column."""
+
+    def value(self, body: bytes) -> object:
+        """A value, for `array`. Raises NotDecodable."""
+
+    def array(self, values: Sequence[object]) -> pa.Array:
+        """Values as Arrow has them. Raises what pyarrow does for values that don't fit."""
+
+
+def column_reader(schema: WriterSchema) -> ColumnReader:
+    """What reads a schema's values. Raises NotDecodable if it can't be used, UsageError without its library."""
+    reader = _READERS[schema.kind](schema.texts)
+    bounded(reader.type)
+    return reader
+
+
+def _avro(texts: Sequence[str]) -> ColumnReader:
+    from kseg.export.columns.avro_columns import AvroColumns
+
+    return AvroColumns([schema_json(text) for text in texts])
+
+
+def _protobuf(texts: Sequence[str]) -> ColumnReader:
+    from kseg.export.columns.protobuf_columns import ProtobufColumns
+
+    return ProtobufColumns(b64decode(texts[0]), texts[1])
+
+
+def _json(texts: Sequence[str]) -> ColumnReader:
+    from kseg.export.columns.json_columns import JsonColumns
+
+    names, others = texts[1::2], texts[2::2]
+    needed = {name: schema_json(text) for name, text in zip(names, others, strict=True)}
+    return JsonColumns(schema_json(texts[0]), needed)
+
+
+_READERS = {"AVRO": _avro, "PROTOBUF": _protobuf, "JSON": _json}
+KINDS = frozenset(_READERS)
+
+
+@dataclass(frozen=True, slots=True)
+class TypedColumn:
+    """The type of a decoded column, and the schemas of its values. A manifest has the type alone."""
+
+    type: ColumnType
+    writers: tuple[WriterSchema, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The column as JSON's values."""
+        return {"type": to_json(self.type), "writers": [asdict(writer) for writer in self.writers]}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "TypedColumn":
+        """The column of `to_json`. Raises KsegError if its type is none."""
+        writers = tuple(map(WriterSchema.from_json, content.get("writers", ())))
+        return cls(from_json(content.get("type")), writers)
+
+
+def as_text(schema: object) -> str:
+    """A schema that a library has read, as JSON without what the library added."""
+    if isinstance(schema, dict):
+        schema = {name: value for name, value in schema.items() if not name.startswith("__")}
+    return json.dumps(schema)
+
+
+_UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError)
+"""What pyarrow, and what makes values for it, raise for values that have no place in a column."""
+MOST_NOTES = 20
+
+
+class _Route:
+    """A reader with the values that it got of a batch, and their rows."""
+
+    def __init__(self, schema: WriterSchema, reader: ColumnReader) -> None:
+        self.kind = schema.kind
+        self.read = reader.value
+        self.reader = reader
+        self.rows: list[int] = []
+        self.values: list[object] = []
+
+
+class TypedCells:
+    """Makes arrays of a typed column. undecoded: values so far that are null though their bytes aren't.
+
+    notes: why whole schemas stay raw, once for each.
+    """
+
+    def __init__(self, column: TypedColumn, part: Part) -> None:
+        self.undecoded = 0
+        self.notes: list[str] = []
+        self._part = part
+        self._type = column.type
+        self._schemas = {schema.key: schema for schema in column.writers}
+        self._any = self._schemas.get((ANY_ID, ()))
+        self._routes: dict[tuple[str, tuple[int, ...]], _Route] = {}
+        self._by_prefix: dict[bytes, _Route] = {}
+
+    def array(self, column: pa.Array, headers: pa.Array | None) -> pa.Array:
+        """The values of a column of bytes. headers: of the same rows, if they were asked for."""
+        messages = column.to_pylist()
+        own_headers = headers_with_ids(headers, self._part)
+        for row, message in enumerate(messages):
+            if message is not None:
+                try:
+                    self._read(row, message, None if own_headers is None else own_headers[row])
+                except NotDecodable:
+                    self.undecoded += 1
+        return self._joined(len(messages))
+
+    def _read(self, row: int, message: bytes, headers: Headers | None) -> None:
+        if headers is None and self._any is None:
+            route = self._by_prefix.get(message[:ID_PREFIX_SIZE])
+            if route is not None:
+                value = route.read(message[ID_PREFIX_SIZE:])
+                route.rows.append(row)
+                route.values.append(value)
+                return
+        route, bodies = self._routed(message, headers or ())
+        value = _first_that_reads(route, bodies)
+        route.rows.append(row)
+        route.values.append(value)
+
+    def _routed(self, message: bytes, headers: Headers) -> tuple[_Route, Sequence[bytes]]:
+        """What reads a message, and what may be its body, the likeliest first."""
+        wire = parse_wire(message, headers, self._part)
+        if self._any is not None:
+            return self._route(self._any.key), _bodies_of_any(self._any.kind, message, wire)
+        if wire is None:
+            raise NotDecodable("no schema id before the message or in a header")
+        name = str(wire.schema_id)
+        if (name, ()) in self._schemas:
+            route = self._route((name, ()))
+            if wire.payload is None and message.startswith(MAGIC_ID):
+                self._by_prefix[message[:ID_PREFIX_SIZE]] = route
+            return route, [wire.body]
+        indexed = parse_indexed(wire) if any(name == own for own, _ in self._schemas) else None
+        if indexed is None or (name, indexed.indexes) not in self._schemas:
+            self._note(f"values of {schema_name(wire.schema_id)} are raw: it isn't among the schemas of the topic")
+            raise NotDecodable("the schema isn't known")
+        return self._route((name, indexed.indexes)), [indexed.body]
+
+    def _route(self, key: tuple[str, tuple[int, ...]]) -> _Route:
+        if key not in self._routes:
+            schema = self._schemas[key]
+            if schema.problem:
+                self._note(f"values of {schema.name} are raw: {schema.problem}")
+                raise NotDecodable(schema.problem)
+            self._routes[key] = _Route(schema, column_reader(schema))
+        return self._routes[key]
+
+    def _note(self, text: str) -> None:
+        note = f"{self._part}: {text}"
+        if note not in self.notes and len(self.notes) < MOST_NOTES:
+            self.notes.append(note)
+
+    def _joined(self, count: int) -> pa.Array:
+        """The values that were read, each at its row; then there are none any more."""
+        arrays: list[pa.Array] = []
+        places: list[int | None] = [None] * count
+        first = 0
+        for route in self._routes.values():
+            for rows, array in self._arrays(route, route.rows, route.values):
+                arrays.append(array)
+                for place, row in enumerate(rows, first):
+                    places[row] = place
+                first += len(rows)
+            route.rows, route.values = [], []
+        if len(arrays) == 1 and len(arrays[0]) == count:
+            return arrays[0]
+        if not arrays:
+            return pa.nulls(count, arrow_type(self._type))
+        return pa.concat_arrays(arrays).take(pa.array(places, pa.int64()))
+
+    def _arrays(
+        self, route: _Route, rows: Sequence[int], values: Sequence[object]
+    ) -> Iterable[tuple[Sequence[int], pa.Array]]:
+        """Arrays of values, of all of them if they fit; one that doesn't is left out and counted."""
+        if not rows:
+            return
+        try:
+            array = widened(route.reader.array(values), route.reader.type, self._type)
+        except _UNFIT:
+            if len(rows) == 1:
+                self.undecoded += 1
+                return
+            half = len(rows) // 2
+            yield from self._arrays(route, rows[:half], values[:half])
+            yield from self._arrays(route, rows[half:], values[half:])
+            return
+        yield rows, array
+
+
+def _bodies_of_any(kind: str, message: bytes, wire: WireMessage | None) -> Sequence[bytes]:
+    """What may be the body of a message whose schema is known without its id: a bare one may begin like an id."""
+    if wire is None or kind == "JSON":
+        return [message]
+    return [parse_indexed(wire).body] if kind == "PROTOBUF" else [wire.body, message]
+
+
+def _first_that_reads(route: _Route, bodies: Sequence[bytes]) -> object:
+    *others, last = bodies
+    for body in others:
+        try:
+            return route.read(body)
+        except NotDecodable:
+            continue
+    return route.read(last)
+
+
+def headers_with_ids(headers: pa.Array | None, part: Part) -> list[Headers] | None:
+    """Each record's headers, if one of them has a schema's id; else None."""
+    from kseg.kernel.record import Header
+
+    if headers is None:
+        return None
+    names = headers.flatten().field("key")
+    if not pc.any(pc.equal(names, SCHEMA_ID_HEADER[part])).as_py():
+        return None
+    return [[Header(pair["key"], pair["value"]) for pair in pairs] for pairs in headers.to_pylist()]

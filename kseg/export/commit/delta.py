@@ -1,0 +1,366 @@
+"""An export as a Delta table, through deltalake: Delta's log is the truth about its files, and about the export.
+
+A commit of kseg's has the application transaction "kseg", whose version is the number of the commit, and the progress
+in the member "kseg" of its metadata. Others may commit in between; a conflict is never resolved by the library.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+from urllib.parse import quote, unquote
+from uuid import uuid4
+
+import pyarrow as pa
+
+from kseg.errors import KsegError, UsageError, missing_library
+from kseg.export.commit.commit_log import OvertakenError
+from kseg.export.commit.manifest import Manifest
+from kseg.export.commit.table_log import (
+    APPLICATION,
+    RowRange,
+    TableChange,
+    bounds_of,
+    copy_rows,
+    parse_progress,
+    progress_text,
+    without,
+)
+from kseg.export.destination import Destination
+from kseg.export.results import ExportedFile, Result
+from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.write.parquet import schema_of_files
+
+DATE = pa.field("date", pa.date32())
+"""The only folder that isn't a column of the records."""
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+COMMITS_AFTER = 20
+DAYS_AFTER = 7
+"""After so many commits of others, or if the last is so old, kseg commits again: Delta's log forgets after 30 days."""
+_LOOKED_BACK = (1, 32, 1024, None)
+_NO_FILES: Any = [("offset", "in", [])]
+"""Of the partitions that an overwriting commit replaces: only such a one changes the table's columns."""
+_STACK = re.compile(r"^\s*0: ", re.MULTILINE)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def library() -> ModuleType:
+    """The package deltalake. Raises UsageError if it isn't installed."""
+    try:
+        return import_module("deltalake")
+    except ImportError as error:
+        raise UsageError(f"{missing_library('deltalake', 'delta')} ({error})") from error
+
+
+class DeltaLog:
+    """The log of the Delta table at an export's place."""
+
+    own_names: tuple[str, ...] = ("_delta_log/",)
+
+    def __init__(self, place: Destination, files: FileOptions) -> None:
+        self._place, self._files = place, files
+        self._deltalake = library()
+
+    @property
+    def location(self) -> str:
+        """The destination."""
+        return self._place.url
+
+    @cached_property
+    def _options(self) -> dict[str, str]:
+        """What deltalake doesn't take from the environment: an object store without TLS must be allowed."""
+        is_plain = self.location.startswith("s3://") and os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
+        return {"AWS_ALLOW_HTTP": "true"} if is_plain else {}
+
+    def _open(self) -> Any:
+        """The table as it is now; None if there is none."""
+        with self._errors("read"):
+            if not self._deltalake.DeltaTable.is_deltatable(self.location, self._options):
+                return None
+            return self._deltalake.DeltaTable(self.location, storage_options=self._options)
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        from deltalake.exceptions import DeltaError
+
+        try:
+            yield
+        except (DeltaError, OSError) as error:
+            raise KsegError(f"the Delta log can't be {what}: {_line(error)}", self.location) from error
+
+    def number(self) -> int | None:
+        """The version of kseg's application transaction."""
+        table = self._open()
+        return None if table is None else self._number_in(table)
+
+    def _number_in(self, table: Any) -> int:
+        with self._errors("read"):
+            found: int | None = table.transaction_version(APPLICATION)
+        if found is None:
+            raise UsageError("is a Delta table, but no export: choose another place", self.location)
+        if found < 1:
+            raise KsegError(
+                f"the number of the Delta table's last export is {found}: kseg didn't write it", self.location
+            )
+        return found
+
+    def progress(self) -> Manifest:
+        """What kseg's last commit says; it is looked for from the newest commit on."""
+        table = self._open()
+        number = 0 if table is None else self._number_in(table)
+        for entry in self._entries(table, number):
+            if APPLICATION in entry:
+                return parse_progress(_own(entry, self.location).get("progress"), number, self.location)
+            if entry.get("operation") == "RESTORE":
+                why = "the Delta table was restored to an older version, so it isn't known what it holds"
+                raise KsegError(f"{why}: --overwrite, or restore its version {entry['version'] - 1}", self.location)
+        why = "Delta's log no longer has the last commit of an export, so it isn't known what the table holds"
+        raise KsegError(f"{why}: --overwrite, or choose another place", self.location)
+
+    def _entries(self, table: Any, number: int) -> list[dict[str, Any]]:
+        """The newest commits up to kseg's of that number; if that isn't there, those of others."""
+        entries: list[dict[str, Any]] = []
+        for limit in _LOOKED_BACK:
+            with self._errors("read"):
+                entries = [] if table is None else table.history(limit)
+            for place, entry in enumerate(entries):
+                if APPLICATION in entry and _own(entry, self.location).get("number") == number:
+                    return entries[: place + 1]
+        return [entry for entry in entries if APPLICATION not in entry]
+
+    def is_buried(self) -> bool:
+        """Whether there are many commits of others after it, or it is old."""
+        table = self._open()
+        entries = [] if table is None else self._entries(table, self._number_in(table))
+        if len(entries) < 2:
+            return False
+        age = datetime.now(UTC) - (_EPOCH + timedelta(milliseconds=entries[-1].get("timestamp", 0)))
+        return len(entries) > COMMITS_AFTER or age > timedelta(days=DAYS_AFTER)
+
+    def has_commit_of(self, run_id: str) -> bool:
+        """Whether a commit that the log still has is that run's."""
+        table = self._open()
+        with self._errors("read"):
+            entries = [] if table is None else table.history()
+        return any(APPLICATION in entry and _own(entry, self.location).get("run") == run_id for entry in entries)
+
+    def active_files(self) -> Iterator[str]:
+        """The files of the newest version."""
+        table = self._open()
+        return iter(()) if table is None else (unquote(row["path"]) for row in self._rows_of_files(table))
+
+    def _rows_of_files(self, table: Any) -> list[dict[str, Any]]:
+        with self._errors("read"):
+            found: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        return found
+
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """As it is: Delta finds columns by their names."""
+        return read
+
+    # --- commits -----------------------------------------------------------------------------------------------------
+
+    def commit(self, change: TableChange) -> None:
+        """Commits on the version in which kseg's last commit was looked for."""
+        from deltalake.exceptions import DeltaError
+
+        table = self._open()
+        now = 0 if table is None else self._number_in(table)
+        if now != change.base:
+            raise OvertakenError(self.location)
+        try:
+            self._write(table, change)
+        except (DeltaError, OSError) as error:
+            if self.number() == change.manifest.number and self.has_commit_of(change.manifest.run):
+                return  # the answer was lost, not the commit
+            if self._is_conflict(error, table):
+                raise OvertakenError(self.location) from error
+            raise KsegError(f"the Delta log can't be written: {_line(error)}", self.location) from error
+
+    def _is_conflict(self, error: Exception, before: Any) -> bool:
+        """Whether anybody has committed since."""
+        after = self._open()
+        return after is not None and (before is None or after.version() != before.version())
+
+    def _write(self, table: Any, change: TableChange) -> None:
+        from deltalake.transaction import create_table_with_add_actions
+
+        adds = [self._added(result, file) for result, file in change.files()]
+        folders = list(self._files.partition_by)
+        said = self._said(change.manifest)
+        if table is None or change.replaces_all:
+            mode: Any = "error" if table is None else "overwrite"
+            options = {"partition_by": folders, "storage_options": self._options, "commit_properties": said}
+            create_table_with_add_actions(self.location, self._schema(change.manifest.read), adds, mode, **options)
+            return
+        columns = self._evolved(table, change.manifest.read)
+        if columns == table.schema():
+            actions = [*self._without(table, change), *adds]
+            table.create_write_transaction(actions, "append", columns, folders, commit_properties=said)
+        elif not change.gone:
+            table.create_write_transaction(adds, "overwrite", columns, folders, _NO_FILES, commit_properties=said)
+        else:  # a commit can't both change columns and take files away
+            before = self._said(self.progress()) if change.base else None
+            table.create_write_transaction([], "overwrite", columns, folders, _NO_FILES, commit_properties=before)
+            self.commit(change)
+
+    def _evolved(self, table: Any, read: ReadOptions) -> Any:
+        """The table's columns, and those of the export as they are now; others may have added some."""
+        own = {field.name: field for field in self._schema(read).fields}
+        there = [own.pop(field.name, field) for field in table.schema().fields]
+        return self._deltalake.Schema([*there, *own.values()])
+
+    def _schema(self, read: ReadOptions) -> Any:
+        dates = [DATE] if DATE.name in self._files.partition_by else []
+        return self._deltalake.Schema.from_arrow(pa.schema([*read.schema(), *dates]))
+
+    def _said(self, manifest: Manifest) -> Any:
+        """What a commit says besides its files. It is tried once: what a conflict means only a run knows."""
+        own = {"number": manifest.number, "run": manifest.run, "progress": progress_text(manifest)}
+        return self._deltalake.CommitProperties(
+            custom_metadata={APPLICATION: own},
+            max_commit_retries=0,
+            app_transactions=[self._deltalake.Transaction(APPLICATION, manifest.number)],
+        )
+
+    def _without(self, table: Any, change: TableChange) -> Iterator[Any]:
+        """Actions that take rows away: files go, and of those that have others too a new file comes."""
+        from deltalake.transaction import RemoveAction
+
+        if not change.gone:
+            return
+        by_topic: dict[str, list[RowRange]] = {}
+        for part in change.gone:
+            by_topic.setdefault(part.topic, []).append(part)
+        for row in self._rows_of_files(table):
+            topic = row.get("partition.topic")
+            parts = change.gone if topic is None else by_topic.get(topic, ())
+            parts = [part for part in parts if _may_hold(row, part)]
+            if not parts:
+                continue
+            folders = {name: row.get(f"partition.{name}") for name in self._files.partition_by}
+            values = {name: None if value is None else str(value) for name, value in folders.items()}
+            yield RemoveAction(row["path"], True, _now_ms(), row["size_bytes"], values)
+            if not any(_holds_only(row, part) for part in parts):
+                kept = self._rewritten(unquote(row["path"]), parts, topic, values, change.manifest)
+                if kept is not None:
+                    yield kept
+
+    def _rewritten(
+        self, name: str, parts: list[RowRange], topic: str | None, values: Mapping[str, str | None], manifest: Manifest
+    ) -> Any:
+        """The file's other rows in a new file; None if there are none."""
+        folder = name.rpartition("/")[0]
+        target = f"{folder}/part-kept-{manifest.run}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
+        writing = schema_of_files(manifest.read, self._files), self._files.compression
+        kept = copy_rows(self._place, [name], target, writing, without(parts, topic))
+        if kept is None:
+            return None
+        from deltalake.transaction import AddAction
+
+        lowest, highest = {}, {}
+        for column in ("offset", "partition"):
+            bounds = bounds_of(kept.metadata, column)
+            if bounds is not None:
+                lowest[column], highest[column] = bounds
+        statistics = _statistics(kept.metadata.num_rows, lowest, highest, bounds_of(kept.metadata, "timestamp"))
+        return AddAction(quote(target, safe="/=~"), kept.size, dict(values), _now_ms(), True, statistics)
+
+    def _added(self, result: Result, file: ExportedFile) -> Any:
+        from deltalake.transaction import AddAction
+
+        pairs = (part.split("=", 1) for part in file.folder.split("/") if part)
+        values = {name: None if value == NO_VALUE else value for name, value in pairs}
+        lowest: dict[str, Any] = {"offset": file.first_offset}
+        highest: dict[str, Any] = {"offset": file.last_offset}
+        for name, value in (("topic", result.topic), ("partition", result.partition)):
+            if name not in self._files.partition_by and value is not None:
+                lowest[name] = highest[name] = value
+        times = None if file.first_time is None else (file.first_time, file.last_time)
+        statistics = _statistics(file.rows, lowest, highest, times)
+        return AddAction(quote(file.attempt, safe="/=~"), file.size, values, _now_ms(), True, statistics)
+
+    def merge(self, target_size: int) -> dict[str, Any]:
+        """Delta's own OPTIMIZE; its commit says again what kseg's last one said."""
+        from deltalake.exceptions import DeltaError
+
+        table = self._open()
+        if table is None:
+            raise UsageError("is no Delta table: give the directory that holds _delta_log", self.location)
+        number = self._number_in(table)
+        said = self._said(self.progress()) if number else None
+        try:
+            found = table.optimize.compact(target_size=target_size, commit_properties=said)
+        except (DeltaError, OSError) as error:
+            if self._is_conflict(error, table):
+                raise OvertakenError(self.location) from error
+            raise KsegError(f"the Delta log can't be written: {_line(error)}", self.location) from error
+        return {"removed": found["numFilesRemoved"], "added": found["numFilesAdded"]}
+
+
+def _line(error: Exception) -> str:
+    """What deltalake says, in a line, without the stack that it adds where RUST_BACKTRACE is set."""
+    return " ".join(_STACK.split(str(error), maxsplit=1)[0].split())
+
+
+def _own(entry: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What kseg has said in a commit. Anybody may have written it."""
+    found = entry[APPLICATION]
+    if not isinstance(found, dict):
+        raise KsegError(f"version {entry.get('version')} says of the export what kseg didn't write", where)
+    return found
+
+
+def _may_hold(row: Mapping[str, Any], part: RowRange) -> bool:
+    """Whether a file may have rows of a range, by its folder and its statistics."""
+    if not _is_within(row, "partition", part.partition):
+        return False
+    topic = row.get("partition.topic", row.get("min.topic"))
+    if topic is not None and row.get("partition.topic") is not None and topic != part.topic:
+        return False
+    lowest, highest = row.get("min.offset"), row.get("max.offset")
+    return lowest is None or highest is None or (lowest < part.end and highest >= part.first)
+
+
+def _is_within(row: Mapping[str, Any], name: str, value: Any) -> bool:
+    folder = f"partition.{name}"
+    if folder in row:
+        return bool(row[folder] == value)
+    lowest, highest = row.get(f"min.{name}"), row.get(f"max.{name}")
+    return value is None or lowest is None or highest is None or lowest <= value <= highest
+
+
+def _holds_only(row: Mapping[str, Any], part: RowRange) -> bool:
+    """Whether a file is known to have no other rows than those of a range."""
+    for name, value in (("topic", part.topic), ("partition", part.partition)):
+        if f"partition.{name}" not in row and not row.get(f"min.{name}") == row.get(f"max.{name}") == value:
+            return False
+    if part.partition is None and "partition.partition" not in row:
+        return False
+    lowest, highest = row.get("min.offset"), row.get("max.offset")
+    return lowest is not None and highest is not None and part.first <= lowest and highest < part.end
+
+
+def _statistics(rows: int, lowest: dict[str, Any], highest: dict[str, Any], times: tuple[Any, Any] | None) -> str:
+    """A file's statistics as JSON, as Delta has them. Times that Delta's text can't tell are left out."""
+    if times is not None:
+        try:
+            first, last = (_EPOCH + timedelta(microseconds=time) for time in times)
+        except OverflowError:
+            pass
+        else:
+            lowest["timestamp"], highest["timestamp"] = (
+                first.isoformat(timespec="milliseconds"),
+                last.isoformat(timespec="milliseconds"),
+            )
+    return json.dumps({"numRecords": rows, "minValues": lowest, "maxValues": highest})
+
+
+def _now_ms() -> int:
+    return int((datetime.now(UTC) - _EPOCH) / timedelta(milliseconds=1))

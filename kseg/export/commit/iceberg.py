@@ -1,0 +1,450 @@
+"""An export as an Iceberg table, through pyiceberg: the table's metadata is the truth about its files and the export.
+
+The number and the progress of kseg's last commit are properties of the table, set in the transaction that adds the
+files; each commit makes a snapshot, whose summary has the number too, so that a rollback shows. The library is to try a
+commit once: what a conflict means only a run knows.
+"""
+
+import os
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from kseg.errors import KsegError, UsageError, missing_library
+from kseg.export.commit.commit_log import OvertakenError
+from kseg.export.commit.manifest import Manifest
+from kseg.export.commit.table_log import (
+    RowRange,
+    TableChange,
+    TableName,
+    copy_rows,
+    parse_progress,
+    progress_text,
+    without,
+)
+from kseg.export.destination import Destination
+from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.write.parquet import field_ids, schema_of_files, with_field_ids
+
+NUMBER, RUN, PROGRESS = "kseg.number", "kseg.run", "kseg.progress"
+CATALOG_FILE = "catalog.db"
+"""The SQLite catalog of a table that has no other one, in the destination."""
+PROPERTIES = {
+    NUMBER: "0",
+    "commit.manifest-merge.enabled": "true",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "10",
+}
+"""Of a new table. Each file of metadata has the progress, so only a few are kept."""
+_NO_TIMES = {"write.metadata.metrics.column.timestamp": "counts"}
+_ONCE = {"commit.retry.num-retries": "0"}
+_FIRST_PARTITION_FIELD = 1000
+_MOST_DIGITS = 18
+"""Of a commit's number. Anybody may have written it, and Python refuses numbers of some thousands of digits."""
+_ASIDE = re.compile(r"\s*\[type=.*\]$")
+_LINKS = ("For further information", "(Background on this error")
+
+
+def library() -> None:
+    """Raises UsageError if pyiceberg isn't installed."""
+    try:
+        import_module("pyiceberg.catalog")
+    except ImportError as error:
+        raise UsageError(f"{missing_library('pyiceberg', 'iceberg')} ({error})") from error
+
+
+class IcebergLog:
+    """The metadata of an Iceberg table whose files lie at an export's place."""
+
+    own_names: tuple[str, ...] = ("metadata/", "data/", CATALOG_FILE)
+
+    def __init__(self, place: Destination, files: FileOptions, table: TableName) -> None:
+        library()
+        self._place, self._files, self._table = place, files, table
+        is_local = "://" not in place.url
+        self._url = f"file://{place.url}" if is_local else place.url
+        if table.catalog is None and not is_local:
+            raise UsageError("an Iceberg table there needs a catalog that isn't a file: --catalog NAME", place.url)
+        if set(place.url) & set("?#"):
+            raise UsageError("no Iceberg table can lie at a path with ? or #: choose another place", place.url)
+        if "." not in table.name:
+            raise UsageError(f"--table {table.name} has no namespace: give NAMESPACE.NAME")
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        from pyiceberg import exceptions
+        from sqlalchemy.exc import SQLAlchemyError
+
+        known = vars(exceptions).values()
+        kinds: Any = tuple(kind for kind in known if isinstance(kind, type) and issubclass(kind, Exception))
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of deletions that meet nothing
+                yield
+        except (*kinds, SQLAlchemyError, OSError, ValueError, AttributeError, LookupError, TypeError) as error:
+            # the last three: pyiceberg on members of metadata that aren't of the kind it expects
+            raise KsegError(
+                f"the Iceberg table {self._table.name} can't be {what}: {_line(error)}", self._url
+            ) from error
+
+    @cached_property
+    def _catalog(self) -> Any:
+        """The catalog; None if it is the one of the destination and isn't there yet."""
+        from pyiceberg.catalog import load_catalog
+        from pyiceberg.catalog.sql import SqlCatalog
+
+        with self._errors("found"):
+            if self._table.catalog is not None:
+                return load_catalog(self._table.catalog, **_of_environment())
+            path = Path(self._place.url, CATALOG_FILE)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return SqlCatalog("kseg", uri=f"sqlite:///{path}", warehouse=self._url)
+
+    def _open(self) -> Any:
+        """The table as it is now; None if there is none."""
+        from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+
+        if self._table.catalog is None and not Path(self._place.url, CATALOG_FILE).exists():
+            return None
+        with self._errors("read"):
+            try:
+                return self._catalog.load_table(self._table.name)
+            except (NoSuchTableError, NoSuchNamespaceError):
+                return None
+
+    @property
+    def location(self) -> str:
+        """The file of the newest metadata: a table's name says nothing without its catalog."""
+        table = self._open()
+        return "" if table is None else str(table.metadata_location).removeprefix("file://")
+
+    def number(self) -> int | None:
+        """The table's property."""
+        table = self._open()
+        return None if table is None else self._number_in(table)
+
+    def _number_in(self, table: Any) -> int:
+        found = table.properties.get(NUMBER, "")
+        if not found.isdecimal() or len(found) > _MOST_DIGITS:
+            raise UsageError(f"the table {self._table.name} is no export: choose another one by --table", self._url)
+        if table.location().rstrip("/") != self._url.rstrip("/"):
+            raise UsageError(f"the table {self._table.name} is at {table.location()}, not here", self._url)
+        return int(found)
+
+    def progress(self) -> Manifest:
+        """The table's property, unless the table was rolled back to an older snapshot since."""
+        table = self._open()
+        if table is None:
+            raise KsegError(f"the table {self._table.name} has gone", self._url)
+        number = self._number_in(table)
+        numbers = (_said(snapshot, NUMBER) for snapshot in self._ancestors(table))
+        if next((found for found in numbers if found is not None), str(number)) != str(number):
+            why = f"the table {self._table.name} was rolled back, so it isn't known what it holds"
+            raise KsegError(f"{why}: --overwrite, or roll it forward", self._url)
+        return parse_progress(table.properties.get(PROGRESS), number, self._url)
+
+    def _ancestors(self, table: Any) -> Iterator[Any]:
+        snapshot = table.current_snapshot()
+        while snapshot is not None:
+            yield snapshot
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else table.snapshot_by_id(parent)
+
+    def is_buried(self) -> bool:
+        """Never: properties stay."""
+        return False
+
+    def has_commit_of(self, run_id: str) -> bool:
+        """Whether the last commit, or that of a snapshot which is there, is that run's."""
+        table = self._open()
+        if table is None:
+            return False
+        said = (_said(snapshot, RUN) for snapshot in table.snapshots())
+        return table.properties.get(RUN) == run_id or run_id in said
+
+    def active_files(self) -> Iterator[str]:
+        """The files of the current snapshot."""
+        table = self._open()
+        if table is None:
+            return iter(())
+        with self._errors("read"):
+            tasks = list(table.scan().plan_files())
+        return (task.file.file_path.removeprefix(f"{self._url}/") for task in tasks)
+
+    # --- commits -----------------------------------------------------------------------------------------------------
+
+    def commit(self, change: TableChange) -> None:
+        """Commits on the metadata in which kseg's last commit was looked for."""
+        read = change.manifest.read
+        table = self._open() or self._create(read)
+        if self._number_in(table) != change.base:
+            raise OvertakenError(self._url)
+        summary = {NUMBER: str(change.manifest.number), RUN: change.manifest.run}
+        added = [f"{self._url}/{file.attempt}" for _, file in change.files()]
+        removed, kept = self._without(table, change)
+
+        def stage(transaction: Any) -> None:
+            transaction.set_properties({**summary, PROGRESS: progress_text(change.manifest)})
+            self._evolving(transaction, read).commit()
+            if self._field_ids(transaction.table_metadata.schema(), read) != tuple(read.decode.field_ids):
+                why = f"columns of the table {self._table.name} were added by another program meanwhile"
+                raise KsegError(f"{why}: run it again", self._url)
+            update = transaction.update_snapshot(snapshot_properties=summary)
+            with update.overwrite() if removed else update.merge_append() as producer:
+                for file in removed:
+                    producer.delete_data_file(file)
+                for file in _data_files(table.io, transaction.table_metadata, [*kept, *added]):
+                    producer.append_data_file(file)
+
+        self._commit_once(table, stage, change.manifest.run)
+
+    def _without(self, table: Any, change: TableChange) -> tuple[list[Any], list[str]]:
+        """The files that go with the rows that go, and new ones with the rows of these that stay."""
+        if not change.gone and not change.replaces_all:
+            return [], []
+        with self._errors("read"):
+            tasks = list(table.scan(_filter(change)).plan_files())
+        kept = []
+        for task in tasks:
+            parts = [part for part in change.gone if _may_hold(task.file, part, table.schema())]
+            topic = dict(zip(self._files.partition_by, _values(task.file.partition), strict=False)).get("topic")
+            is_whole = any(_holds_only(task.file, part, topic, table.schema()) for part in parts)
+            if change.replaces_all or is_whole:
+                continue
+            if task.delete_files:
+                why = "has files in which rows were deleted by another program: let it rewrite them"
+                raise KsegError(f"the table {self._table.name} {why}", task.file.file_path)
+            path = self._copied([task.file], f"kept-{change.manifest.run}", parts, change.manifest.read)
+            kept += [] if path is None else [path]
+        return [task.file for task in tasks], kept
+
+    def _commit_once(self, table: Any, stage: Callable[[Any], None], run_id: str) -> None:
+        """Commits what `stage` adds to a transaction. Raises OvertakenError if anybody has committed meanwhile."""
+        before = table.metadata_location
+        table.metadata = table.metadata.model_copy(update={"properties": {**table.metadata.properties, **_ONCE}})
+        try:
+            with self._errors("written"):
+                transaction = table.transaction()
+                stage(transaction)
+                transaction.commit_transaction()
+        except KsegError as error:
+            after = self._open()
+            if self.has_commit_of(run_id):
+                return  # the answer was lost, not the commit
+            if after is not None and after.metadata_location != before:
+                raise OvertakenError(self._url) from error
+            raise
+
+    def _create(self, read: ReadOptions) -> Any:
+        """A new table without rows; one that another run has just made."""
+        from pyiceberg.exceptions import TableAlreadyExistsError
+        from pyiceberg.io.pyarrow import pyarrow_to_schema
+
+        with self._errors("made"):
+            self._catalog.create_namespace_if_not_exists(self._table.name.rpartition(".")[0])
+            schema = pyarrow_to_schema(with_field_ids(read.schema()))
+            try:
+                return self._catalog.create_table(
+                    self._table.name, schema, self._url, partition_spec=self._partitions(schema), properties=PROPERTIES
+                )
+            except TableAlreadyExistsError:
+                return self._catalog.load_table(self._table.name)
+
+    def _partitions(self, schema: Any) -> Any:
+        """The folders as Iceberg has them: a date is the day of the timestamp, and no column."""
+        from pyiceberg.partitioning import PartitionField, PartitionSpec
+        from pyiceberg.transforms import DayTransform, IdentityTransform
+
+        fields = []
+        for number, name in enumerate(self._files.partition_by, _FIRST_PARTITION_FIELD):
+            source, transform = ("timestamp", DayTransform()) if name == "date" else (name, IdentityTransform())
+            fields.append(PartitionField(schema.find_field(source).field_id, number, transform, name))
+        return PartitionSpec(*fields)
+
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """The ids after the table's columns have got what typed ones have more than before; it may have more columns.
+
+        Raises UsageError if it has others, or other partitions.
+        """
+        table = self._open()
+        if table is None:
+            return read
+        refusal = UsageError(
+            f"the table {self._table.name} has other columns or partitions: choose another one by --table, and another"
+            " place",
+            self._url,
+        )
+        folders = [(field.source_id, field.transform) for field in table.spec().fields]
+        names = {field.name for field in table.schema().fields}
+        if not names.issuperset(read.schema().names):
+            raise refusal
+        if folders != [(field.source_id, field.transform) for field in self._partitions(table.schema()).fields]:
+            raise refusal
+        try:
+            with self._errors("changed"):
+                evolved = self._evolving(table.transaction(), read)._apply()
+        except KsegError as error:
+            raise refusal from error
+        return replace(read, decode=replace(read.decode, field_ids=self._field_ids(evolved, read)))
+
+    def _evolving(self, transaction: Any, read: ReadOptions) -> Any:
+        """A change of the table's schema that gives it what the columns have more, by their names."""
+        from pyiceberg.io.pyarrow import pyarrow_to_schema
+
+        return transaction.update_schema().union_by_name(pyarrow_to_schema(with_field_ids(read.schema())))
+
+    def _field_ids(self, schema: Any, read: ReadOptions) -> tuple[int, ...]:
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+        return field_ids(read.schema(), schema_to_pyarrow(schema))
+
+    # --- upkeep ------------------------------------------------------------------------------------------------------
+
+    def merge(self, target_size: int) -> dict[str, Any]:
+        """Joins small files of a partition of the table in one commit, which replaces them."""
+        table = self._open()
+        if table is None:
+            raise UsageError(f"there is no table {self._table.name}", self._url)
+        read = self.progress().read
+        with self._errors("read"):
+            groups = list(_small_files(table.scan().plan_files(), target_size))
+        run_id = uuid4().hex[:8]
+        copied = (self._copied(group, f"merged-{run_id}", (), read) for group in groups)
+        added = [path for path in copied if path is not None]
+        removed = [file for group in groups for file in group]
+
+        def stage(transaction: Any) -> None:
+            with transaction.update_snapshot(snapshot_properties={RUN: run_id}).overwrite() as overwrite:
+                for file in removed:
+                    overwrite.delete_data_file(file)
+                for file in _data_files(table.io, table.metadata, added):
+                    overwrite.append_data_file(file)
+
+        if added:
+            try:
+                self._commit_once(table, stage, run_id)
+            except KsegError:
+                for path in added:
+                    self._place.delete(path.removeprefix(f"{self._url}/"))
+                raise
+        return {"removed": len(removed), "added": len(added)}
+
+    def _copied(self, files: list[Any], stem: str, gone: Sequence[RowRange], read: ReadOptions) -> str | None:
+        """A new file with the rows of some, but for those that go; None if none is left."""
+        names = [file.file_path.removeprefix(f"{self._url}/") for file in files]
+        folder = names[0].rpartition("/")[0]
+        target = f"{folder}/part-{stem}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
+        writing = schema_of_files(read, self._files), self._files.compression
+        copied = copy_rows(self._place, names, target, writing, without(gone, None))
+        return None if copied is None else f"{self._url}/{target}"
+
+
+def _line(error: Exception) -> str:
+    """What pyiceberg, its catalog's database or its checks of metadata say, in a line, without statements and links."""
+    lines = str(getattr(error, "orig", None) or error).splitlines()
+    return " ".join(_ASIDE.sub("", line).strip() for line in lines if not line.strip().startswith(_LINKS)).strip()
+
+
+def _said(snapshot: Any, name: str) -> str | None:
+    """What kseg has said in a snapshot's summary; None if it is another's."""
+    found: str | None = None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
+    return found
+
+
+def _of_environment() -> dict[str, str]:
+    """Where S3 is, as for all else that kseg reads and writes: pyiceberg doesn't look there."""
+    names = {"AWS_ENDPOINT_URL": "s3.endpoint", "AWS_DEFAULT_REGION": "s3.region", "AWS_REGION": "s3.region"}
+    return {property_: os.environ[name] for name, property_ in names.items() if os.environ.get(name)}
+
+
+def _filter(change: TableChange) -> Any:
+    """The rows that go."""
+    are: Any = import_module("pyiceberg.expressions")
+    if change.replaces_all:
+        return are.AlwaysTrue()
+
+    def rows(part: RowRange) -> Any:
+        is_its = are.IsNull("partition") if part.partition is None else are.EqualTo("partition", part.partition)
+        is_from, is_before = are.GreaterThanOrEqual("offset", part.first), are.LessThan("offset", part.end)
+        return are.And(are.EqualTo("topic", part.topic), is_its, is_from, is_before)
+
+    parts = [rows(part) for part in change.gone]
+    return parts[0] if len(parts) == 1 else are.Or(*parts)
+
+
+def _bounds(file: Any, schema: Any, name: str) -> tuple[Any, Any]:
+    """The lowest and the highest value of a column in a file, as far as they are known."""
+    from pyiceberg.conversions import from_bytes
+
+    field = schema.find_field(name)
+    found = [(bounds or {}).get(field.field_id) for bounds in (file.lower_bounds, file.upper_bounds)]
+    lowest, highest = (None if value is None else from_bytes(field.field_type, value) for value in found)
+    return lowest, highest
+
+
+def _may_hold(file: Any, part: RowRange, schema: Any) -> bool:
+    """Whether a file may have rows of a range."""
+    for name, first, last in (("partition", part.partition, part.partition), ("offset", part.first, part.end - 1)):
+        lowest, highest = _bounds(file, schema, name)
+        if None not in (first, last, lowest, highest) and (lowest > last or highest < first):
+            return False
+    return True
+
+
+def _values(record: Any) -> list[Any]:
+    return [record[place] for place in range(len(record))]
+
+
+def _holds_only(file: Any, part: RowRange, topic: str | None, schema: Any) -> bool:
+    """Whether a file is known to have no other rows than those of a range; topic: of all its rows, if that is known."""
+    offsets, numbers = _bounds(file, schema, "offset"), _bounds(file, schema, "partition")
+    topics = _bounds(file, schema, "topic") if topic is None else (topic, topic)
+    is_its = numbers == (part.partition, part.partition) and topics == (part.topic, part.topic)
+    return is_its and None not in offsets and part.first <= offsets[0] and offsets[1] < part.end
+
+
+def _data_files(io: Any, metadata: Any, paths: list[str]) -> Iterable[Any]:
+    """The files as Iceberg's metadata has them, with what their footers say of columns."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor() as pool:
+        yield from pool.map(lambda path: _data_file(io, metadata, path), paths)
+
+
+def _data_file(io: Any, metadata: Any, path: str) -> Any:
+    """A file; without bounds of its times if they end after the year 9999, where Python's own times end."""
+    from pyiceberg.io.pyarrow import parquet_file_to_data_file
+
+    try:
+        return parquet_file_to_data_file(io, metadata, path)
+    except OverflowError:
+        without = metadata.model_copy(update={"properties": {**metadata.properties, **_NO_TIMES}})
+        return parquet_file_to_data_file(io, without, path)
+
+
+def _small_files(tasks: Iterable[Any], target_size: int) -> Iterator[list[Any]]:
+    """Groups of files of one partition that together have about the wanted size, by what they hold."""
+    by_partition: dict[Any, list[Any]] = defaultdict(list)
+    for task in tasks:
+        if not task.delete_files and task.file.file_size_in_bytes < target_size:
+            by_partition[task.file.partition].append(task.file)
+    for files in by_partition.values():
+        group: list[Any] = []
+        size = 0
+        for file in sorted(files, key=lambda file: str(file.file_path)):
+            if group and size + file.file_size_in_bytes > target_size:
+                if len(group) > 1:
+                    yield group
+                group, size = [], 0
+            group.append(file)
+            size += file.file_size_in_bytes
+        if len(group) > 1:
+            yield group

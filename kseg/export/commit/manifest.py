@@ -1,0 +1,441 @@
+"""The manifest: which files of a destination count, and what went into them. A new manifest is the commit of a run.
+
+Manifests are numbered; the highest one counts. A number once taken stays taken: of an old manifest the name stays, with
+a stub in it. Files that no manifest names are leftovers of attempts that failed.
+"""
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource
+from kseg.errors import KsegError, OpenError
+from kseg.export.destination import Destination
+from kseg.export.plan import Done, is_read
+from kseg.export.read.order_reader import crc_of_range, is_cleaned
+from kseg.export.results import Result, SourceFile, Tally, missing
+from kseg.export.settings import (
+    INT32,
+    INT64,
+    FileOptions,
+    OffsetRange,
+    ReadOptions,
+    UnfitError,
+    anything,
+    brief,
+    flag,
+    list_of,
+    members,
+    number,
+    optional,
+    parse_json,
+    require_shape,
+    seconds,
+    text,
+)
+from kseg.export.write.parquet import ATTEMPT_SUFFIX, ATTEMPTS
+
+FOLDER = "_kseg"
+VERSION = 1
+MOST_BYTES = 256 << 20
+"""A manifest that is larger is neither written nor read."""
+ATTEMPT = re.compile(
+    rf"(?:.*[-/])?([0-9a-f]{{8}})-[0-9]+-[0-9a-f]{{12}}-[0-9]+(?:\.parquet|{re.escape(ATTEMPT_SUFFIX)})", re.DOTALL
+)
+"""The name of an attempt's file; its group is the id of the run."""
+_NAME = re.compile(rf"{FOLDER}/manifest-([0-9]{{8}})\.json")
+
+Key = tuple[str, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an export holds: a result for each order, whose files have the `path` under which they are to be found.
+
+    run: the id of the run that made it. generation: the number of the last manifest that left a file out; it is in the
+    names of all files since, so that the name of a file that was left out never comes back.
+    """
+
+    number: int
+    read: ReadOptions
+    files: FileOptions
+    results: tuple[Result, ...] = field(default=())
+    run: str = ""
+    generation: int = 0
+
+    def to_bytes(self) -> bytes:
+        """The manifest as JSON, a result per line. Raises KsegError if that is too large to be read again."""
+        head = {
+            "version": VERSION,
+            "number": self.number,
+            "run": self.run,
+            "generation": self.generation,
+            "read": self.read.to_json(),
+            "files": self.files.to_json(),
+        }
+        results = ",\n".join(json.dumps(result.to_json(), sort_keys=True) for result in self.results)
+        content = f'{json.dumps(head)[:-1]}, "results": [\n{results}\n]}}\n'.encode()
+        if len(content) > MOST_BYTES:
+            raise KsegError(
+                f"the manifest would have {len(content)} bytes, more than {MOST_BYTES}: export fewer topics"
+            )
+        return content
+
+    @classmethod
+    def from_bytes(cls, content: bytes, name: str) -> "Manifest | Stub":
+        """The manifest of `to_bytes`, or what stands for an old one. Raises KsegError if it is neither of them."""
+        if len(content) > MOST_BYTES:
+            raise KsegError(f"has more than {MOST_BYTES} bytes: kseg didn't write it", name)
+        checked = parse_json(content, name)
+        require_shape(checked, _of_a_version, name)
+        if type(checked["version"]) is not int or checked["version"] != VERSION:
+            raise KsegError(f"a manifest of version {brief(checked['version'])}, known is {VERSION}", name)
+        require_shape(checked, _STUB if checked.get("superseded") is True else _MANIFEST, name)
+        if name != manifest_name(checked["number"]):
+            number = checked["number"]
+            raise KsegError(f"has the number {number}, not that of its name: it was renamed or changed", name)
+        if "superseded" in checked:
+            return Stub(checked["number"], checked["run"])
+        read, files = _options_of(checked, name)
+        results = tuple(map(Result.from_json, checked["results"]))
+        return cls(checked["number"], read, files, results, checked.get("run", ""), checked.get("generation", 0))
+
+    def paths(self) -> Iterator[str]:
+        """The Parquet files that count."""
+        return iter(self.names().values())
+
+    def attempts(self) -> Iterator[str]:
+        """The names under which these were written."""
+        return iter(self.names())
+
+    def names(self) -> dict[str, str]:
+        """The names under which the files that count were written, each with that under which it is to be found."""
+        files = (file for result in self.results for file in result.files)
+        return {file.attempt: file.path or file.attempt for file in files}
+
+    @property
+    def new_files(self) -> int:
+        """How many of the files the manifest's own run wrote."""
+        own = (match[1] == self.run for name in self.attempts() if (match := ATTEMPT.fullmatch(name)))
+        return sum(own)
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    """What is left of a manifest after later ones: its number stays taken."""
+
+    number: int
+    run: str
+
+    def to_bytes(self) -> bytes:
+        """The stub as JSON."""
+        shown = {"version": VERSION, "number": self.number, "run": self.run, "superseded": True}
+        return (json.dumps(shown) + "\n").encode()
+
+
+def manifest_name(number: int) -> str:
+    """Where the manifest of a number is."""
+    return f"{FOLDER}/manifest-{number:08}.json"
+
+
+def latest_number(place: Destination) -> int:
+    """The highest number that is taken; 0 if none is."""
+    return max((int(match[1]) for name in place.names(FOLDER) if (match := _NAME.fullmatch(name))), default=0)
+
+
+def read_manifest(place: Destination) -> Manifest | None:
+    """The manifest that counts; None if there is none.
+
+    Raises KsegError if it is damaged, names files that can't be an export's, or is of a version that isn't known.
+    """
+    number = latest_number(place)
+    while number:
+        found = read_numbered(place, number)
+        if isinstance(found, Manifest):
+            return found
+        later = latest_number(place)
+        if later <= number:
+            why = "can't be read" if found is None else "says that a later one counts, and there is none"
+            raise KsegError(why, manifest_name(number))
+        number = later
+    return None
+
+
+def read_numbered(place: Destination, number: int) -> Manifest | Stub | None:
+    """The manifest of a number, or its stub; None if it isn't there."""
+    content = place.read(manifest_name(number), MOST_BYTES + 1)
+    return None if content is None else Manifest.from_bytes(content, manifest_name(number))
+
+
+# --- what a manifest may hold ----------------------------------------------------------------------------------------
+
+
+def _of_a_version(value: Any) -> None:
+    if not isinstance(value, dict) or "version" not in value:
+        raise UnfitError("a manifest: an object with version", value)
+
+
+def _path_of_a_file(value: Any) -> None:
+    """A name that an export gives: folders of columns, and a part below them."""
+    text(value)
+    *folders, name = value.split("/")
+    is_part = name.startswith("part-") and name.endswith(".parquet")
+    if not is_part or not all("=" in folder and not folder.startswith("_") for folder in folders):
+        raise UnfitError("the path of a file of an export", value)
+
+
+def _attempt(value: Any) -> None:
+    text(value)
+    folder, _, name = value.rpartition("/")
+    if folder != ATTEMPTS:
+        _path_of_a_file(value)
+    elif not ATTEMPT.fullmatch(name):
+        raise UnfitError("the name of an attempt", value)
+
+
+def _results(value: Any) -> None:
+    """A list of results. A file of theirs is named once, or is shared: then each of them has rows of its own in it."""
+    list_of(_RESULT)(value)
+    whole: dict[str, tuple[Any, ...]] = {}
+    rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for result in value:
+        for file in result["files"]:
+            if file["folder"] != file["path"].rpartition("/")[0]:
+                raise UnfitError(f"the folder of {brief(file['path'])}", file["folder"])
+            facts = tuple(file[name] for name in _OF_WHOLE)
+            for name in (file["path"], file["attempt"]):
+                if whole.setdefault(name, facts) != facts:
+                    raise UnfitError("named once only", name)
+            rows[file["path"]].append((file.get("firstRow", 0), file["rows"]))
+    for path, parts in rows.items():
+        end = 0
+        for first, count in sorted(parts):
+            if first != end or (count == 0 and len(parts) > 1):
+                raise UnfitError("named once only, or once for each part of its rows", path)
+            end = first + count
+
+
+def _source(value: Any) -> None:
+    _SOURCE(value)
+    if value["start"] > value["end"]:
+        raise UnfitError("at or after its start", value["end"]).within(".end")
+
+
+_COUNT, _SIZE, _OFFSET, _MAYBE_OFFSET = number(0), number(0, INT64), number(), optional(number())
+_LOSS = members(
+    {
+        "segment": text,
+        "position": _SIZE,
+        "size": _SIZE,
+        "kind": text,
+        "detail": text,
+        "first": _MAYBE_OFFSET,
+        "end": _MAYBE_OFFSET,
+    }
+)
+_COUNTS = (
+    *("read", "written", "control", "aborted", "superseded", "unselected", "passed_over"),
+    *("gaps", "lost", "missed", "disordered", "undecoded", "without_time"),
+)
+_WITHHELD = members(
+    {
+        "first_offset": _OFFSET,
+        "end_offset": _OFFSET,
+        "records": _COUNT,
+        "producer_id": _MAYBE_OFFSET,
+        "since_ms": _MAYBE_OFFSET,
+    }
+)
+_TALLY = members(
+    {"first_offset": _MAYBE_OFFSET, "next_offset": _MAYBE_OFFSET, "losses": list_of(_LOSS)},
+    {
+        "open_from": _MAYBE_OFFSET,
+        "withheld": optional(_WITHHELD),
+        "notes": list_of(text),
+        "holes": list_of(list_of(_OFFSET, 2)),
+        "epochs": list_of(list_of(_OFFSET, 2)),
+        **dict.fromkeys(_COUNTS, _COUNT),
+    },
+)
+_SOURCE = members(
+    {
+        "path": text,
+        "size": _SIZE,
+        "modifiedMs": _OFFSET,
+        "start": _SIZE,
+        "end": _SIZE,
+        "crc": optional(number(0, (1 << 32) - 1)),
+    },
+    {"isCleaned": flag},
+)
+_FILE_MEMBERS = {
+    "attempt": _attempt,
+    "folder": text,
+    "name": text,
+    "firstOffset": _OFFSET,
+    "lastOffset": _OFFSET,
+    "rows": _SIZE,
+    "size": _SIZE,
+}
+_MAYBE_OF_A_FILE = {
+    "firstRow": _SIZE,
+    "firstTime": optional(number(-INT64, INT64)),
+    "lastTime": optional(number(-INT64, INT64)),
+}
+_OF_WHOLE = ("path", "attempt", "name", "size")
+"""What all parts of a file say of it."""
+_FILE = members({**_FILE_MEMBERS, "path": _path_of_a_file}, _MAYBE_OF_A_FILE)
+_UNNAMED_FILE = members(_FILE_MEMBERS, _MAYBE_OF_A_FILE)
+
+
+def _unnamed_file(value: Any) -> None:
+    """A file that hasn't got its name yet, but what it is made of."""
+    _UNNAMED_FILE(value)
+    folder = f"{value['folder']}/" if value["folder"] else ""
+    _path_of_a_file(f"{folder}{value['name']}.parquet")
+
+
+_RESULT_MEMBERS = {
+    "topic": text,
+    "partition": optional(number(0, INT32)),
+    "replica": text,
+    "wanted": list_of(_MAYBE_OFFSET, 2),
+    "sources": list_of(_source),
+    "tally": _TALLY,
+    "seconds": seconds,
+}
+_RESULT = members(
+    {**_RESULT_MEMBERS, "files": list_of(_FILE)},
+    {"topicId": optional(text), "earlierFiles": _COUNT, "isPartlyGone": flag},
+)
+_UNNAMED_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text)})
+_FINISHED = members({"read": anything, "files": anything, "result": _UNNAMED_RESULT})
+_MANIFEST = members(
+    {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
+    {"run": text, "generation": number(0, 99_999_999)},
+)
+_STUB = members({"version": anything, "number": number(1, 99_999_999), "run": text, "superseded": flag})
+
+
+def finished_result(value: Any, name: str) -> tuple[ReadOptions, FileOptions, Result]:
+    """The result of a finished order, and the options that it was read with. Raises KsegError if it is none."""
+    require_shape(value, _FINISHED, name)
+    return *_options_of(value, name), Result.from_json(value["result"])
+
+
+def _options_of(checked: Mapping[str, Any], name: str) -> tuple[ReadOptions, FileOptions]:
+    try:
+        return ReadOptions.from_json(checked["read"]), FileOptions.from_json(checked["files"])
+    except (KeyError, TypeError, ValueError, AttributeError, KsegError) as error:
+        raise KsegError("its options are none of kseg's: it was damaged, or kseg didn't write it", name) from error
+
+
+# --- what needn't be done again --------------------------------------------------------------------------------------
+
+
+def still_valid(manifest: Manifest, copies: Copies, place: Destination) -> list[Result]:
+    """The results whose sources have gone, or hold what was read or compaction left of it, and whose files are there.
+
+    What was exported stays, also where compaction has taken it from the log since.
+    """
+    return unchanged(with_files_there(manifest.results, place), manifest.read, copies)
+
+
+def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
+    """The results whose sources have gone, or hold what was read or compaction left of it."""
+    listed = {
+        segment.log: (segment, replica)
+        for replicas in copies.values()
+        for replica in replicas
+        for segment in replica.segments
+    }
+    found = (_as_it_is(result, listed) for result in results)
+    kept = [result for result in found if result is not None]
+    return kept if read.latest_per_key is None else _up_to_date(kept, copies)
+
+
+def with_files_there(results: Iterable[Result], place: Destination) -> list[Result]:
+    """The results whose files are there, be it that they haven't been moved to their places yet."""
+    there = set(place.names())
+    return [result for result in results if all(file.path in there or file.attempt in there for file in result.files)]
+
+
+def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
+    """The results of partitions to which nothing was added: a later record may supersede any earlier one."""
+    finished = done(results)
+    return [
+        result
+        for result in results
+        if (key := (result.topic, result.partition)) not in copies or is_read(copies[key][0], finished[key])
+    ]
+
+
+def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, PartitionCopy]]) -> Result | None:
+    """The result, if its sources still hold what was read, or what compaction left of it; None if they don't."""
+    sources = []
+    for source in result.sources:
+        known = listed.get(source.path)
+        if known is None:
+            sources.append(source)
+            continue
+        segment, replica = known
+        if _is_unchanged(source, segment):
+            sources.append(source)
+        elif _is_cleaned(result, segment, replica):
+            sources.append(source._replace(size=segment.size, modified_ms=segment.modified_ms, is_cleaned=True))
+        else:
+            return None
+    return result if sources == [*result.sources] else replace(result, sources=tuple(sources))
+
+
+def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
+    """Whether the bytes that were read are still the same."""
+    if (segment.size, segment.modified_ms) == (source.size, source.modified_ms):
+        return True
+    if source.crc is None or source.is_cleaned or segment.size < source.end:
+        return False
+    with suppress(OpenError):  # it has gone since it was listed, or was cleaned
+        return crc_of_range(segment, source.start, source.end) == source.crc
+    return True
+
+
+def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) -> bool:
+    """Whether a changed log is what compaction left: of the same topic, and not the one that is appended to."""
+    if result.topic_id is None or result.topic_id != replica.topic_id or segment is replica.segments[-1]:
+        return False
+    with suppress(OpenError):
+        return is_cleaned(result, segment)
+    return True
+
+
+def done(results: Iterable[Result]) -> dict[Key, Done]:
+    """What these results hold of each partition: offsets, as far as they weren't lost, and files read to their end."""
+    by_partition: dict[Key, list[Result]] = defaultdict(list)
+    for result in results:
+        by_partition[result.topic, result.partition].append(result)
+    return {key: _done(own) for key, own in by_partition.items()}
+
+
+def _done(results: list[Result]) -> Done:
+    files, ends = set(), dict[str, int]()
+    for result in results:
+        for source in result.sources:
+            if source.is_cleaned:
+                continue  # positions mean something else in it now
+            ends[source.path] = max(source.end, ends.get(source.path, 0))
+            if source.end >= source.size and result.tally.open_from is None:
+                files.add((source.path, source.size, source.modified_ms))
+    offsets = tuple(part for result in results for part in covered(result.tally))
+    holes = tuple(hole for result in results for hole in result.tally.holes)
+    return Done(offsets, frozenset(files), ends, holes)
+
+
+def covered(tally: Tally) -> list[OffsetRange]:
+    """The offsets that were looked at; not those where offsets that don't rise left holes: they may come yet."""
+    if tally.first_offset is None or tally.next_offset is None or tally.first_offset >= tally.next_offset:
+        return []
+    return list(missing(OffsetRange(tally.first_offset, tally.next_offset), tally.holes))

@@ -1,0 +1,80 @@
+"""Executes a work order: reads a part of a partition, writes its Parquet files, and says what it did."""
+
+import time
+from typing import Any, NamedTuple
+
+from kseg.errors import OpenError
+from kseg.export.commit.commit import write_finished
+from kseg.export.destination import Destination
+from kseg.export.plan import WorkOrder
+from kseg.export.read.order_reader import OrderReader, has_gone
+from kseg.export.results import Result, Tally
+from kseg.export.settings import FileOptions, ReadOptions, TableFormat
+from kseg.export.write.parquet import ParquetFiles
+
+
+class Job(NamedTuple):
+    """What all orders of a run share. id: its own, in the names of what it writes. destination: a path or URL."""
+
+    id: str
+    destination: str
+    read: ReadOptions
+    files: FileOptions
+
+    def to_json(self) -> dict[str, Any]:
+        """The job as JSON's values."""
+        return {**self._asdict(), "read": self.read.to_json(), "files": self.files.to_json()}
+
+    @classmethod
+    def from_json(cls, members: dict[str, Any]) -> "Job":
+        """The job of `to_json`."""
+        read, files = ReadOptions.from_json(members["read"]), FileOptions.from_json(members["files"])
+        return cls(members["id"], members["destination"], read, files)
+
+
+def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
+    """Reads and writes an order; gives its files, its sources with their CRCs, its tally, bytes and seconds.
+
+    The result is also left in the destination, should nobody come for it. May run several times, also at once: names of
+    files are an attempt's own. Where offsets don't rise, and the order doesn't say so, it ends without files:
+    `tally.disordered` isn't 0. Where a log has gone since it was listed, the result is of what was read before:
+    `has_changed`. Raises KsegError if a file can't be read or written, or at damage if the mode is failfast.
+    """
+    start = time.monotonic()
+    reader = OrderReader(order, job.read)
+    with ParquetFiles(order, job.id, job.read, job.files, place) as files:
+        has_changed = not _written(reader, files)
+        is_nothing = has_changed and reader.needs_all
+        if reader.is_useless or is_nothing:
+            files.abandon()
+    result = Result(
+        topic=order.topic,
+        partition=order.partition,
+        replica=order.replica,
+        wanted=order.offsets,
+        sources=() if is_nothing else tuple(reader.sources),
+        tally=Tally() if is_nothing else reader.tally,
+        files=tuple(files.files),
+        seconds=round(time.monotonic() - start, 3),
+        topic_id=order.topic_id,
+        has_changed=has_changed,
+    )
+    is_whole = result.says_something and not has_changed and not reader.is_useless
+    if is_whole and job.files.table_format is TableFormat.PARQUET:
+        write_finished(result, (job.read, job.files), place, job.id, order.number)
+    return result
+
+
+def _written(reader: OrderReader, files: ParquetFiles) -> bool:
+    """Writes what is read; False if that ended early, at a log that had gone or was another one."""
+    try:
+        for batch in reader.batches():
+            if reader.is_useless:
+                break
+            if batch.num_rows:
+                files.write(batch)
+    except OpenError as error:
+        if not has_gone(error):
+            raise
+        return False
+    return True

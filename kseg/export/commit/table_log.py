@@ -1,0 +1,228 @@
+"""The log of a table format: commits, rows of data files, and the export's progress in it."""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kseg.errors import KsegError
+from kseg.export.commit.manifest import MOST_BYTES, Manifest, manifest_name
+from kseg.export.destination import Destination
+from kseg.export.results import ExportedFile, Result
+from kseg.export.settings import ReadOptions
+from kseg.store import remote_files as remote
+
+APPLICATION = "kseg"
+"""Under this name the number and the progress stand in a table's log."""
+
+
+class TableName(NamedTuple):
+    """A table of Iceberg's: the catalog by its name in pyiceberg's configuration, None for one at the destination."""
+
+    catalog: str | None = None
+    name: str = "kafka.records"
+
+
+NO_TABLE = TableName()
+
+
+class RowRange(NamedTuple):
+    """The records of a partition with offsets from `first` to below `end`."""
+
+    topic: str
+    partition: int | None
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """A commit: the files that are added, the rows that go, and what the log is to say from then on.
+
+    base: the number of the commit that it is built on; replaces_all: all rows that were there go.
+    """
+
+    base: int
+    manifest: Manifest
+    results: tuple[Result, ...]
+    gone: tuple[RowRange, ...] = ()
+    replaces_all: bool = False
+
+    def files(self) -> list[tuple[Result, ExportedFile]]:
+        """The files that are added."""
+        return [(result, file) for result in self.results for file in result.files]
+
+
+class TableLog(Protocol):
+    """A table's log. All raise KsegError where it can't be read or written.
+
+    own_names: what the names of its own files in the destination begin with.
+    """
+
+    own_names: tuple[str, ...]
+
+    @property
+    def location(self) -> str:
+        """What readers are given: the path or URL of the table, or of its newest metadata."""
+
+    def number(self) -> int | None:
+        """The number of kseg's last commit, 0 in a table that has none yet, None where no table is.
+
+        Raises UsageError if the table is somebody else's.
+        """
+
+    def progress(self) -> Manifest:
+        """What kseg's last commit says, which has the number of the commit."""
+
+    def is_buried(self) -> bool:
+        """Whether so much came after kseg's last commit that the log may soon forget it."""
+
+    def with_field_ids(self, read: ReadOptions) -> ReadOptions:
+        """The same with the ids that the table has for the columns, or will have when they are committed.
+
+        Raises UsageError if it can't have these columns.
+        """
+
+    def commit(self, change: TableChange) -> None:
+        """Commits, all or nothing. Raises OvertakenError if kseg's last commit isn't the one it is built on."""
+
+    def active_files(self) -> Iterable[str]:
+        """The names of the files that count, as the export gave them."""
+
+    def has_commit_of(self, run_id: str) -> bool:
+        """Whether a run has committed, as far as the log goes back."""
+
+    def merge(self, target_size: int) -> dict[str, Any]:
+        """Joins small files; gives how many files were `removed` and `added`.
+
+        Raises OvertakenError, and nothing has changed, if anybody has committed meanwhile.
+        """
+
+
+LEVEL = 9
+"""Of zstd: paths and names of members repeat."""
+
+
+def progress_text(manifest: Manifest) -> str:
+    """The manifest, compressed. Raises KsegError if it is too large to be read again."""
+    import zstandard
+
+    compressed = zstandard.ZstdCompressor(level=LEVEL).compress(manifest.to_bytes())
+    return base64.b64encode(compressed).decode("ascii")
+
+
+def parse_progress(text: object, number: int, where: str) -> Manifest:
+    """The manifest of `progress_text`; number: the one that it must have. Raises KsegError if it can't be believed."""
+    import zstandard
+
+    if not isinstance(text, str):
+        raise KsegError("what the table's log says of the export is no text: kseg didn't write it", where)
+    try:
+        compressed = base64.b64decode(text, validate=True)
+        content = zstandard.ZstdDecompressor().stream_reader(compressed).read(MOST_BYTES + 1)
+    except (binascii.Error, ValueError, zstandard.ZstdError) as error:
+        raise KsegError("what the table's log says of the export was cut or damaged", where) from error
+    try:
+        found = Manifest.from_bytes(content, manifest_name(number))
+    except KsegError as error:
+        raise KsegError(f"what the table's log says of the export: {error.message}", where) from error
+    if not isinstance(found, Manifest):
+        raise KsegError("what the table's log says of the export is a stub: kseg didn't write it", where)
+    return found
+
+
+Wanted = Callable[[pa.Table], pa.Table]
+
+
+def without(ranges: Sequence[RowRange], topic: str | None) -> Wanted:
+    """Leaves out the rows of some ranges; topic: of all the file's rows, if it has no column for it."""
+
+    def wanted(rows: pa.Table) -> pa.Table:
+        own = [part for part in ranges if topic is None or part.topic == topic]
+        if not own:
+            return rows
+        return rows.filter(pc.invert(reduce(pc.or_, (_is_in(part, rows) for part in own))))
+
+    return wanted
+
+
+def _is_in(part: RowRange, rows: pa.Table) -> Any:
+    offsets = rows.column("offset")
+    mask = pc.and_(pc.greater_equal(offsets, part.first), pc.less(offsets, part.end))
+    for name, value in (("topic", part.topic), ("partition", part.partition)):
+        if name in rows.column_names:
+            column = rows.column(name)
+            is_its = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, value), False)
+            mask = pc.and_(mask, is_its)
+    return mask
+
+
+class CopiedRows(NamedTuple):
+    """A new file: its name, its bytes, and its footer."""
+
+    name: str
+    size: int
+    metadata: pq.FileMetaData
+
+
+def copy_rows(
+    place: Destination, names: Iterable[str], target: str, writing: tuple[pa.Schema, str], wanted: Wanted | None = None
+) -> CopiedRows | None:
+    """Copies rows of the destination's files to a new one of a schema and compression; None if no row was left.
+
+    Raises KsegError if a file can't be read or written.
+    """
+    metadata: list[pq.FileMetaData] = []
+    schema, compression = writing
+    with place.create(target) as sink:
+        writer = pq.ParquetWriter(
+            sink, schema, compression=compression, write_page_index=True, metadata_collector=metadata
+        )
+        with writer:
+            for name in names:
+                for rows in _row_groups(place, name):
+                    left = rows if wanted is None else wanted(rows)
+                    if left.num_rows:
+                        writer.write_table(left.select(schema.names).cast(schema))
+        size = sink.tell()
+    if metadata[0].num_rows:
+        return CopiedRows(target, size, metadata[0])
+    place.delete(target)
+    return None
+
+
+def _row_groups(place: Destination, name: str) -> Iterable[pa.Table]:
+    try:
+        with _opened(place, name) as file:
+            for number in range(file.num_row_groups):
+                yield file.read_row_group(number)
+    except OSError as error:
+        raise KsegError(f"can't be read: {error}", f"{place.url}/{name}") from error
+
+
+def _opened(place: Destination, name: str) -> pq.ParquetFile:
+    if not remote.is_remote(place.url):
+        return pq.ParquetFile(f"{place.url}/{name}")
+    system, root = remote.locate(place.url)
+    return pq.ParquetFile(f"{root}/{name}", filesystem=system)
+
+
+def bounds_of(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
+    """The lowest and the highest value of a column, by the footer; None if it doesn't say."""
+    lowest, highest = [], []
+    index = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == name), None)
+    if index is None:
+        return None
+    for group in range(metadata.num_row_groups):
+        statistics = metadata.row_group(group).column(index).statistics
+        if statistics is None or not statistics.has_min_max:
+            return None
+        lowest.append(statistics.min_raw)
+        highest.append(statistics.max_raw)
+    return (min(lowest), max(highest)) if lowest else None

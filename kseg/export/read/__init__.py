@@ -1,0 +1,1 @@
+"""Records read for work orders, and accounts of their offsets."""

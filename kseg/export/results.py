@@ -1,0 +1,378 @@
+"""Results of work orders: files, record counts, and ranges of offsets that are accounted for."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from kseg.export.settings import OffsetRange
+from kseg.findings.kinds import status_of
+from kseg.kernel.contract import LEAST
+from kseg.log.committed import Withheld
+
+
+@dataclass(slots=True)
+class LostOffsets:
+    """Damage, and the offsets that are lost to it: from `first` to below `end`; `end` None if that can't be known."""
+
+    segment: str
+    position: int
+    size: int
+    kind: str
+    detail: str
+    first: int | None
+    end: int | None = None
+
+    @property
+    def count(self) -> int | None:
+        """Offsets lost; None if that can't be known."""
+        return None if self.first is None or self.end is None else max(self.end - self.first, 0)
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether it is the unwritten end of a preallocated file."""
+        return not status_of(self.kind)
+
+
+MOST_EPOCHS = 1000
+"""Leader epochs that are noted of an order."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of records and offsets.
+
+    read: intact records, of whatever kind, each with an offset of its own; of these written, and left out: control,
+    aborted, superseded (not the latest of their key), unselected (not asked for). passed_over: intact records besides,
+    whose offset another one has. gaps: offsets that no record has, as compaction leaves them; holes: others without a
+    record, in a log whose offsets don't rise. lost: offsets known to be damage's. missed: offsets, the first ones, that
+    the log no longer had when it was read. disordered: records whose offset isn't above all before. undecoded: keys and
+    values written whose text couldn't be had. without_time: records written whose time a table can't hold.
+    first_offset, next_offset: what was looked at, the second not included; None if nothing was. open_from: where the
+    oldest open transaction begins, if reading ended there; withheld: what it holds back. notes: which file of the
+    partition wasn't believed about its transactions, and what isn't committed yet. epochs: leader epochs of the batches
+    that were met, each with the offset from which on; empty if there were many, or if they don't rise.
+    """
+
+    read: int = 0
+    written: int = 0
+    control: int = 0
+    aborted: int = 0
+    superseded: int = 0
+    unselected: int = 0
+    passed_over: int = 0
+    gaps: int = 0
+    lost: int = 0
+    missed: int = 0
+    disordered: int = 0
+    undecoded: int = 0
+    without_time: int = 0
+    first_offset: int | None = None
+    next_offset: int | None = None
+    open_from: int | None = None
+    withheld: Withheld | None = None
+    losses: list[LostOffsets] = field(default_factory=list)
+    holes: list[OffsetRange] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+
+    def unexplained(self) -> int:
+        """Offsets and records that the counts don't account for; 0 if all is well."""
+        span = 0 if self.next_offset is None or self.first_offset is None else self.next_offset - self.first_offset
+        holes = sum((hole.end or 0) - (hole.first or 0) for hole in self.holes)
+        offsets = span - self.read - self.gaps - holes - self.lost - self.missed
+        left_out = self.control + self.aborted + self.superseded + self.unselected
+        records = self.read - self.written - left_out
+        return abs(offsets) + abs(records)
+
+    def note_epoch(self, epoch: int, offset: int) -> None:
+        """Takes the leader epoch of the next batch, and its first offset."""
+        if not self.epochs or self.epochs[-1][0] != epoch:
+            self.epochs.append((epoch, offset))
+
+    def check_epochs(self) -> None:
+        """Forgets leader epochs that tell nothing: too many, or not as those of one log that was only appended to."""
+        if len(self.epochs) > MOST_EPOCHS or any(later <= earlier for earlier, later in pairwise(self.epochs)):
+            self.epochs.clear()
+
+    def pass_to(self, offset: int, *, is_lost: bool = False) -> None:
+        """Accounts for the offsets before `offset` that no record had."""
+        if self.next_offset is None:
+            self.first_offset = self.next_offset = offset
+        elif offset > self.next_offset:
+            if is_lost:
+                self.lost += offset - self.next_offset
+            else:
+                self.gaps += offset - self.next_offset
+            self.next_offset = offset
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts as JSON's values."""
+        members = asdict(self)
+        members["epochs"] = list(map(list, self.epochs))
+        members["holes"] = [[hole.first, hole.end] for hole in self.holes]
+        if self.withheld is not None:
+            members["withheld"] = self.withheld._asdict()
+        return members
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "Tally":
+        """The counts of `to_json`."""
+        withheld = members.get("withheld")
+        values = {
+            "losses": [LostOffsets(**loss) for loss in members["losses"]],
+            "holes": [OffsetRange(*hole) for hole in members.get("holes", ())],
+            "epochs": [(epoch, first) for epoch, first in members.get("epochs", ())],
+            "withheld": None if withheld is None else Withheld(**withheld),
+        }
+        return cls(**{**members, **values})
+
+
+class SourceFile(NamedTuple):
+    """Bytes of a log that were read, from `start` to before `end`; size and time (milliseconds) of the file.
+
+    crc: CRC-32C of these bytes; None if it wasn't asked for. is_cleaned: the log cleaner has rewritten the file since:
+    size and time are those of what it left.
+    """
+
+    path: str
+    size: int
+    modified_ms: int
+    start: int
+    end: int
+    crc: int | None
+    is_cleaned: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as JSON's values."""
+        return {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items()}
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "SourceFile":
+        """The file of `to_json`."""
+        named = {name: _JSON_NAMES.get(name, name) for name in cls._fields}
+        return cls(**{name: members[own] for name, own in named.items() if own in members})
+
+
+class ExportedFile(NamedTuple):
+    """A Parquet file that is whole, or a part of one that several results share.
+
+    attempt: the name under which it was written; path: its final one, None until it is given. folder: of the columns
+    that are in its path; name: what its final name begins with. size: the whole file's. Offsets and rows are the
+    part's, which begins at the file's row `first_row`. first_time, last_time: the lowest and highest timestamp, in
+    microseconds; None if no record has one.
+    """
+
+    attempt: str
+    folder: str
+    name: str
+    first_offset: int
+    last_offset: int
+    rows: int
+    size: int
+    path: str | None = None
+    first_row: int = 0
+    first_time: int | None = None
+    last_time: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as JSON's values; without a path that it hasn't got yet, and what is as always."""
+        members = {_JSON_NAMES.get(name, name): value for name, value in self._asdict().items() if value is not None}
+        if self.first_row == 0:
+            del members["firstRow"]
+        return members
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "ExportedFile":
+        """The file of `to_json`."""
+        defaults = cls._field_defaults
+        return cls(*(members.get(_JSON_NAMES.get(name, name), defaults.get(name)) for name in cls._fields))
+
+
+def row_counts(results: Iterable["Result"]) -> dict[str, int]:
+    """How many rows results have in each file, by its attempt's name: several may share one."""
+    counts: Counter[str] = Counter()
+    for file in (file for result in results for file in result.files):
+        counts[file.attempt] += file.rows
+    return counts
+
+
+_JSON_NAMES = {
+    "is_cleaned": "isCleaned",
+    "modified_ms": "modifiedMs",
+    "first_offset": "firstOffset",
+    "last_offset": "lastOffset",
+    "first_row": "firstRow",
+    "first_time": "firstTime",
+    "last_time": "lastTime",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an order did, or several whose results were joined.
+
+    replica: the copy of the partition that was read; seconds: how long it took. files: those written; earlier_files:
+    how many more there were, which only a table's own log names. topic_id: the topic's, None if it isn't known: a
+    topic that was deleted and recreated has the same name and offsets, and another id. has_changed: a log had gone
+    when it was to be read, or was another one: the rest of the order is to be planned again. is_partly_gone: logs that
+    were read have gone since, and don't stand among the sources any more.
+    """
+
+    topic: str
+    partition: int | None
+    replica: str
+    wanted: OffsetRange
+    sources: tuple[SourceFile, ...]
+    tally: Tally
+    files: tuple[ExportedFile, ...]
+    seconds: float
+    earlier_files: int = 0
+    topic_id: str | None = None
+    has_changed: bool = False
+    is_partly_gone: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes of log that were read."""
+        return sum(source.end - source.start for source in self.sources)
+
+    @property
+    def says_something(self) -> bool:
+        """Whether the order met any offset or damage."""
+        return bool(self.tally.losses) or self.tally.first_offset != self.tally.next_offset
+
+    def to_json(self) -> dict[str, Any]:
+        """The result as JSON's values."""
+        earlier = {"earlierFiles": self.earlier_files} if self.earlier_files else {}
+        return {
+            "topic": self.topic,
+            "partition": self.partition,
+            "replica": self.replica,
+            "wanted": list(asdict(self.wanted).values()),
+            "sources": [source.to_json() for source in self.sources],
+            "tally": self.tally.to_json(),
+            "files": [file.to_json() for file in self.files],
+            "seconds": self.seconds,
+            "topicId": self.topic_id,
+            **earlier,
+            **({"hasChanged": True} if self.has_changed else {}),
+            **({"isPartlyGone": True} if self.is_partly_gone else {}),
+        }
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "Result":
+        """The result of `to_json`."""
+        return cls(
+            members["topic"],
+            members["partition"],
+            members["replica"],
+            OffsetRange(*members["wanted"]),
+            tuple(map(SourceFile.from_json, members["sources"])),
+            Tally.from_json(members["tally"]),
+            tuple(map(ExportedFile.from_json, members["files"])),
+            members["seconds"],
+            members.get("earlierFiles", 0),
+            members.get("topicId"),
+            members.get("hasChanged", False),
+            members.get("isPartlyGone", False),
+        )
+
+
+def missing(wanted: OffsetRange, present: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+    """The parts of a range that lie in none of the others, from the lowest on."""
+    first = wanted.first
+    for part in sorted(present, key=_first):
+        start = _first(part)
+        if wanted.end is not None and start >= wanted.end:
+            break
+        if start > (first or 0):
+            yield OffsetRange(first, start)
+        if part.end is None:
+            return
+        first = max(first or 0, part.end)
+    if wanted.end is None or (first or 0) < wanted.end:
+        yield OffsetRange(first, wanted.end)
+
+
+def common(one: OffsetRange, other: OffsetRange) -> OffsetRange:
+    """The offsets that are in both ranges."""
+    firsts = [first for first in (one.first, other.first) if first is not None]
+    ends = [end for end in (one.end, other.end) if end is not None]
+    return OffsetRange(max(firsts, default=None), min(ends, default=None))
+
+
+def _first(part: OffsetRange) -> int:
+    return LEAST if part.first is None else part.first
+
+
+def union(parts: Iterable[OffsetRange]) -> list[OffsetRange]:
+    """Ranges without overlap that hold the same offsets."""
+    joined: list[OffsetRange] = []
+    for part in parts:
+        if count(part):
+            joined += list(missing(part, joined))
+    return joined
+
+
+def count(part: OffsetRange) -> int:
+    """Offsets of a range that has an end."""
+    return max((part.end or 0) - (part.first or 0), 0)
+
+
+def intact(tally: Tally) -> list[OffsetRange]:
+    """The offsets that an order accounts for, without those that it lost or missed, and without holes."""
+    if tally.first_offset is None or tally.next_offset is None:
+        return []
+    first = tally.first_offset + tally.missed
+    if first >= tally.next_offset:
+        return []
+    losses = [OffsetRange(loss.first, loss.end) for loss in tally.losses if loss.count]
+    return list(missing(OffsetRange(first, tally.next_offset), [*losses, *tally.holes]))
+
+
+def missed(tally: Tally) -> list[OffsetRange]:
+    """The offsets that the log no longer had for an order."""
+    first = tally.first_offset
+    return [] if first is None or not tally.missed else [OffsetRange(first, first + tally.missed)]
+
+
+def damaged(tallies: Iterable[Tally], present: list[OffsetRange]) -> tuple[list[OffsetRange], bool]:
+    """The offsets that were damaged in any copy, and whether none is known after some damage.
+
+    present: what all orders account for. A loss without an end goes on to what follows there.
+    """
+    ranges, is_open = [], False
+    for loss in (loss for tally in tallies for loss in tally.losses if not loss.is_harmless):
+        resolved = _resolved(loss, present)
+        if resolved is None:
+            is_open = True
+        else:
+            ranges.append(resolved)
+    return union(ranges), is_open
+
+
+def _resolved(loss: LostOffsets, present: list[OffsetRange]) -> OffsetRange | None:
+    first = loss.first
+    if first is None or loss.end is not None:
+        return None if first is None else OffsetRange(first, loss.end)
+    if any((part.first or 0) <= first < (part.end or 0) for part in present):
+        return OffsetRange(first, first)
+    end = min((part.first for part in present if part.first is not None and part.first > first), default=None)
+    return None if end is None else OffsetRange(first, end)
+
+
+def explained(tallies: list[Tally]) -> list[OffsetRange]:
+    """What the orders account for: from the first offset to the last, but what is lost.
+
+    Gaps between orders count too: compaction left them, and another copy's older records must not fill them.
+    """
+    present = [part for tally in tallies for part in intact(tally)]
+    if not present:
+        return []
+    hull = OffsetRange(min(part.first or 0 for part in present), max(part.end or 0 for part in present))
+    taken, _ = damaged(tallies, present)
+    lacked = [*taken, *(part for tally in tallies for part in (*missed(tally), *tally.holes))]
+    lost = [part for loss in lacked for part in missing(loss, present)]
+    return list(missing(hull, lost))

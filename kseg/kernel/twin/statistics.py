@@ -1,0 +1,376 @@
+"""What batches and their records add up to: the twin's."""
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    CONTROL_MASK,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    compressed_body,
+)
+from kseg.kernel.contract import MOST, RecordProblem, Rows
+from kseg.kernel.statistics_contract import (
+    BATCH_SIZE,
+    BUCKETS,
+    HOUR_MS,
+    LINGERS_MS,
+    MOST_LARGEST,
+    MOST_PRODUCERS,
+    MOST_TIMES,
+    OTHER_PRODUCERS,
+    TIME_STEPS,
+    WEEK_HOURS,
+    Measure,
+    OfCodec,
+    OfHistogram,
+    OfKey,
+    OfProducer,
+    OfTime,
+    bucket_of,
+)
+from kseg.kernel.twin.fold import header_columns
+from kseg.kernel.twin.rows import mixed, take_pieces, take_rows
+from kseg.kernel.twin.values import (
+    IS_CONTROL,
+    TIMESTAMP_TYPE,
+    Piece,
+    RecordValues,
+    headers_of,
+    int64,
+    key_of,
+    offset_of,
+    timestamp_of,
+    value_of,
+)
+
+_WORD = 8
+_FIRST_HOUR = 72
+"""1970 began on a Thursday."""
+
+
+class _Header(NamedTuple):
+    """The header of a batch or an entry, as far as it is added up."""
+
+    base_offset: int
+    size: int
+    magic: int
+    attributes: int
+    last_offset: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    records_count: int
+    is_valid: int
+
+    @property
+    def codec(self) -> int:
+        """Bits 0-2 of the attributes."""
+        return self.attributes & CODEC_MASK
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether it is that of a v2 batch."""
+        return self.magic >= 2
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether the broker's clock set the times."""
+        return self.magic >= 1 and bool(self.attributes & TIMESTAMP_TYPE_MASK)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether it belongs to a transaction."""
+        return self.is_batch and bool(self.attributes & TRANSACTIONAL_MASK)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it holds control records."""
+        return self.is_batch and bool(self.attributes & CONTROL_MASK)
+
+
+def hash_of(key: bytes) -> int:
+    """A hash of 64 bits: eight bytes at a time, little-endian."""
+    result = mixed(len(key))
+    for at in range(0, len(key) + 1, _WORD):
+        result = mixed(result ^ int.from_bytes(key[at : at + _WORD], "little"))
+    return int64(result)
+
+
+class Statistics:
+    """See the contract."""
+
+    def __init__(self, first_time: int, last_time: int, most_keys: int) -> None:
+        self._first_time, self._last_time, self._most_keys = first_time, last_time, max(most_keys, 1)
+        self.batches = self.control_batches = self.size = self.records = 0
+        self.largest_timestamp = self.first_tombstone_time = -1
+        self.without_time = self.beyond_time = self.append_time = self.transactional = self.sparse = self.magics = 0
+        self.null_keys = self.tombstones = self.tombstones_size = 0
+        self.late = self.superseded = self.superseded_size = self.dropped_below = 0
+        self.time_step = TIME_STEPS[0]
+        self._histograms = [[0] * (len(OfHistogram) + BUCKETS) for _ in Measure]
+        self._codecs = [[0] * len(OfCodec) for _ in range(CODEC_MASK + 1)]
+        self._week = [[0, 0] for _ in range(WEEK_HOURS)]
+        self._times: dict[int, list[int]] = {}
+        self._producers: dict[int, list[int]] = {}
+        self._open_batches: dict[int, list[tuple[int, int]]] = {}
+        self._keys: dict[int, list[int]] = {}
+        self._dropped: list[int] = []
+        self._largest: list[tuple[int, int]] = []
+
+    @property
+    def keys(self) -> int:
+        """How many keys are known."""
+        return len(self._keys)
+
+    def take_headers(self, buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> None:
+        """Takes the headers of some rows; see the contract."""
+        for header in _headers(buffer, rows, first, last):
+            if header.is_valid != 0:
+                self._take_batch(header, header.records_count, -1, -1)
+
+    def take(
+        self,
+        buffer: memoryview,
+        rows: Rows,
+        first: int,
+        last: int,
+        bodies: Sequence[bytes | None] | None,
+        first_body: int = -1,
+    ) -> None:
+        """Takes rows with their records; see the contract."""
+        taken = take_rows(buffer, rows, first, last, bodies, first_body)
+        read = take_pieces(buffer, rows, first, last, 0, bodies, first_body)
+        headers = _headers(buffer, rows, first, last)
+        for (at, size, is_valid, body), (batch, pieces), header in zip(taken, read, headers, strict=True):
+            if not is_valid:
+                continue
+            walked = self._take_records(pieces, batch[TIMESTAMP_TYPE]) if not batch[IS_CONTROL] else 0
+            _, _, start, end = compressed_body(buffer, at, at + size)
+            stored = end - start if start >= 0 else 0
+            whole = stored if header.codec == 0 else -1 if body is None else len(body)
+            self._take_batch(header, header.records_count if header.is_batch else walked, stored, whole)
+
+    # --- batches -----------------------------------------------------------------------------------------------------
+
+    def _take_batch(self, header: _Header, count: int, stored: int, whole: int) -> None:
+        """A batch: its records, the bytes of its body, and of that decompressed; -1 where unknown."""
+        count = max(count, 0)
+        self.magics |= 1 << min(header.magic & 127, 62)
+        self.size += header.size
+        producer = self._producer(header.producer_id)
+        if producer[OfProducer.EPOCH] != header.producer_epoch:
+            producer[OfProducer.EPOCHS] += producer[OfProducer.BATCHES] + producer[OfProducer.MARKERS] > 0
+            producer[OfProducer.EPOCH] = header.producer_epoch
+        self._take_time(header, 0 if header.is_control else count)
+        if header.is_control:
+            self.control_batches += 1
+            producer[OfProducer.MARKERS] += 1
+            return
+        self.batches += 1
+        self.records += count
+        self.transactional += header.is_transactional
+        span = min(int64(header.last_offset - header.base_offset) + 1, MOST)
+        self.sparse += header.is_batch and count < span
+        self._put(Measure.BATCH_SIZE, header.size)
+        if count > 0 or header.is_batch:
+            self._put(Measure.BATCH_RECORDS, count)
+        sums = (1, count, max(stored, 0), max(whole, 0))
+        codec = header.codec
+        self._codecs[codec] = [known + more for known, more in zip(self._codecs[codec], sums, strict=True)]
+        self._take_producer(producer, header, count)
+
+    def _take_time(self, header: _Header, count: int) -> None:
+        time = header.max_timestamp
+        self.append_time += header.is_log_append_time
+        if time < 0:
+            self.without_time += 1
+            return
+        if not self._first_time <= time <= self._last_time:
+            self.beyond_time += 1
+            return
+        self.largest_timestamp = max(self.largest_timestamp, time)
+        while time // self.time_step not in self._times and len(self._times) >= MOST_TIMES:
+            self._lengthen_times()
+        _add(self._times, time // self.time_step, (1, count, header.size))
+        hour = self._week[(time // HOUR_MS + _FIRST_HOUR) % WEEK_HOURS]
+        hour[0] += count
+        hour[1] += header.size
+
+    def _lengthen_times(self) -> None:
+        """Joins stretches of time to longer ones."""
+        longer = min((step for step in TIME_STEPS if step > self.time_step), default=10 * self.time_step)
+        before, self._times = self._times, {}
+        for number, (_, *sums) in before.items():
+            _add(self._times, number * self.time_step // longer, sums)
+        self.time_step = longer
+
+    def _producer(self, producer_id: int) -> list[int]:
+        if producer_id not in self._producers and len(self._producers) >= MOST_PRODUCERS:
+            producer_id = OTHER_PRODUCERS
+        return self._producers.setdefault(producer_id, [producer_id, 0, 0, 0, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0])
+
+    def _take_producer(self, producer: list[int], header: _Header, count: int) -> None:
+        if producer[OfProducer.BATCHES] == 0:
+            producer[OfProducer.FIRST_OFFSET] = header.base_offset
+            producer[OfProducer.FIRST_TIME] = max(header.base_timestamp, -1)
+        producer[OfProducer.BATCHES] += 1
+        producer[OfProducer.RECORDS] += count
+        producer[OfProducer.SIZE] += header.size
+        producer[OfProducer.LAST_OFFSET] = max(producer[OfProducer.LAST_OFFSET], header.last_offset)
+        producer[OfProducer.LAST_TIME] = max(producer[OfProducer.LAST_TIME], header.max_timestamp)
+        producer[OfProducer.TRANSACTIONAL] += header.is_transactional
+        self._linger(producer, header)
+
+    def _linger(self, producer: list[int], header: _Header) -> None:
+        """Into how many batches a producer would have put its batches, had it waited."""
+        is_timed = header.is_batch and not header.is_log_append_time and header.base_timestamp >= 0
+        batches = self._open_batches.setdefault(producer[OfProducer.ID], [(0, 0)] * len(LINGERS_MS))
+        for number, linger in enumerate(LINGERS_MS):
+            began, size = batches[number]
+            waited = int64(header.base_timestamp - began)
+            if is_timed and size > 0 and 0 <= waited <= linger and header.size <= BATCH_SIZE - size:
+                batches[number] = began, size + header.size - BATCH_HEADER_SIZE
+                continue
+            producer[OfProducer.AFTER_SHORT + number] += 1
+            batches[number] = header.base_timestamp, header.size if is_timed else 0
+
+    # --- records -----------------------------------------------------------------------------------------------------
+
+    def _put(self, measure: Measure, number: int) -> None:
+        """Adds a number of 0 or more to a histogram."""
+        histogram = self._histograms[measure]
+        if histogram[OfHistogram.COUNT] == 0:
+            histogram[OfHistogram.LEAST] = histogram[OfHistogram.MOST] = number
+        histogram[OfHistogram.COUNT] += 1
+        histogram[OfHistogram.SUM] = min(histogram[OfHistogram.SUM] + number, MOST)
+        histogram[OfHistogram.LEAST] = min(histogram[OfHistogram.LEAST], number)
+        histogram[OfHistogram.MOST] = max(histogram[OfHistogram.MOST], number)
+        histogram[len(OfHistogram) + bucket_of(number)] += 1
+
+    def _take_records(self, pieces: Iterable[Piece], timestamp_type: int) -> int:
+        """Takes records, and says how many there were."""
+        count = 0
+        for piece in pieces:
+            for record in () if isinstance(piece, RecordProblem) else piece:
+                self._take_record(record, timestamp_type)
+                count += 1
+        return count
+
+    def _take_record(self, record: RecordValues, timestamp_type: int) -> None:
+        key, value, headers = key_of(record), value_of(record), headers_of(record)
+        headers_size = sum(len(name) + len(content or b"") for name, content in headers)
+        size = len(key or b"") + len(value or b"") + headers_size
+        if key is None:
+            self.null_keys += 1
+        else:
+            self._put(Measure.KEY_SIZE, len(key))
+        if value is not None:
+            self._put(Measure.VALUE_SIZE, len(value))
+        if len(headers):
+            self._put(Measure.HEADERS_SIZE, headers_size)
+        self._put(Measure.RECORD_SIZE, size)
+        self._largest = sorted([*self._largest, (size, offset_of(record))], key=lambda each: -each[0])[:MOST_LARGEST]
+        self._take_record_time(timestamp_of(record), timestamp_type)
+        if key is not None:
+            if value is None:
+                self._take_tombstone(size, timestamp_of(record))
+            self._take_key(hash_of(key), size, offset_of(record))
+
+    def _take_record_time(self, time: int, timestamp_type: int) -> None:
+        if timestamp_type != 0 or time < 0 or not self._first_time <= time <= self._last_time:
+            return
+        if time < self.largest_timestamp:
+            self.late += 1
+            self._put(Measure.LATENESS, self.largest_timestamp - time)
+        else:
+            self.largest_timestamp = time
+
+    def _take_tombstone(self, size: int, time: int) -> None:
+        self.tombstones += 1
+        self.tombstones_size += size
+        if time >= 0 and (self.first_tombstone_time < 0 or time < self.first_tombstone_time):
+            self.first_tombstone_time = time
+
+    def _take_key(self, key_hash: int, size: int, offset: int) -> None:
+        key = self._keys.get(key_hash)
+        if key is None:
+            if len(self._keys) >= self._most_keys:
+                self._drop_keys()
+            key = self._keys[key_hash] = [key_hash, 0, 0, 0, 0]
+        else:
+            self.superseded += 1
+            self.superseded_size += key[OfKey.LAST_SIZE]
+        key[OfKey.COUNT] += 1
+        key[OfKey.SIZE] += size
+        key[OfKey.LAST_OFFSET], key[OfKey.LAST_SIZE] = offset, size
+
+    def _drop_keys(self) -> None:
+        """Drops the half of the keys, or more, that have the fewest records."""
+        least = 2
+        while 2 * sum(key[OfKey.COUNT] < least for key in self._keys.values()) < len(self._keys):
+            least *= 2
+        self._dropped += [key[OfKey.HASH] for key in self._keys.values() if key[OfKey.COUNT] < least]
+        self._keys = {place: key for place, key in self._keys.items() if key[OfKey.COUNT] >= least}
+        self.dropped_below += least
+
+    # --- results -----------------------------------------------------------------------------------------------------
+
+    def histogram(self, measure: int) -> bytes:
+        """A histogram; see the contract."""
+        return _packed(self._histograms[Measure(measure)])
+
+    def codecs(self) -> bytes:
+        """Sums by codec; see the contract."""
+        return _packed(chain.from_iterable(self._codecs))
+
+    def times(self) -> bytes:
+        """Sums by stretches of time; see the contract."""
+        return _packed(chain.from_iterable(self._times.values()))
+
+    def week(self) -> bytes:
+        """Sums by hours of the week; see the contract."""
+        return _packed(chain.from_iterable(self._week))
+
+    def producers(self) -> bytes:
+        """What is known of each producer; see the contract."""
+        return _packed(chain.from_iterable(self._producers.values()))
+
+    def largest(self) -> bytes:
+        """The largest records; see the contract."""
+        return _packed(chain.from_iterable(self._largest))
+
+    def top_keys(self, least: int) -> bytes:
+        """Keys with many records; see the contract."""
+        return _packed(chain.from_iterable(key for key in self._keys.values() if key[OfKey.COUNT] >= least))
+
+    def take_hashes(self) -> bytes:
+        """Hashes of keys that were dropped; see the contract."""
+        taken, self._dropped = _packed(self._dropped), []
+        return taken
+
+    def hashes(self) -> bytes:
+        """Hashes of the keys that are known; see the contract."""
+        return _packed(self._keys)
+
+
+def _headers(buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> Iterator[_Header]:
+    columns = header_columns(buffer, rows, first, last, 0)
+    values = [memoryview(columns.column(name)).cast("q") for name in _Header._fields]
+    for header in map(_Header._make, zip(*values, strict=True)):
+        yield header if header.is_batch else header._replace(base_offset=header.last_offset)
+
+
+def _add(sums: dict[int, list[int]], number: int, more: Iterable[int]) -> None:
+    """Adds to the sums of a stretch of time."""
+    known = sums.setdefault(number, [number] + [0] * (len(OfTime) - 1))
+    sums[number] = [number, *(each + other for each, other in zip(known[1:], more, strict=True))]
+
+
+def _packed(numbers: Iterable[int]) -> bytes:
+    return array("q", numbers).tobytes()

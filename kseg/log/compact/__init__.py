@@ -1,1 +1,0 @@
-"""Compacts a partition as the log cleaner would."""

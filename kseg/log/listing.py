@@ -1,0 +1,465 @@
+"""What `kseg ls` shows for segments and partitions: from a quick look, or from every header."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.codecs.bodies import DEFAULT_LIMIT, decompress
+from kseg.errors import KsegError, OpenError
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    DELETE_HORIZON_MASK,
+    NO_TIMESTAMP,
+    TAIL_KINDS,
+    UNLIMITED,
+    Codec,
+    DamageKind,
+    wrapper_value,
+)
+from kseg.formats.file_names import parse_file_name
+from kseg.formats.header_fields import TRANSACTION_INDEX_ENTRY_FIELDS
+from kseg.formats.messages import parse_message
+from kseg.formats.schemas import message_schema
+from kseg.index.entries import TimeIndex
+from kseg.index.header_scan import events, first_header, header_runs, is_intact
+from kseg.index.producers import ProducerState, ProducerStates, read_end_marker
+from kseg.kernel.fold_contract import Event
+from kseg.log.cleaner import Cleaning, CleaningSettings, cleaned_by_ms, cleaning_of, cleaning_offsets, dirty_segment
+from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, PartitionLog, RemoteTier
+from kseg.log.segment_listing import (
+    OK,
+    SegmentListing,
+    TierSums,
+    listing_by_manifest,
+    retained_segments,
+    tier_facts,
+    tier_sums,
+    unused_listings,
+)
+from kseg.log.segments import (
+    ClosedSegment,
+    FoundFile,
+    IndexEnd,
+    NextAppend,
+    RetainedSegment,
+    Retention,
+    RetentionSettings,
+    Rolled,
+    RollSettings,
+    SegmentFiles,
+    Tail,
+    read_index_end,
+    retention_of,
+    tail_of,
+    why_rolled,
+)
+from kseg.reading.batch import Batch, BatchHeader, scan_log
+from kseg.reading.blocks import TRUSTED_SIZE, Damage
+from kseg.reading.bodies import BodyBounds
+from kseg.reading.log_file import LogFile
+from kseg.system.page_cache import cached_size
+
+METADATA_RETENTION_BYTES = 100 << 20
+"""`metadata.max.retention.bytes`."""
+METADATA_RETENTION_MS = 604_800_000
+"""`metadata.max.retention.ms`."""
+
+
+class _Snapshot(NamedTuple):
+    """A snapshot: the offset where it ends, its bytes, the time of the last record in it; None if it can't be read."""
+
+    end_offset: int
+    size: int
+    timestamp: int | None
+
+
+def metadata_log_start(
+    partition: PartitionLog, segments: Sequence[RetainedSegment], log_start_offset: int, now_ms: int
+) -> int:
+    """The log start offset of `__cluster_metadata` after a pass of its broker, by Kafka's default settings.
+
+    Deletes a snapshot, and the log before the next one, while snapshots and log together have too many bytes, or the
+    snapshot is too old; the newest one stays.
+    """
+    cleaning = _SnapshotCleaning(_snapshots(partition), list(segments), log_start_offset)
+    cleaning.clean(lambda _: cleaning.size > METADATA_RETENTION_BYTES)
+    cleaning.clean(lambda each: each.timestamp is not None and now_ms - each.timestamp > METADATA_RETENTION_MS)
+    return cleaning.log_start_offset
+
+
+class _SnapshotCleaning:
+    def __init__(self, snapshots: list[_Snapshot], segments: list[RetainedSegment], log_start_offset: int) -> None:
+        self._snapshots = snapshots
+        self._segments = segments
+        self.log_start_offset = log_start_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes of snapshots and segments that are left."""
+        return sum(each.size for each in self._snapshots) + sum(each.size for each in self._segments)
+
+    def clean(self, is_to_go: Callable[[_Snapshot], bool]) -> None:
+        """Deletes the oldest snapshots while this is true for them."""
+        while len(self._snapshots) > 1 and is_to_go(self._snapshots[0]):
+            following = self._snapshots[1]
+            if following.end_offset <= self.log_start_offset:
+                return
+            del self._snapshots[0]
+            self.log_start_offset = following.end_offset
+            while len(self._segments) > 1 and self._segments[0].end_offset <= self.log_start_offset:
+                del self._segments[0]
+
+
+def _snapshots(partition: PartitionLog) -> list[_Snapshot]:
+    found = []
+    for file in partition.metadata_snapshots:
+        end_offset = parse_file_name(file.path).base_offset
+        if end_offset is not None:
+            found.append(_Snapshot(end_offset, file.size, _timestamp(file)))
+    return sorted(found, key=lambda each: each.end_offset)
+
+
+def _timestamp(file: FoundFile) -> int | None:
+    """The time of the last record in a snapshot, from its header."""
+    try:
+        with LogFile(file.path) as log_file:
+            first = next((item for item in scan_log(log_file) if isinstance(item, Batch)), None)
+            record = None if first is None else next(first.records(), None)
+        if record is None or record.value is None:
+            return None
+        return int(
+            parse_message(message_schema("SnapshotHeaderRecord"), 0, record.value).value["lastContainedLogTimestamp"]
+        )
+    except KsegError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionListing:
+    """A partition's line, and its segments'.
+
+    problems: files that can't be read, in words. Values that neither the log directory nor the partition's small files
+    have are None. tier: the remote tier, if it has one; then the log may start below the first segment. cleaning: what
+    the log cleaner would do, None if it has nothing to do with the topic. cleaned_by_ms: when the checkpoint that tells
+    what is clean was written: later the cleaner has cleaned no partition of this log directory. tier_sums: of segments
+    that were read out of a remote tier; unused: those that are there, and that the log doesn't have.
+    """
+
+    partition: PartitionLog
+    segments: tuple[SegmentListing, ...]
+    log_start_offset: int
+    log_end_offset: int
+    topic_id: str | None = None
+    leader_epoch: int | None = None
+    problems: tuple[str, ...] = ()
+    tier: RemoteTier | None = None
+    cleaning: Cleaning | None = None
+    cleaned_by_ms: int | None = None
+    tier_sums: TierSums | None = None
+    unused: tuple[SegmentListing, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The directory's name."""
+        return self.partition.path.absolute().name
+
+    @property
+    def topic(self) -> str:
+        """The topic; the directory's name if that isn't a partition's."""
+        return self.partition.topic or self.name
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def last_offset(self) -> int | None:
+        """The last offset; None if there is none."""
+        return self.log_end_offset - 1 if self.log_end_offset > self.log_start_offset else None
+
+    @property
+    def segments_to_delete(self) -> list[SegmentListing]:
+        """Those that retention would delete."""
+        return [each for each in self.segments if each.retention is not None and each.retention.is_deletion]
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest time of all segments, -1 if there is none."""
+        return max((segment.largest_timestamp for segment in self.segments), default=NO_TIMESTAMP)
+
+    @property
+    def records(self) -> int | None:
+        """Records of all segments; None if the headers weren't read."""
+        counts = [segment.records for segment in self.segments]
+        return None if None in counts else sum(count for count in counts if count is not None)
+
+    @property
+    def selected_records(self) -> int | None:
+        """Selected records of all segments; None without a selection."""
+        if not self.segments or self.segments[0].selected is None:
+            return None
+        return sum(segment.selected.records for segment in self.segments if segment.selected is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ListingSettings:
+    """How to list: every header or a quick look; which settings of the topics to use.
+
+    cleaning: None for a topic that isn't compacted. cache: say how much of the logs is in the page cache. keep_cache:
+    leave there what is read.
+    """
+
+    retention: RetentionSettings
+    roll: RollSettings = field(default_factory=RollSettings)
+    deep: bool = False
+    cache: bool = False
+    keep_cache: bool = True
+    cleaning: CleaningSettings | None = None
+
+
+def list_partition(
+    partition: PartitionLog, settings: ListingSettings, on_read: Callable[[int], None] | None = None
+) -> PartitionListing:
+    """A partition's listing; segments that vanish or can't be opened are left out and named in its problems.
+
+    `on_read` is called with the size of each log that was read.
+    """
+    problems: list[str] = []
+    listed: list[tuple[SegmentListing, BatchHeader | None]] = []
+    for found in _segments(partition, settings, problems):
+        listed.append(found)
+        if on_read is not None:
+            on_read(found[0].size)
+    rows = [row for row, _ in listed]
+    if rows and rows[-1].damage is not None and rows[-1].damage.kind in TAIL_KINDS:
+        rows[-1] = rows[-1]._replace(damage=None)
+    end = rows[-1].base_offset if rows else 0
+    if rows and rows[-1].last_offset is not None:
+        end = rows[-1].last_offset + 1
+    firsts = [first for _, first in listed]
+    rolled = [
+        _why_rolled(row, first, following, settings.roll)
+        for row, (first, following) in zip(rows, pairwise(firsts), strict=False)
+    ]
+    rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, Rolled.ACTIVE), strict=False)]
+    if partition.state is None and partition.topic not in COMPACTED_TOPICS:
+        rows = _with_retention(partition, rows, settings.retention, end)
+    cleaning = None
+    if settings.cleaning is not None:
+        dirty = [dirty_segment(row, first) for row, first in zip(rows, firsts, strict=True)]
+        cleaning = cleaning_of(dirty, cleaning_offsets(partition, rows, end), settings.cleaning)
+    return PartitionListing(
+        partition=partition,
+        segments=tuple(rows),
+        log_start_offset=partition.log_start_offset(),
+        log_end_offset=end,
+        topic_id=_topic_id(partition, problems),
+        leader_epoch=_leader_epoch(partition, problems),
+        problems=tuple(problems),
+        cleaning=cleaning,
+        cleaned_by_ms=None if cleaning is None else cleaned_by_ms(partition),
+        tier_sums=tier_sums(partition),
+        unused=unused_listings(partition),
+    )
+
+
+def _segments(
+    partition: PartitionLog, settings: ListingSettings, problems: list[str]
+) -> Iterator[tuple[SegmentListing, BatchHeader | None]]:
+    """The line of each segment, and its first batch's header."""
+    states: ProducerStates | None = None
+    cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
+    for segment in partition.segments:
+        by_manifest = listing_by_manifest(partition, segment, is_deep=settings.deep)
+        if by_manifest is not None:
+            yield by_manifest, None
+            continue
+        try:
+            index = read_index_end(segment)
+            with segment.open_log(keep_cache=settings.keep_cache) as log_file:
+                tail = tail_of(log_file, index)
+                first = first_header(log_file) if tail.first_position else tail.first
+            row = _glance(segment, index, tail, first, has_time_indexes=partition.has_time_indexes)
+            row = row._replace(tier=tier_facts(partition, segment.base_offset))
+            if tail.damage is not None and tail.damage.kind is DamageKind.UNREADABLE:
+                problems.append(f"{segment.path}: at position {tail.damage.position}: {tail.damage.detail}")
+            if settings.deep:
+                states = partition.read_producer_states(segment.base_offset) or states or ProducerStates()
+                row = _read_headers(segment, row, states, keep_cache=settings.keep_cache)
+        except OpenError as error:
+            problems.append(str(error))
+            continue
+        yield row if not cached else row._replace(cached_size=cached.get(segment.base_offset)), first
+
+
+def _glance(
+    segment: SegmentFiles, index: IndexEnd, tail: Tail, first: BatchHeader | None, *, has_time_indexes: bool
+) -> SegmentListing:
+    """What is known from names, sizes, indexes, and the first and last batches."""
+    health = [tail.index_problem] if tail.index_problem else []
+    _judge_index(segment, index, health)
+    time_entries, largest = _time_entries(segment, health, is_expected=has_time_indexes)
+    ends = [header for header in (first, tail.last) if header is not None]
+    aborted = 0 if segment.transaction_index is None else segment.transaction_index.size
+    return SegmentListing(
+        segment.base_offset,
+        segment.size,
+        last_offset=None if tail.last is None else tail.last.last_offset,
+        first_timestamp=NO_TIMESTAMP if first is None else _first_timestamp(first),
+        largest_timestamp=max(largest, tail.max_timestamp, *(header.max_timestamp for header in ends), NO_TIMESTAMP),
+        modified_ms=NO_TIMESTAMP if segment.log is None else segment.log.modified_ms,
+        codecs=tuple(sorted({header.codec for header in ends})),
+        magics=tuple(sorted({header.magic for header in ends})),
+        index_entries=index.entries,
+        time_index_entries=time_entries,
+        index_health="; ".join(health) or OK,
+        aborted_transactions=aborted // TRANSACTION_INDEX_ENTRY_FIELDS.struct.size,
+        damage=tail.damage,
+    )
+
+
+def _first_timestamp(first: BatchHeader) -> int:
+    """The first batch's base time (a v0 or v1 entry's own time); the largest time if the base is something else."""
+    has_own_base = first.magic >= 2 and not first.attributes & DELETE_HORIZON_MASK and not first.is_log_append_time
+    return first.base_timestamp if has_own_base and first.base_timestamp >= 0 else first.max_timestamp
+
+
+def _judge_index(segment: SegmentFiles, index: IndexEnd, health: list[str]) -> None:
+    if segment.offset_index is None:
+        if segment.size:
+            health.append("no index")
+    elif index.error is not None:
+        health.append(index.error.message)
+    elif index.has_trailing:
+        health.append(f"index of {index.size} bytes")
+
+
+def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool) -> tuple[int, int]:
+    """Entries of the time index, and its last time."""
+    if segment.time_index is None:
+        if segment.size and is_expected:
+            health.append("no time index")
+        return 0, NO_TIMESTAMP
+    try:
+        with TimeIndex(segment.time_index.full_name, segment.base_offset) as index:
+            if index.trailing:
+                health.append(f"time index of {index.size} bytes")
+            return index.count, index.last_entry().timestamp
+    except OpenError as error:
+        health.append(error.message)
+        return 0, NO_TIMESTAMP
+
+
+def _read_headers(
+    segment: SegmentFiles, row: SegmentListing, states: ProducerStates, *, keep_cache: bool
+) -> SegmentListing:
+    """Completes a line from every header; reads compressed bodies for their ratio, and wrappers for their count."""
+    stops = corrections = stored = whole = 0
+    damage = row.damage
+    magics, producer_ids, in_segment = set[int](), set[int](), kernel.load().ProducerTable()
+    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL | Event.COMPRESSED, in_segment)
+    with segment.open_log(keep_cache=keep_cache) as log_file:
+        bounds = BodyBounds(log_file.stored_size, DEFAULT_LIMIT)
+        for item in header_runs(log_file):
+            if isinstance(item, Damage) and (damage is None or item.position < damage.position):
+                damage = item
+            for header, _ in () if isinstance(item, Damage) else events(fold, item):
+                stops += 1
+                magics.add(header.magic)
+                if header.producer_id >= 0:
+                    producer_ids.add(header.producer_id)
+                    states.add(header, read_end_marker(log_file, header) if header.is_control else None)
+                    known = states.producers.get(header.producer_id)
+                    in_segment.put(known or ProducerState(header.producer_id, header.producer_epoch))
+                if header.codec != Codec.NONE:
+                    count, compressed_size, size = _compressed(log_file, header, bounds)
+                    corrections += count - (header.records_count or 0)
+                    stored, whole = stored + compressed_size, whole + size
+    if fold.batches > stops:
+        magics.add(2)
+    return row._replace(
+        records=fold.records + corrections,
+        batches=fold.batches,
+        codecs=tuple(codec for codec in range(CODEC_MASK + 1) if fold.codecs >> codec & 1),
+        magics=tuple(sorted(magics)),
+        largest_timestamp=fold.max_timestamp,
+        ratio=whole / stored if stored else None,
+        producer_ids=tuple(sorted(producer_ids)),
+        open_transactions=len(states.open_transactions),
+        first_open_offset=min(states.open_transactions.values(), default=None),
+        damage=damage,
+    )
+
+
+def _compressed(log_file: LogFile, header: BatchHeader, bounds: BodyBounds) -> tuple[int, int, int]:
+    """Records, stored bytes and decompressed bytes of a compressed batch; nothing decompressed if it is damaged."""
+    if header.size > TRUSTED_SIZE and not is_intact(log_file, header):
+        return 0, 0, 0
+    raw = log_file.read(header.position, header.size)
+    compressed = raw[BATCH_HEADER_SIZE:] if header.magic >= 2 else wrapper_value(memoryview(raw))
+    if compressed is None:
+        return 0, 0, 0
+    body = decompress(header.codec, header.magic, memoryview(compressed), bounds.limit, bounds.free)
+    bounds.note(0 if body.failure is None else len(body.data))
+    count = header.records_count
+    if count is None:
+        count = Batch.parse(raw, header.position, is_valid=True).count
+    return count, len(compressed), len(body.data)
+
+
+def _why_rolled(
+    row: SegmentListing, first: BatchHeader | None, next_first: BatchHeader | None, settings: RollSettings
+) -> Rolled:
+    waited_from = NO_TIMESTAMP if first is None else first.max_timestamp
+    closed = ClosedSegment(row.base_offset, row.size, waited_from, row.index_entries, row.time_index_entries)
+    append = (
+        None if next_first is None else NextAppend(next_first.size, next_first.last_offset, next_first.max_timestamp)
+    )
+    return why_rolled(closed, append, settings)
+
+
+def _with_retention(
+    partition: PartitionLog,
+    rows: list[SegmentListing],
+    settings: RetentionSettings,
+    end: int,
+) -> list[SegmentListing]:
+    decisions = _decisions(partition, retained_segments(rows, end), settings)
+    return [row._replace(retention=decision) for row, decision in zip(rows, decisions, strict=True)]
+
+
+def _decisions(
+    partition: PartitionLog, retained: list[RetainedSegment], settings: RetentionSettings
+) -> list[Retention]:
+    start = partition.log_start_offset()
+    high_watermark = partition.checkpoints().high_watermark
+    if partition.topic != METADATA_TOPIC and not settings.is_policy_unknown:
+        return retention_of(retained, settings, start, high_watermark)
+    unlimited = replace(settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+    if partition.topic == METADATA_TOPIC:
+        start = metadata_log_start(partition, retained, start, settings.now_ms)
+        return retention_of(retained, unlimited, start)
+    below_start = retention_of(retained, unlimited, start, high_watermark)
+    return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
+
+
+def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:
+    try:
+        return partition.read_topic_id()
+    except KsegError as error:
+        problems.append(f"{partition.path / 'partition.metadata'}: {error.message}")
+        return None
+
+
+def _leader_epoch(partition: PartitionLog, problems: list[str]) -> int | None:
+    """The newest leader epoch of the checkpoint."""
+    try:
+        epochs = partition.read_leader_epochs()
+    except KsegError as error:
+        problems.append(f"{partition.path / 'leader-epoch-checkpoint'}: {error.message}")
+        return None
+    return epochs[-1][0] if epochs else None

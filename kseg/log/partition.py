@@ -1,0 +1,480 @@
+"""A partition's directory: its segments by base offset, and the files next to them."""
+
+import os
+import time
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg import kernel
+from kseg.errors import KsegError, OpenError
+from kseg.formats.codes import INDEX_INTERVAL_BYTES
+from kseg.formats.file_names import (
+    DirectoryState,
+    FileKind,
+    PartitionDirectory,
+    parse_file_name,
+    parse_partition_directory,
+)
+from kseg.index.entries import OffsetIndex
+from kseg.index.header_scan import events, header_runs
+from kseg.log.segments import FoundFile, SegmentFiles, path_text, read_tail, swapped_in
+from kseg.reading.batch import BatchHeader
+from kseg.reading.blocks import Damage
+from kseg.reading.log_file import LogFile
+from kseg.system.files import read_text_file
+from kseg.tiered.placed_tiers import placed_at
+
+if TYPE_CHECKING:
+    from kseg.index.producers import ProducerStates
+
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+CHECKPOINT_OF_FIELD = {
+    "recovery_point": "recovery-point-offset-checkpoint",
+    "high_watermark": "replication-offset-checkpoint",
+    "log_start_offset": "log-start-offset-checkpoint",
+    "clean_offset": "cleaner-offset-checkpoint",
+}
+"""Fields of Checkpoints, and the file of a log directory for each."""
+COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+"""Internal topics that Kafka always compacts."""
+METADATA_TOPIC = "__cluster_metadata"
+"""The metadata topic of a KRaft cluster; its log has its own rules."""
+_INDEX_KINDS = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+
+
+class Checkpoints(NamedTuple):
+    """What a log directory's checkpoint files say about one partition; None if they don't have it.
+
+    `clean_offset` is the cleaner's: the first offset that it hasn't cleaned.
+    """
+
+    recovery_point: int | None = None
+    high_watermark: int | None = None
+    log_start_offset: int | None = None
+    clean_offset: int | None = None
+
+
+CheckpointsByPartition = dict[tuple[str | None, int | None], Checkpoints]
+"""By topic and partition."""
+
+
+def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> CheckpointsByPartition:
+    """What a log directory's checkpoints say, by (topic, partition).
+
+    Those that can't be read are ignored; adds what is wrong with them to `problems`, each with its path.
+    """
+    if not any((path / name).exists() for name in CHECKPOINT_OF_FIELD.values()):
+        return {}
+    from kseg.formats.checkpoints import parse_offset_checkpoint
+
+    found: dict[tuple[str | None, int | None], dict[str, int]] = {}
+    for field, name in CHECKPOINT_OF_FIELD.items():
+        try:
+            entries = parse_offset_checkpoint(read_small_file(path / name) or b"").entries
+        except KsegError as error:
+            if problems is not None:
+                problems.append(KsegError(error.message, path / name, error.position))
+            continue
+        for topic, partition, offset in entries:
+            found.setdefault((topic, partition), {})[field] = offset
+    return {key: Checkpoints(**fields) for key, fields in found.items()}
+
+
+class PartitionLog:
+    """A partition's directory as it was listed; segments are read only when needed.
+
+    path: the directory. segments: by base offset, each with a log. base_offsets: theirs. orphans: indexes that have no
+    log. snapshots: producer snapshots by end offset. metadata_snapshots: KRaft's. leftovers: files that end in
+    `.deleted`, `.cleaned`, `.swap` (they may be segments too), `.tmp`, `.part`. others: all other files.
+    has_time_indexes: whether any segment has one: brokers before 0.10.1 wrote none. has_indexes: whether any has an
+    offset or time index: logs may be copied without them. largest_timestamps: what lookups found, by base offset: the
+    largest time, and what is wrong with the time index.
+
+    If the directory changes, this stays as it was listed; opening a file that is gone meanwhile raises OpenError.
+    Source: UnifiedLog, LogSegments.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], checkpoints: Checkpoints | None = None) -> None:
+        """Lists the directory.
+
+        Args:
+            path: the partition's directory.
+            checkpoints: those of its log directory; None reads them from the parent directory.
+
+        Raises:
+            OpenError: if the directory can't be listed.
+        """
+        self.path = path if isinstance(path, Path) else Path(path)
+        name = parse_partition_directory(self.directory_name)
+        self.name: PartitionDirectory | None = name
+        self._checkpoints = checkpoints
+        self.largest_timestamps: dict[int, tuple[int, tuple[str, ...]]] = {}
+        self._settled_ns = _settled_ns(self.path)
+        self._take(_list_files(self.path))
+
+    def as_it_is(self) -> "PartitionLog":
+        """Itself, or the directory listed again if its files may be others since. Raises OpenError if it has gone."""
+        return self if self._settled_ns == _settled_ns(self.path) != 0 else PartitionLog(self.path)
+
+    @property
+    def directory_name(self) -> str:
+        """The directory's own name, even if it was given as `.`, for messages."""
+        return self.path.name if self.path.name not in ("", "..") else self.path.resolve().name
+
+    @cached_property
+    def log_dir(self) -> Path:
+        """The directory that it is in: the log directory, if it is a broker's."""
+        return self.path.absolute().parent
+
+    @property
+    def topic(self) -> str | None:
+        """The topic; None if the directory isn't named after one."""
+        return None if self.name is None else self.name.topic
+
+    @property
+    def partition(self) -> int | None:
+        """The partition's number."""
+        return None if self.name is None else self.name.partition
+
+    @property
+    def state(self) -> DirectoryState | None:
+        """Whether the directory is being deleted, being moved, or a stray; None if it is in use."""
+        return None if self.name is None else self.name.state
+
+    def _take(self, files: Iterable[FoundFile]) -> None:
+        found: dict[FileKind, dict[int, FoundFile]] = {kind: {} for kind in (FileKind.LOG, *_INDEX_KINDS)}
+        named: list[tuple[FileKind, int, str, FoundFile]] = []
+        self.snapshots: dict[int, FoundFile] = {}
+        self.metadata_snapshots: list[FoundFile] = []
+        self.leftovers: list[FoundFile] = []
+        self.others: list[FoundFile] = []
+        for file in files:
+            kind, offset, _, suffix, remote_id = parse_file_name(file.name)
+            if suffix is not None:
+                self.leftovers.append(file)
+                named += [] if offset is None else [(kind, offset, suffix, file)]
+            elif kind is FileKind.METADATA_SNAPSHOT:
+                self.metadata_snapshots.append(file)
+            elif offset is None or remote_id is not None:
+                self.others.append(file)
+            elif kind is FileKind.PRODUCER_SNAPSHOT:
+                self.snapshots[offset] = file
+            elif kind in found:
+                found[kind][offset] = file
+            else:
+                self.others.append(file)
+        if named:
+            swapped_in(named, found, _next_offset)
+        logs, *indexes = found.values()
+        self.segments = _segments(logs, logs, indexes)
+        orphans = {offset for found in indexes for offset in found if offset not in logs}
+        self.orphans = _segments(orphans, logs, indexes) if orphans else ()
+        self.snapshots = dict(sorted(self.snapshots.items()))
+        self.base_offsets = [segment.base_offset for segment in self.segments]
+        self.has_time_indexes = any(segment.time_index is not None for segment in self.segments)
+        self.has_indexes = self.has_time_indexes or any(segment.offset_index is not None for segment in self.segments)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def has_content(self) -> bool:
+        """Whether there is any file of a log: a segment, an index, a snapshot, even an empty one; or a remote tier."""
+        files = (self.segments, self.orphans, self.snapshots, self.metadata_snapshots, self.leftovers)
+        return any(files) or placed_at(self.path) is not None
+
+    @property
+    def active_segment(self) -> SegmentFiles | None:
+        """The segment that is appended to: the last one."""
+        return self.segments[-1] if self.segments else None
+
+    def is_last(self, segment: SegmentFiles) -> bool:
+        """Whether a broker may still have been writing to a segment: to the last one, to none in a remote tier."""
+        placed = placed_at(self.path)
+        is_stored = placed is not None and placed.used_at(segment.base_offset) is not None
+        return segment is self.segments[-1] and not is_stored
+
+    def floor_slot(self, offset: int) -> int | None:
+        """Number of the segment with the largest base offset ≤ `offset`; None if all are above. Source: LogSegments."""
+        slot = bisect_right(self.base_offsets, offset) - 1
+        return slot if slot >= 0 else None
+
+    def checkpoints(self) -> Checkpoints:
+        """What the checkpoints of its log directory say about it; nothing if they can't be read."""
+        if self._checkpoints is None:
+            own = (self.topic, self.partition)
+            found = read_checkpoints(self.log_dir) if self.name is not None else {}
+            self._checkpoints = found.get(own, Checkpoints()) if self.state is None else Checkpoints()
+        return self._checkpoints
+
+    def log_start_offset(self) -> int:
+        """The first readable offset: the first segment's base or, if that is higher, the checkpoint's."""
+        return max(self.base_offsets[0] if self.base_offsets else 0, self.checkpoints().log_start_offset or 0)
+
+    @property
+    def has_log_start_checkpoint(self) -> bool:
+        """Whether its log directory has the checkpoint for logs that start above their first segment's base.
+
+        A broker lists only such partitions there.
+        """
+        return (self.log_dir / CHECKPOINT_OF_FIELD["log_start_offset"]).exists()
+
+    def read_log_end_offset(self) -> int:
+        """The offset of `read_end` alone."""
+        return self.read_end().offset
+
+    def read_end(self) -> "PartitionEnd":
+        """The log's end: after the last readable batch, and not below the log start offset.
+
+        Reads the last segment from its last index entry on. Raises OpenError if a file can't be opened.
+        Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
+        """
+        end = self._read_end_of_batches()
+        return end._replace(offset=max(end.offset, self.log_start_offset()))
+
+    def _read_end_of_batches(self) -> "PartitionEnd":
+        for segment in reversed(self.segments):
+            last = read_tail(segment).last
+            if last is not None:
+                return PartitionEnd(last.last_offset + 1, last)
+            if segment.size == 0 or segment is self.segments[0]:
+                return PartitionEnd(segment.base_offset, None)
+        return PartitionEnd(0, None)
+
+    def read_topic_id(self) -> str | None:
+        """The topic's id, from `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
+        from kseg.formats.checkpoints import parse_partition_metadata
+
+        content = read_small_file(path_text(self.path, PARTITION_METADATA))
+        return None if content is None else parse_partition_metadata(content).topic_id
+
+    def read_leader_epochs(self) -> tuple[tuple[int, int], ...] | None:
+        """(epoch, start offset) from `leader-epoch-checkpoint`; None if there is none. KsegError if unreadable."""
+        from kseg.formats.checkpoints import parse_leader_epoch_checkpoint
+
+        content = read_small_file(path_text(self.path, LEADER_EPOCH_CHECKPOINT))
+        if content is None:
+            return None
+        return tuple((entry.epoch, entry.start_offset) for entry in parse_leader_epoch_checkpoint(content).entries)
+
+    def was_compacted(self) -> bool:
+        """Whether the log cleaner may have taken records: by the topic, or by the cleaner's checkpoint."""
+        clean_offset = self.checkpoints().clean_offset
+        first_offset = self.base_offsets[0] if self.base_offsets else 0
+        return self.topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
+
+    def read_producer_states(self, offset: int) -> "ProducerStates | None":
+        """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.
+
+        One that can't be read counts as none.
+        """
+        from kseg.index.producers import ProducerSnapshot, ProducerStates
+
+        file = self.snapshots.get(offset)
+        if file is None:
+            return None
+        try:
+            with ProducerSnapshot(file.path) as snapshot:
+                return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
+        except KsegError:  # too short for its header, or unreadable
+            return None
+
+
+def _settled_ns(directory: Path) -> int:
+    """When a directory's files last became others; 0 if that can't be known, or is too near for a coarse clock."""
+    changed = os.stat(directory).st_mtime_ns if os.path.isdir(directory) else 0  # noqa: PTH112, PTH116  quicker
+    return changed if time.time_ns() - changed > 1_000_000_000 else 0
+
+
+def _segments(
+    offsets: Iterable[int], logs: dict[int, FoundFile], indexes: list[dict[int, FoundFile]]
+) -> tuple[SegmentFiles, ...]:
+    return tuple(
+        SegmentFiles(offset, logs.get(offset), *[found.get(offset) for found in indexes]) for offset in sorted(offsets)
+    )
+
+
+class PartitionEnd(NamedTuple):
+    """The end of a partition's log: the next offset to write, and the batch before it if its last segment has one."""
+
+    offset: int
+    last: BatchHeader | None
+
+
+def _next_offset(base_offset: int, log: FoundFile) -> int | None:
+    try:
+        last = read_tail(SegmentFiles(base_offset, log)).last
+    except OpenError:
+        return None
+    return None if last is None else last.last_offset + 1
+
+
+def _list_files(path: Path) -> Iterator[FoundFile]:
+    """The regular files of a directory, without those that vanish while it is listed."""
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                try:
+                    if entry.is_file():
+                        status = entry.stat()
+                        modified_ms = status.st_mtime_ns // 1_000_000
+                        yield FoundFile(path, entry.name, status.st_size, modified_ms, status.st_ino)
+                except FileNotFoundError:
+                    continue
+                except OSError:
+                    yield FoundFile(path, entry.name, 0, 0)  # its size can't be read; opening it shows why
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", path) from error
+
+
+def read_small_file(path: str | os.PathLike[str]) -> bytes | None:
+    """The content of one of Kafka's text files; None if it isn't there.
+
+    Raises OpenError if it can't be read, KsegError if it is too large for one.
+    """
+    try:
+        return read_text_file(path)
+    except OpenError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+
+
+def was_closed(log: Path) -> bool:
+    """Whether a log's segment is in a remote tier, or a later one beside it; False if that isn't known."""
+    own = parse_file_name(log).base_offset
+    placed = placed_at(log.parent)
+    if placed is not None and own is not None and placed.used_at(own) is not None:
+        return True
+    try:
+        names = [parse_file_name(name) for name in os.listdir(log.absolute().parent)]  # noqa: PTH208  names will do
+    except OSError:
+        return False
+    return own is not None and any(
+        name.kind is FileKind.LOG and name.suffix is None and (name.base_offset or 0) > own for name in names
+    )
+
+
+class RemoteTier(NamedTuple):
+    """A partition's remote tier: the log start offset, and the first local offset.
+
+    `highest_offset`: the highest one that was copied to the tier; None if it isn't known.
+    """
+
+    log_start_offset: int
+    local_start_offset: int
+    highest_offset: int | None = None
+
+    @property
+    def has_remote_part(self) -> bool:
+        """Whether some offsets are only remote."""
+        return self.log_start_offset < self.local_start_offset
+
+    def text(self) -> str:
+        """Where its offsets are, for people; empty if all are local."""
+        if not self.has_remote_part:
+            return ""
+        last = self.local_start_offset - 1
+        return f"local from {self.local_start_offset}; {self.log_start_offset}\u2013{last} in the remote tier"
+
+
+def remote_tier_of(partition: PartitionLog, is_tiered: bool | None) -> RemoteTier | None:
+    """The tier of a partition; None if it has none.
+
+    A broker lists a partition in `log-start-offset-checkpoint` if its log starts above its first segment, or if it has
+    a tier: then the offset there may be below the segment. In a checkpoint from before the last deletion it is below,
+    too; but then `leader-epoch-checkpoint`, which a broker cuts at the start of the log or tier, has nothing there.
+    Source: LogManager.checkpointLogStartOffsetsInDir, LogLoader, LeaderEpochFileCache.truncateFromStart.
+
+    Args:
+        partition: the partition.
+        is_tiered: by the topic's settings; None if they aren't known.
+    """
+    if not partition.base_offsets or is_tiered is False:
+        return None
+    base = partition.base_offsets[0]
+    start = partition.checkpoints().log_start_offset
+    if is_tiered:
+        if start is None:
+            start = _start_of_epochs(partition, base)
+        return RemoteTier(start, max(start, base))
+    if start is None or start >= base or _start_of_epochs(partition, start) >= base:
+        return None
+    return RemoteTier(start, base)
+
+
+def _start_of_epochs(partition: PartitionLog, default: int) -> int:
+    """The first offset in `leader-epoch-checkpoint`; the default if the file is missing or can't be read."""
+    try:
+        epochs = partition.read_leader_epochs() or ()
+    except KsegError:
+        return default
+    return min((offset for _, offset in epochs), default=default)
+
+
+_SAMPLED_GAPS = 64
+"""The number of gaps between entries, per segment, whose batches are read."""
+
+
+def interval_by_spacing(partition: PartitionLog) -> int | None:
+    """The largest interval that fits the entries; None if Kafka's default fits too, or if there are too few entries.
+
+    Two entries are further apart than the interval, and the last batch between them begins within it. Entries of
+    appends of many batches, as up to 3.9, only say that it is less than their distance.
+    """
+    distances = [end - start for segment in partition.segments for start, end in _gaps(segment)]
+    if not distances:
+        return None
+    largest = min(distances) - 1
+    if largest < INDEX_INTERVAL_BYTES:
+        return max(largest, 0)
+    if _agrees(partition, INDEX_INTERVAL_BYTES) or not _agrees(partition, largest):
+        return None
+    return largest
+
+
+def _gaps(segment: SegmentFiles) -> Iterator[tuple[int, int]]:
+    """Positions of consecutive entries, from the log's beginning on; none where they don't increase."""
+    if segment.offset_index is None:
+        return
+    try:
+        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index:
+            positions = [0, *(entry.position for entry in index.entries())]
+    except OpenError:
+        return
+    if all(start < end <= segment.size for start, end in pairwise(positions)):
+        yield from pairwise(positions)
+
+
+def _agrees(partition: PartitionLog, interval: int) -> bool:
+    """Whether none of the examined batches between entries would have got an entry."""
+    for segment in partition.segments:
+        gaps = list(islice(_gaps(segment), _SAMPLED_GAPS))
+        if not gaps:
+            continue
+        with segment.open_log() as log_file:
+            if any(_has_late_batch(log_file, gap, interval) for gap in gaps):
+                return False
+    return True
+
+
+def _has_late_batch(log_file: LogFile, gap: tuple[int, int], interval: int) -> bool:
+    """Whether a batch between two entries begins further than the interval from the first one's."""
+    fold = kernel.load().HeaderFold(0)
+    fold.passes_legacy = True
+    fold.position_bound = gap[0] + interval
+    for item in header_runs(log_file, gap[0]):
+        if isinstance(item, Damage) or fold.end >= gap[1]:
+            return False
+        for header, _ in events(fold, item):
+            if header.position >= gap[1] or header.position > fold.position_bound:
+                return header.position < gap[1]
+    return False

@@ -1,1 +1,0 @@
-"""Partitions and log directories: their segments, and the files next to them."""

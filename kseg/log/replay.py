@@ -1,0 +1,129 @@
+"""The latest record of every key, as a coordinator loads its partition; transactional ones once they are committed."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS, ControlType, DamageKind
+from kseg.index.producers import parse_end_marker
+from kseg.kernel.record import Record
+from kseg.log.partition import PartitionLog
+from kseg.reading.batch import Batch, OnDamage, scan_log
+from kseg.reading.blocks import Damage
+
+
+class Unreadable(NamedTuple):
+    """Something of a partition that a view couldn't use: a record, by its offset, or damage; `reason` is one line.
+
+    is_tail: it is at the log's end and normal there, while a broker writes or after one died.
+    """
+
+    directory: str
+    offset: int | None
+    reason: str
+    is_tail: bool = False
+
+    def line(self) -> str:
+        """All of it in a line."""
+        return f"{self.directory}: {'' if self.offset is None else f'offset {self.offset}: '}{self.reason}"
+
+
+def unreadable_batch(directory: str, batch: Batch, damage: Damage) -> Unreadable:
+    """A batch of a partition whose records can't all be read."""
+    return Unreadable(directory, batch.last_offset, f"{damage.kind} in the batch that ends there: {damage.detail}")
+
+
+KeyOf = Callable[[bytes], bytes]
+TimeOf = Callable[[Record], int]
+
+
+def record_time(record: Record) -> int:
+    """The record's own time."""
+    return record.timestamp
+
+
+class LatestRecords:
+    """Takes batches in their order; records later than a time are left out.
+
+    latest: by key; a tombstone stays, as a record without value. pending: the same by producer id, of transactions that
+    have not ended. unreadable: what couldn't be read in the partition. Source: GroupMetadataManager (up to 3.9),
+    OffsetMetadataManager.replayEndTransactionMarker.
+    """
+
+    def __init__(self, at_ms: int | None = None, key_of: KeyOf = bytes, time_of: TimeOf = record_time) -> None:
+        """Takes a time (milliseconds since 1970; None: all), and how a record's key and time are to be understood.
+
+        A record whose time isn't known (-1) is taken as early enough.
+        """
+        self._at_ms = at_ms
+        self._key_of = key_of
+        self._time_of = time_of
+        self._later_keys: set[bytes] = set()
+        self.latest: dict[bytes, Record] = {}
+        self.pending: dict[int, dict[bytes, Record]] = {}
+        self.unreadable: list[Unreadable] = []
+
+    @property
+    def later_count(self) -> int:
+        """Keys of which there are only later records: earlier ones were compacted away, if there were any."""
+        return len(self._later_keys - self.latest.keys())
+
+    def add_partition(self, partition: PartitionLog) -> None:
+        """Takes all batches of a partition whose CRC holds. Raises OpenError if a segment has gone meanwhile."""
+        for item in partition_batches(partition):
+            if isinstance(item, Unreadable):
+                self.unreadable.append(item)
+            else:
+                self.add(item, on_damage=partial(self._note_damage, partition.path.name, item))
+
+    def _note_damage(self, directory: str, batch: Batch, damage: Damage) -> None:
+        self.unreadable.append(unreadable_batch(directory, batch, damage))
+
+    def add(self, batch: Batch, *, on_damage: OnDamage = "raise") -> None:
+        """Takes a batch. Raises DamagedError if its records can't be read, unless `on_damage` says otherwise."""
+        if batch.is_control:
+            self._end_transaction(batch)
+            return
+        records = self.pending.setdefault(batch.producer_id, {}) if batch.is_transactional else self.latest
+        for record in batch.records(on_damage=on_damage):
+            if record.key is None:
+                continue
+            key = self._key_of(record.key)
+            if self._is_later(self._time_of(record)):
+                self._later_keys.add(key)
+            else:
+                records[key] = record
+
+    def _is_later(self, time: int) -> bool:
+        return self._at_ms is not None and time != NO_TIMESTAMP and time > self._at_ms
+
+    def _end_transaction(self, batch: Batch) -> None:
+        marker = parse_end_marker(batch.raw)
+        if marker is None or self._is_later(marker.timestamp):
+            return
+        committed = self.pending.pop(batch.producer_id, {})
+        if marker.control_type is not ControlType.COMMIT:
+            return
+        for key, record in committed.items():
+            known = self.latest.get(key)
+            # A commit outside of transactions that came later stays.
+            if known is None or known.value is None or known.offset < record.offset:
+                self.latest[key] = record
+
+
+def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
+    """The batches of a partition's segments whose CRC holds, in order, and what couldn't be read."""
+    name = partition.directory_name
+    for files in partition.segments:
+        with files.open_log() as log_file:
+            for item in scan_log(log_file):
+                if isinstance(item, Damage) and item.kind is DamageKind.ZERO_TAIL:
+                    continue
+                if isinstance(item, Damage):
+                    place = f"{files.path.name} at position {item.position}"
+                    reason = f"{place}: {item.kind}: {item.size} bytes, {item.detail}"
+                    yield Unreadable(name, None, reason, item.kind in TAIL_KINDS and files is partition.active_segment)
+                elif not item.is_valid:
+                    yield Unreadable(name, item.last_offset, "the CRC of its batch is wrong")
+                else:
+                    yield item

@@ -1,1 +1,0 @@
-"""Saves intact batches of damaged partitions, in the longest sequence with increasing offsets."""

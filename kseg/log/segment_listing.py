@@ -1,0 +1,188 @@
+"""Segments as `kseg ls` lists them, local and remote, and the metadata log's retention. Source: KafkaRaftLog."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import RetainedSegment, Retention, Rolled, SegmentFiles
+from kseg.reading.blocks import Damage
+from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
+from kseg.tiered.places import TierLayout
+
+OK = "ok"
+"""The health of indexes that have nothing wrong."""
+
+
+class TierFacts(NamedTuple):
+    """What is known of a segment in a remote tier, beside what its records tell.
+
+    standing: what it counts for. stored_size: bytes of its objects. key_id: of the key pair that it is encrypted with,
+    None if it isn't. segment_id: its uuid, None where names don't have one. is_by_manifest: nothing of it was read.
+    """
+
+    standing: str
+    stored_size: int
+    key_id: str | None
+    segment_id: str | None
+    is_by_manifest: bool = False
+
+
+class SelectedRow(NamedTuple):
+    """Sums of what is selected in a segment, or in several.
+
+    size: bytes of the batches. first_timestamp, largest_timestamp: -1 if no record has a time.
+    """
+
+    records: int = 0
+    batches: int = 0
+    size: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_timestamp: int = -1
+    largest_timestamp: int = -1
+
+
+class SegmentListing(NamedTuple):
+    """A segment's line.
+
+    last_offset: of its last batch, None if there is none. first_timestamp, largest_timestamp: -1 if there is none.
+    codecs, magics: of all batches that were read. modified_ms: when the log was written last. index_health: OK, or
+    what is wrong. These are None unless every header was read: records, batches, ratio (decompressed bytes by stored
+    ones, for compressed batches), producer_ids, open_transactions, first_open_offset (of the oldest of these).
+    aborted_transactions: entries of the transaction index. damage: the first that was met, except for how an active
+    segment may end while it is written. selected: what is selected in the segment, None without a selection.
+    cached_size: bytes of the log in the page cache before it was read, None if not asked for or if the system doesn't
+    say. tier: None if it isn't in a remote tier.
+    """
+
+    base_offset: int
+    size: int
+    last_offset: int | None = None
+    first_timestamp: int = NO_TIMESTAMP
+    largest_timestamp: int = NO_TIMESTAMP
+    modified_ms: int = NO_TIMESTAMP
+    codecs: tuple[int, ...] = ()
+    magics: tuple[int, ...] = ()
+    index_entries: int = 0
+    time_index_entries: int = 0
+    index_health: str = OK
+    aborted_transactions: int = 0
+    records: int | None = None
+    batches: int | None = None
+    ratio: float | None = None
+    producer_ids: tuple[int, ...] | None = None
+    open_transactions: int | None = None
+    first_open_offset: int | None = None
+    damage: Damage | None = None
+    rolled: Rolled = Rolled.UNKNOWN
+    retention: Retention | None = None
+    selected: SelectedRow | None = None
+    cached_size: int | None = None
+    tier: TierFacts | None = None
+
+    @property
+    def is_unhealthy(self) -> bool:
+        """Whether something is wrong with its indexes."""
+        return self.index_health != OK and not (self.tier is not None and self.tier.is_by_manifest)
+
+    @property
+    def age_timestamp(self) -> int:
+        """What a broker reckons its age from: the largest time or, if no record has one, when its log was written.
+
+        Source: LogSegment.largestTimestamp.
+        """
+        return self.largest_timestamp if self.largest_timestamp >= 0 else self.modified_ms
+
+
+def retained_segments(rows: Sequence[SegmentListing], log_end_offset: int) -> list[RetainedSegment]:
+    """The segments of a partition, oldest first, as retention looks at them."""
+    ends = [*(row.base_offset for row in rows[1:]), log_end_offset]
+    return [RetainedSegment(row.size, row.age_timestamp, end) for row, end in zip(rows, ends, strict=False)]
+
+
+class TierSums(NamedTuple):
+    """A partition's segments in a remote tier, summed up.
+
+    layout: whose they are. stored_size: bytes of all objects. key_ids: of the key pairs that they are encrypted with.
+    standings: how many segments there are of each, without those that are used as a whole. local_start: where the
+    local log begins that it was joined with; None without one.
+    """
+
+    layout: str
+    stored_size: int
+    key_ids: tuple[str, ...]
+    standings: tuple[tuple[str, int], ...]
+    local_start: int | None = None
+
+
+def tier_sums(partition: PartitionLog) -> TierSums | None:
+    """The sums of a partition; None if it isn't in a tier."""
+    placed = placed_at(partition.path)
+    if placed is None:
+        return None
+    segments = placed.remote.segments
+    counts: Counter[Standing] = Counter(
+        choice.standing for choice in placed.choices if choice.standing is not Standing.USED
+    )
+    return TierSums(
+        str(placed.remote.layout),
+        sum(segment.stored_size for segment in segments),
+        tuple(sorted({segment.key_id for segment in segments if segment.key_id is not None})),
+        tuple((str(standing), counts[standing]) for standing in Standing if counts[standing]),
+        placed.local_start,
+    )
+
+
+def tier_facts(partition: PartitionLog, base_offset: int) -> TierFacts | None:
+    """What is known of a segment that the log has from a tier; None if it is a local one."""
+    placed = placed_at(partition.path)
+    choice = None if placed is None else placed.used_at(base_offset)
+    return None if choice is None else _facts(choice)
+
+
+def listing_by_manifest(partition: PartitionLog, segment: SegmentFiles, *, is_deep: bool) -> SegmentListing | None:
+    """The line of a segment by its manifest, if its key wasn't given, or if a look costs whole chunks; else None."""
+    placed = placed_at(partition.path)
+    choice = None if placed is None else placed.used_at(segment.base_offset)
+    if placed is None or choice is None or choice.segment.max_timestamp is None:
+        return None
+    if _lacks_key(placed, choice):
+        row = _listing(choice, f"encrypted with {choice.segment.key_id}")
+    elif not is_deep and not placed.store.is_near and placed.remote.layout is TierLayout.AIVEN:
+        row = _listing(choice, "not read")
+    else:
+        return None
+    return row._replace(tier=_facts(choice)._replace(is_by_manifest=True))
+
+
+def unused_listings(partition: PartitionLog) -> tuple[SegmentListing, ...]:
+    """The lines of segments in the tier that the log doesn't have: others count, or they can't be used."""
+    placed = placed_at(partition.path)
+    if placed is None:
+        return ()
+    return tuple(_listing(choice, str(choice.standing)) for choice in placed.choices if not choice.is_used)
+
+
+def _lacks_key(placed: PlacedPartition, choice: Choice) -> bool:
+    key_id = choice.segment.key_id
+    return key_id is not None and not placed.keys.has(key_id)
+
+
+def _listing(choice: Choice, health: str) -> SegmentListing:
+    segment = choice.segment
+    return SegmentListing(
+        segment.base_offset,
+        segment.size,
+        last_offset=segment.end_offset,
+        largest_timestamp=NO_TIMESTAMP if segment.max_timestamp is None else segment.max_timestamp,
+        modified_ms=segment.modified_ms,
+        index_health=health,
+        tier=_facts(choice),
+    )
+
+
+def _facts(choice: Choice) -> TierFacts:
+    segment = choice.segment
+    return TierFacts(str(choice.standing), segment.stored_size, segment.key_id, segment.segment_id)

@@ -1,1 +1,0 @@
-"""The batches and records of a partition that match a selection."""

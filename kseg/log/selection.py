@@ -1,0 +1,407 @@
+"""Selections: of partitions by topic and number, and of records by what is in them."""
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, tzinfo
+from fnmatch import fnmatchcase
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
+
+from kseg.errors import UsageError
+from kseg.formats.file_names import parse_partition_directory, plain_text
+from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
+from kseg.times import milliseconds_of, parse_zone
+
+TIME_DISORDER_MS = 600_000
+LATE_SIZE = 8 << 20
+"""Reading stops after this many consecutive bytes of log that are all later, by that, than the last wanted time.
+
+Producers set times themselves, so that records of an earlier time may follow later ones, and nothing in a log says
+where the last of them is. Partitions of up to that size are always read to their end.
+"""
+IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
+ISOLATION_LEVELS = ("read_uncommitted", "read_committed")
+"""Kafka's `isolation.level`, the default first."""
+_NUMBERS = ("from_offset", "to_offset", "from_time", "to_time", "producer_id", "limit", "tail")
+_MAY_BE_BELOW_0 = ("from_offset", "to_offset", "from_time", "to_time", "producer_id")
+_SPECIAL = re.compile(r"[\\.^$*+?{}\[\]|()]")
+_WHOLE_SHARE = 2**64
+
+
+class Selection(NamedTuple):
+    """Which records are wanted: all that is asked must hold; None, () and False ask nothing.
+
+    from_offset, to_offset, from_time, to_time: from the first on, to before the second; times in milliseconds. A record
+    without time is in no range of times. key: it is equal. key_regex: is found in the key as UTF-8; grep: in the value.
+    headers: (name, value) each, any value if that is None. is_control: whether control records, or others.
+    is_committed: no control records, no records of aborted transactions, nothing from the last stable offset on.
+    limit: the first so many in all; tail: the last so many of each partition; sample: about that share of them, the
+    same ones each time, chosen by their offsets. is_followed: wait for more.
+    """
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_time: int | None = None
+    to_time: int | None = None
+    key: bytes | None = None
+    key_regex: str | None = None
+    grep: str | None = None
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    producer_id: int | None = None
+    transactional_only: bool = False
+    is_control: bool | None = None
+    is_committed: bool = False
+    limit: int | None = None
+    tail: int | None = None
+    sample: float | None = None
+    is_followed: bool = False
+
+    def checked(self) -> "Selection":
+        """Itself. Raises UsageError for what can't be: a pattern that is none, control records without any."""
+        for option, pattern in (("--key-regex", self.key_regex), ("--grep", self.grep)):
+            try:
+                re.compile(pattern or "")
+            except re.error as error:
+                raise UsageError(f"{option} {pattern}: {error}") from error
+        for name in _NUMBERS:
+            number = getattr(self, name)
+            if number is not None and not (LEAST if name in _MAY_BE_BELOW_0 else 0) <= number <= MOST:
+                raise UsageError(f"{name} {number}: that is no such number")
+        if self.sample is not None and not 0 < self.sample <= 1:
+            raise UsageError(f"sample {self.sample}: give a share such as 0.01")
+        if self.is_committed and self.is_control:
+            raise UsageError("--control: with --isolation read_committed there are no control records")
+        return self
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing is asked."""
+        return self == EVERYTHING
+
+    @property
+    def looks_into_records(self) -> bool:
+        """Whether keys, values, headers or single records decide, so that headers of batches aren't enough."""
+        return (self.key, self.key_regex, self.grep, self.sample) != (None,) * 4 or bool(self.headers)
+
+    @property
+    def has_times(self) -> bool:
+        """Whether times are asked for."""
+        return self.from_time is not None or self.to_time is not None
+
+    @property
+    def first_offset(self) -> int:
+        """The lowest offset that may be wanted."""
+        return LEAST if self.from_offset is None else self.from_offset
+
+    @property
+    def last_offset(self) -> int:
+        """The highest one."""
+        return MOST if self.to_offset is None else self.to_offset - 1
+
+    @property
+    def first_timestamp(self) -> int:
+        """The lowest time."""
+        return (self.from_time or 0) if self.has_times else LEAST
+
+    @property
+    def last_timestamp(self) -> int:
+        """The highest one."""
+        return MOST if self.to_time is None else self.to_time - 1
+
+    def to_json(self) -> dict[str, Any]:
+        """What is asked, as JSON's values: bytes in hex, what asks nothing left out."""
+        asked = {name: value for name, value in self._asdict().items() if value != getattr(EVERYTHING, name)}
+        if self.key is not None:
+            asked["key"] = self.key.hex()
+        if self.headers:
+            asked["headers"] = [[name.hex(), None if value is None else value.hex()] for name, value in self.headers]
+        return asked
+
+    @classmethod
+    def from_json(cls, asked: Mapping[str, Any]) -> "Selection":
+        """The selection of `to_json`."""
+        members = dict(asked)
+        if "key" in members:
+            members["key"] = bytes.fromhex(members["key"])
+        members["headers"] = tuple(
+            (bytes.fromhex(name), None if value is None else bytes.fromhex(value))
+            for name, value in members.get("headers", ())
+        )
+        return cls(**members).checked()
+
+    def is_late(self, earliest: int) -> bool:
+        """Whether batches none of which begins before a time are later than what is wanted, and that by far."""
+        return self.to_time is not None and earliest >= self.to_time + TIME_DISORDER_MS
+
+    def batch_filter(self, last_offset: int = MOST) -> BatchFilter:
+        """What headers of batches must say; `last_offset` bounds the offsets further."""
+        return BatchFilter(
+            self.first_offset,
+            min(self.last_offset, last_offset),
+            self.first_timestamp,
+            self.last_timestamp,
+            self.producer_id,
+            True if self.transactional_only else None,
+            False if self.is_committed else self.is_control,
+        )
+
+    def record_filter(self, *, skip: int = 0, limit: int | None = None, last_offset: int = MOST) -> RecordFilter | None:
+        """What records must be; None if headers of batches tell all. The first `skip` are left out."""
+        wanted = RecordFilter(
+            self.first_offset,
+            min(self.last_offset, last_offset),
+            self.first_timestamp,
+            self.last_timestamp,
+            self.key,
+            _literal(self.key_regex),
+            _literal(self.grep),
+            self.headers,
+            _share(self.sample),
+            self._predicate(),
+            skip,
+            limit,
+        )
+        return None if wanted == RecordFilter() else wanted
+
+    def _predicate(self) -> Callable[[bytes | None, bytes | None], bool] | None:
+        """What the kernel must ask for each record: regular expressions that are more than plain text."""
+        of_key, of_value = _pattern(self.key_regex), _pattern(self.grep)
+        if of_key is None and of_value is None:
+            return None
+
+        def takes(key: bytes | None, value: bytes | None) -> bool:
+            return _is_found(of_key, key) and _is_found(of_value, value)
+
+        return takes
+
+
+EVERYTHING = Selection()
+"""Nothing is asked."""
+
+Time: TypeAlias = str | int | datetime
+"""A moment: text as `parse_time` reads it, milliseconds since 1970, or a datetime."""
+
+
+WantedHeader: TypeAlias = str | tuple[str, str | bytes | None]
+"""A header as people write it: `NAME`, `NAME=VALUE`, or name and value; any value if that is None."""
+
+
+class SelectionOptions(TypedDict, total=False):
+    """A selection as people write it, by the names of the commands' options; None asks nothing.
+
+    Texts mean what they mean as options. key: bytes as they are, or text as in `parse_bytes`; header: one or several,
+    each as in `parse_header`, or name and value. control: only control records, or none of them. tz: the zone of times
+    that name none.
+    """
+
+    from_offset: int | None
+    to_offset: int | None
+    from_time: Time | None
+    to_time: Time | None
+    key: str | bytes | None
+    key_regex: str | None
+    grep: str | None
+    header: "str | Iterable[WantedHeader] | None"
+    producer_id: int | None
+    transactional_only: bool
+    control: bool | None
+    isolation: IsolationLevel
+    limit: int | None
+    tail: int | None
+    sample: str | float | None
+    tz: str
+
+
+def selection_of(options: SelectionOptions, selection: Selection = EVERYTHING) -> Selection:
+    """A selection with what options ask in its place. Raises UsageError for what can't be."""
+    zone = parse_zone(options.get("tz", "UTC"))
+    asked: dict[str, Any] = {}
+    for name, value in options.items():
+        if name in _READ:
+            field, read = _READ[name]
+            asked[field] = getattr(EVERYTHING, field) if value is None else read(value, zone)
+        elif name in SelectionOptions.__annotations__ and name in Selection._fields:
+            asked[name] = value
+        elif name != "tz":
+            raise UsageError(f"{name}: there are {', '.join(SelectionOptions.__annotations__)}")
+    return selection._replace(**asked).checked()
+
+
+def _bytes_of(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else parse_bytes(value)
+
+
+def _headers_of(value: str | Iterable[WantedHeader]) -> tuple[tuple[bytes, bytes | None], ...]:
+    wanted = (value,) if isinstance(value, str) else value
+    return tuple(parse_header(each) if isinstance(each, str) else _header_of(*each) for each in wanted)
+
+
+def _header_of(name: str, value: str | bytes | None) -> tuple[bytes, bytes | None]:
+    return name.encode("utf-8", "surrogateescape"), None if value is None else _bytes_of(value)
+
+
+def _is_committed(isolation: str) -> bool:
+    if isolation not in ISOLATION_LEVELS:
+        raise UsageError(f"isolation {isolation!r}: there are {' and '.join(ISOLATION_LEVELS)}")
+    return isolation == ISOLATION_LEVELS[1]
+
+
+_READ: dict[str, tuple[str, Callable[[Any, tzinfo], Any]]] = {
+    "from_time": ("from_time", milliseconds_of),
+    "to_time": ("to_time", milliseconds_of),
+    "key": ("key", lambda value, _: _bytes_of(value)),
+    "header": ("headers", lambda value, _: _headers_of(value)),
+    "sample": ("sample", lambda value, _: parse_share(str(value))),
+    "control": ("is_control", lambda value, _: value),
+    "isolation": ("is_committed", lambda value, _: _is_committed(value)),
+}
+"""Options whose values are read first: the field of a selection that each becomes, and how."""
+
+
+def _literal(pattern: str | None) -> bytes | None:
+    """The text of a pattern that is nothing but text: such a one is searched by the kernel."""
+    return None if pattern is None or _SPECIAL.search(pattern) else pattern.encode("utf-8", "surrogateescape")
+
+
+def _pattern(pattern: str | None) -> re.Pattern[str] | None:
+    return None if pattern is None or _SPECIAL.search(pattern) is None else re.compile(pattern)
+
+
+def _is_found(pattern: re.Pattern[str] | None, text: bytes | None) -> bool:
+    if pattern is None:
+        return True
+    return text is not None and pattern.search(text.decode("utf-8", "surrogateescape")) is not None
+
+
+def _share(sample: float | None) -> int | None:
+    share = _WHOLE_SHARE if sample is None else round(sample * _WHOLE_SHARE)
+    return None if share >= _WHOLE_SHARE else share
+
+
+def parse_bytes(text: str) -> bytes:
+    """The bytes that a text names: `hex:00ff`, `base64:AP8=`, or itself in UTF-8.
+
+    Raises UsageError if what follows `hex:` or `base64:` is neither.
+    """
+    form, colon, rest = text.partition(":")
+    try:
+        if colon and form == "hex":
+            return bytes.fromhex(rest)
+        if colon and form == "base64":
+            from base64 import b64decode
+
+            return b64decode(rest, validate=True)
+    except ValueError as error:  # of binascii too
+        raise UsageError(f"{text!r}: {error}") from error
+    return text.encode("utf-8", "surrogateescape")
+
+
+def parse_header(text: str) -> tuple[bytes, bytes | None]:
+    """Name and value of `NAME=VALUE`, whose value is as in `parse_bytes`; None for any value if there is no `=`."""
+    name, equals, value = text.partition("=")
+    return name.encode("utf-8", "surrogateescape"), parse_bytes(value) if equals else None
+
+
+def parse_share(text: str) -> float:
+    """The share that `0.01` or `1%` names. Raises UsageError unless it is more than 0 and at most 1."""
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise UsageError(f"--sample {text}: give a share such as 0.01 or 1%")
+    return share
+
+
+_SHOWN_TOPICS = 8
+"""The most topics that an error lists."""
+
+
+class PartitionChoice(NamedTuple):
+    """Partitions of topics with one of some names or globs, and with one of some numbers; empty asks nothing."""
+
+    topics: tuple[str, ...] = ()
+    numbers: tuple[range, ...] = ()
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether all partitions are meant."""
+        return not self.topics and not self.numbers
+
+    def takes(self, topic: str, partition: int | None) -> bool:
+        """Whether a partition is meant; one whose number isn't known isn't if numbers are asked for."""
+        return self.takes_topic(topic) and self.takes_number(partition)
+
+    def takes_topic(self, topic: str) -> bool:
+        """Whether a topic's partitions may be meant."""
+        return not self.topics or any(topic == name or fnmatchcase(topic, name) for name in self.topics)
+
+    def takes_number(self, partition: int | None) -> bool:
+        """Whether a partition of this number may be meant."""
+        return not self.numbers or (partition is not None and any(partition in numbers for numbers in self.numbers))
+
+    def takes_directory(self, path: str | os.PathLike[str]) -> bool:
+        """Whether the partition in a directory is meant; a name that isn't a partition's counts as a topic's."""
+        if self.is_everything:
+            return True
+        own = _own_name(path)
+        name = parse_partition_directory(own)
+        return self.takes(own, None) if name is None else self.takes(name.topic, name.partition)
+
+    def arguments(self) -> list[str]:
+        """The options that ask for it, as a command line has them."""
+        topics = [argument for topic in self.topics for argument in ("--topic", topic)]
+        return [*topics, "--partition", ",".join(map(_range_text, self.numbers))] if self.numbers else topics
+
+    def __str__(self) -> str:
+        """The same as one text."""
+        return " ".join(self.arguments())
+
+
+EVERY_PARTITION = PartitionChoice()
+
+
+class NoSuchPartitionError(UsageError):
+    """There are partitions, but none of those that are meant."""
+
+    def __init__(self, choice: PartitionChoice, directories: Iterable[str | os.PathLike[str]]) -> None:
+        """Takes what was asked for, and the directories of the partitions that there are."""
+        super().__init__(f"{choice}: no such partition here; there are {_listed(directories)}")
+
+
+def _listed(directories: Iterable[str | os.PathLike[str]]) -> str:
+    """Topics with the numbers of their partitions; those of many topics that come first, and how many more."""
+    found: dict[str, set[int]] = defaultdict(set)
+    for own in map(_own_name, directories):
+        name = parse_partition_directory(own)
+        if name is None:
+            found[own].update()  # a directory of segments
+        elif name.state is None:
+            found[name.topic].add(name.partition)
+    texts = [f"{plain_text(topic)}{_numbers_text(found[topic])}" for topic in islice(sorted(found), _SHOWN_TOPICS)]
+    more = len(found) - len(texts)
+    return ", ".join([*texts, f"{more} more topics"] if more else texts) or "only some that brokers put aside"
+
+
+def _own_name(path: str | os.PathLike[str]) -> str:
+    """A directory's name, also if it was given as `.`."""
+    name = Path(path).name
+    return name if name not in ("", "..") else Path(path).resolve().name
+
+
+def _numbers_text(numbers: set[int]) -> str:
+    """` (0-3,7)`; nothing without numbers."""
+    ranges: list[range] = []
+    for number in sorted(numbers):
+        if ranges and ranges[-1].stop == number:
+            ranges[-1] = range(ranges[-1].start, number + 1)
+        else:
+            ranges.append(range(number, number + 1))
+    return f" ({','.join(map(_range_text, ranges))})" if ranges else ""
+
+
+def _range_text(numbers: range) -> str:
+    return str(numbers.start) if len(numbers) == 1 else f"{numbers.start}-{numbers.stop - 1}"

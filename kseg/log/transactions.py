@@ -1,0 +1,434 @@
+"""Transactions: those of a partition's own log, and what `__transaction_state` says of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.decode.kafka_text import STATES
+from kseg.errors import KsegError
+from kseg.formats.codes import (
+    DELETE_HORIZON_MASK,
+    MAXIMUM_TRANSACTION_MS,
+    NO_TIMESTAMP,
+    VERSION,
+    ControlType,
+    DamageKind,
+)
+from kseg.formats.messages import Fields, MessageError, parse_message
+from kseg.formats.schemas import message_schema, version_range
+from kseg.index.header_scan import events, header_runs, is_intact
+from kseg.index.producers import EndMarker, ProducerState, end_marker_in
+from kseg.kernel.contract import VALID
+from kseg.kernel.fold_contract import Event, HeaderFold
+from kseg.kernel.record import Record
+from kseg.log.partition import PartitionLog
+from kseg.log.replay import LatestRecords, Unreadable
+from kseg.log.segments import SegmentFiles
+from kseg.reading.batch import BatchHeader
+from kseg.reading.blocks import Damage
+from kseg.reading.log_file import LogFile
+
+TOPIC = "__transaction_state"
+OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
+"""States of a coordinator in which markers are still to be written."""
+
+
+class Outcome(StrEnum):
+    """What became of a transaction in a partition."""
+
+    OPEN = "open"
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A producer's transaction as far as one partition tells.
+
+    `first_offset` and `last_offset` are of its records, None where only the marker is left, or was ever there;
+    `first_timestamp` None too if it began before the log does. `batches` and `records` count what the log still has of
+    it. `end_offset` and `end_timestamp` are its marker's, None while it is open; `coordinator_epoch` is that of the
+    producer's last marker, None before the first. Timestamps are milliseconds since 1970; those of records are as their
+    producer set them unless `has_broker_times`.
+    """
+
+    topic: str | None
+    partition: int | None
+    producer_id: int
+    producer_epoch: int
+    outcome: Outcome = Outcome.OPEN
+    first_offset: int | None = None
+    last_offset: int | None = None
+    end_offset: int | None = None
+    batches: int = 0
+    records: int = 0
+    first_timestamp: int | None = None
+    last_timestamp: int | None = None
+    end_timestamp: int | None = None
+    coordinator_epoch: int | None = None
+    has_broker_times: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no marker ends it: it holds the last stable offset back."""
+        return self.outcome is Outcome.OPEN
+
+    @property
+    def duration_ms(self) -> int | None:
+        """How long it took; None while it is open, or if its records' times aren't the broker's as its marker's is."""
+        if self.end_timestamp is None or self.first_timestamp is None or not self.has_broker_times:
+            return None
+        return max(0, self.end_timestamp - self.first_timestamp)
+
+    def is_older_than(self, now_ms: int, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> bool:
+        """Whether its last record is longer ago than that. Source: FindHangingTransactionsCommand, and its default."""
+        return self.last_timestamp is not None and now_ms - self.last_timestamp > timeout_ms
+
+
+class _TransactionRecords(NamedTuple):
+    """The records that the log has of a transaction."""
+
+    last_offset: int | None
+    batches: int
+    records: int
+    last_timestamp: int | None
+
+
+class PartitionTransactions:
+    """The transactions of a partition; its properties are right once `transactions` came to its end.
+
+    log_end_offset: the next one. last_timestamp: the largest of all batches, -1 if there is none. unreadable:
+    damage. Only headers and markers are read, and CRCs of single batches that leave a transaction open.
+    """
+
+    def __init__(self, partition: PartitionLog) -> None:
+        """Takes the partition; nothing is read yet."""
+        self.partition = partition
+        self.log_end_offset = partition.base_offsets[0] if partition.segments else 0
+        self.last_timestamp = NO_TIMESTAMP
+        self.unreadable: list[Unreadable] = []
+        self._open: dict[int, Transaction] = {}
+        self._coordinator_epochs: dict[int, int] = {}
+        self._alone: dict[int, tuple[SegmentFiles, BatchHeader]] = {}
+        self._producers = kernel.load().ProducerTable()
+
+    @property
+    def open_transactions(self) -> tuple[Transaction, ...]:
+        """Those that no marker ends, by first offset."""
+        return tuple(sorted(self._open.values(), key=lambda transaction: transaction.first_offset or 0))
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where read_committed consumers may read: the first offset of the oldest open one, or the log's end."""
+        return min((found.first_offset or 0 for found in self._open.values()), default=self.log_end_offset)
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Those that ended, in the order of their markers; then the open ones.
+
+        Raises OpenError if a segment can't be opened.
+        """
+        self._open = dict(self._begun_before())
+        self._producers = kernel.load().ProducerTable()
+        for opened in self._open.values():
+            self._follow(opened)
+        fold = kernel.load().HeaderFold(Event.TRANSACTION | Event.CONTROL, self._producers)
+        fold.passes_legacy = True
+        for files in self.partition.segments:
+            with files.open_log() as log_file:
+                yield from self._ended_in(files, log_file, fold)
+        self._open = {key: self._caught_up(opened) for key, opened in self._open.items()}
+        self._forget_damaged()
+        yield from self.open_transactions
+
+    def _forget_damaged(self) -> None:
+        """Takes those for none that only a damaged batch begins: its producer id may be any number."""
+        for producer_id, (files, header) in self._alone.items():
+            opened = self._open.get(producer_id)
+            if opened is None or opened.batches != 1:
+                continue
+            with files.open_log() as log_file:
+                if not is_intact(log_file, header):
+                    del self._open[producer_id]
+                    reason = "the CRC of its batch is wrong: no transaction is taken to begin there"
+                    self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
+
+    def _begun_before(self) -> Iterator[tuple[int, Transaction]]:
+        """Those open where the log begins, of the producer snapshot that ends there."""
+        if not self.partition.segments:
+            return
+        base_offset = self.partition.base_offsets[0]
+        try:
+            states = self.partition.read_producer_states(base_offset)
+        except KsegError as error:
+            self.unreadable.append(Unreadable(self.partition.directory_name, None, error.message))
+            return
+        for producer_id, first_offset in ({} if states is None else states.open_transactions).items():
+            state = states.producers[producer_id] if states is not None else None
+            if state is not None:
+                bare = Transaction(self.partition.topic, self.partition.partition, producer_id, state.epoch)
+                yield (
+                    producer_id,
+                    replace(
+                        bare,
+                        first_offset=first_offset,
+                        last_offset=state.last_offset,
+                        last_timestamp=state.timestamp,
+                        coordinator_epoch=None if state.coordinator_epoch < 0 else state.coordinator_epoch,
+                    ),
+                )
+
+    def _ended_in(self, files: SegmentFiles, log_file: LogFile, fold: HeaderFold) -> Iterator[Transaction]:
+        for item in header_runs(log_file):
+            if isinstance(item, Damage):
+                self._add_damage(log_file, item)
+                continue
+            for header, _ in events(fold, item):
+                if header.is_transactional and not header.is_control:
+                    self._add_records(files, header)
+                elif header.is_transactional and (marker := end_marker_in(item, log_file, header)):
+                    yield self._ended(header, marker)
+            self.log_end_offset = fold.last_offset + 1
+            self.last_timestamp = fold.max_timestamp
+
+    def _add_damage(self, log_file: LogFile, damage: Damage) -> None:
+        if damage.kind is not DamageKind.ZERO_TAIL:
+            place = f"{log_file.path.name} at position {damage.position}"
+            reason = f"{place}: {damage.kind}: {damage.size} bytes, {damage.detail}"
+            self.unreadable.append(Unreadable(self.partition.directory_name, None, reason))
+
+    def _follow(self, opened: Transaction) -> None:
+        """Lets the fold pass the batches that continue a transaction, and count them."""
+        self._producers.put(ProducerState(opened.producer_id, opened.producer_epoch, current_txn_first_offset=0))
+
+    def _records_of(self, opened: Transaction) -> "_TransactionRecords":
+        """The records of a transaction, those in batches that the fold has passed too."""
+        batches, records = self._producers.passed(opened.producer_id)
+        values = self._producers.get(opened.producer_id)
+        if not batches or values is None:
+            return _TransactionRecords(opened.last_offset, opened.batches, opened.records, opened.last_timestamp)
+        state = ProducerState._make(values)
+        return _TransactionRecords(
+            state.last_offset, opened.batches + batches, opened.records + records, state.timestamp
+        )
+
+    def _caught_up(self, opened: Transaction) -> Transaction:
+        found = self._records_of(opened)
+        return replace(
+            opened,
+            last_offset=found.last_offset,
+            batches=found.batches,
+            records=found.records,
+            last_timestamp=found.last_timestamp,
+        )
+
+    def _add_records(self, files: SegmentFiles, header: BatchHeader) -> None:
+        known = self._open.get(header.producer_id)
+        if known is None:
+            self._alone[header.producer_id] = files, header
+            known = self._begun(header)
+        else:
+            before = self._records_of(known)
+            known = replace(
+                known,
+                producer_epoch=header.producer_epoch,
+                last_offset=header.last_offset,
+                batches=before.batches + 1,
+                records=before.records + (header.records_count or 0),
+                last_timestamp=header.max_timestamp,
+            )
+        self._open[header.producer_id] = known
+        self._follow(known)
+
+    def _begun(self, header: BatchHeader) -> Transaction:
+        """A transaction that begins with a batch."""
+        return Transaction(
+            self.partition.topic,
+            self.partition.partition,
+            header.producer_id,
+            header.producer_epoch,
+            first_offset=header.base_offset,
+            last_offset=header.last_offset,
+            batches=1,
+            records=header.records_count or 0,
+            first_timestamp=_first_timestamp(header),
+            last_timestamp=header.max_timestamp,
+            coordinator_epoch=self._coordinator_epochs.get(header.producer_id),
+            has_broker_times=header.is_log_append_time,
+        )
+
+    def _ended(self, header: BatchHeader, marker: EndMarker) -> Transaction:
+        self._alone.pop(header.producer_id, None)
+        known = self._open.pop(header.producer_id, None)
+        if known is None:
+            known = Transaction(
+                self.partition.topic,
+                self.partition.partition,
+                header.producer_id,
+                header.producer_epoch,
+                has_broker_times=header.is_log_append_time,
+            )
+        found = self._records_of(known)
+        self._producers.put(ProducerState(header.producer_id, header.producer_epoch))
+        self._coordinator_epochs[header.producer_id] = marker.coordinator_epoch
+        return replace(
+            known,
+            last_offset=found.last_offset,
+            batches=found.batches,
+            records=found.records,
+            last_timestamp=found.last_timestamp,
+            outcome=Outcome.ABORTED if marker.control_type is ControlType.ABORT else Outcome.COMMITTED,
+            end_offset=header.last_offset,
+            end_timestamp=marker.timestamp,
+            coordinator_epoch=marker.coordinator_epoch,
+        )
+
+
+class LogTail(NamedTuple):
+    """What the intact batches of a log's last segments say.
+
+    damage_offset: the offset after which the last damage stands, -1 if there is none. clock_ms: the newest time of the
+    broker's clock, in markers or LogAppendTime, -1 if there is none.
+    """
+
+    damage_offset: int = -1
+    clock_ms: int = NO_TIMESTAMP
+
+
+def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
+    """The segments from an offset's on, every byte of them; the page cache is left as it was.
+
+    A damaged batch's own offsets may be anything: it stands after the batch before it. Raises OpenError if a segment
+    can't be opened.
+    """
+    segments = partition.segments[partition.floor_slot(from_offset) or 0 :]
+    next_offset, damage_offset = segments[0].base_offset if segments else 0, -1
+    clock_ms = NO_TIMESTAMP
+    fold = kernel.load().HeaderFold(Event.CONTROL)
+    fold.passes_legacy = True
+    for files in segments:
+        with files.open_log(keep_cache=False) as log_file:
+            for item in log_file.runs():
+                if isinstance(item, Damage):
+                    damage_offset = damage_offset if item.kind is DamageKind.ZERO_TAIL else next_offset
+                elif not item.rows[VALID]:  # it's in a run of its own
+                    damage_offset = next_offset
+                else:
+                    controls = (header for header, _ in events(fold, item) if header.is_control)
+                    clock_ms = max(clock_ms, *(header.max_timestamp for header in controls), fold.append_time)
+                    next_offset = fold.last_offset + 1
+    return LogTail(damage_offset, clock_ms)
+
+
+def _first_timestamp(header: BatchHeader) -> int:
+    """The time of a batch's first record, as far as the header tells it: compaction puts the delete horizon there."""
+    is_base_timestamp = not header.is_log_append_time and not header.attributes & DELETE_HORIZON_MASK
+    return header.base_timestamp if is_base_timestamp else header.max_timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorTransaction:
+    """What a transaction coordinator knew last of a transactional id.
+
+    `state` as in Kafka: Empty, Ongoing, PrepareCommit, …. `previous_producer_id` and `next_producer_id` -1 for none.
+    Timestamps are milliseconds since 1970, -1 for none. `record_offset` is the record's in its partition.
+    """
+
+    transactional_id: str
+    coordinator_partition: int | None
+    producer_id: int
+    producer_epoch: int
+    state: str
+    partitions: tuple[tuple[str, int], ...]
+    timeout_ms: int
+    start_timestamp: int
+    last_update_timestamp: int
+    previous_producer_id: int
+    next_producer_id: int
+    client_transaction_version: int
+    record_offset: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether markers are still to be written."""
+        return self.state in OPEN_STATES
+
+    def duration_ms(self, now_ms: int | None) -> int | None:
+        """How long it took up to its last change, or has been open by now; None if that isn't known."""
+        end = now_ms if self.is_open else self.last_update_timestamp
+        if self.start_timestamp == NO_TIMESTAMP or end is None:
+            return None
+        return max(0, end - self.start_timestamp)
+
+    def is_overdue(self, now_ms: int | None) -> bool | None:
+        """Whether it is open for longer than its producer allowed, so that its coordinator is to abort it.
+
+        None if that isn't known.
+        """
+        if not self.is_open:
+            return False
+        duration = self.duration_ms(now_ms)
+        return None if duration is None else duration > self.timeout_ms
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorView:
+    """Transactional ids by name; `last_timestamp` is the largest of the records that were taken, -1 if none."""
+
+    transactions: tuple[CoordinatorTransaction, ...]
+    last_timestamp: int
+    later_count: int
+    unreadable: tuple[Unreadable, ...]
+
+
+def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) -> CoordinatorView:
+    """The latest state of each transactional id in one partition."""
+    replay = LatestRecords(at_ms)
+    replay.add_partition(partition)
+    unreadable = list(replay.unreadable)
+    found = []
+    for record in replay.latest.values():
+        if record.value is None:
+            continue
+        try:
+            found.append(_coordinator_transaction(record, partition.partition))
+        except MessageError as error:
+            unreadable.append(Unreadable(partition.directory_name, record.offset, error.message))
+    found.sort(key=lambda transaction: transaction.transactional_id)
+    times = [record.timestamp for record in replay.latest.values()]
+    return CoordinatorView(tuple(found), max(times, default=NO_TIMESTAMP), replay.later_count, tuple(unreadable))
+
+
+def _coordinator_transaction(record: Record, partition: int | None) -> CoordinatorTransaction:
+    key, value = record.key or b"", record.value or b""
+    if not key.startswith(b"\0\0") or len(value) < VERSION.size:
+        raise MessageError(f"key of unknown type {key[: VERSION.size].hex()}, or a value without version")
+    version = VERSION.read(value)
+    schema = message_schema("TransactionLogValue")
+    if version not in version_range(schema.versions):
+        raise MessageError(f"{schema.name} of unknown version {version}")
+    fields = parse_message(schema, version, value, 2).value
+    status = fields["transactionStatus"]
+    if not 0 <= status < len(STATES):
+        raise MessageError(f"unknown transaction status {status}")
+    return CoordinatorTransaction(
+        transactional_id=parse_message(message_schema("TransactionLogKey"), 0, key, 2).value["transactionalId"],
+        coordinator_partition=partition,
+        producer_id=fields["producerId"],
+        producer_epoch=fields["producerEpoch"],
+        state=STATES[status],
+        partitions=_partitions(fields),
+        timeout_ms=fields["transactionTimeoutMs"],
+        start_timestamp=fields["transactionStartTimestampMs"],
+        last_update_timestamp=fields["transactionLastUpdateTimestampMs"],
+        previous_producer_id=fields.get("previousProducerId", -1),
+        next_producer_id=fields.get("nextProducerId", -1),
+        client_transaction_version=fields.get("clientTransactionVersion", 0),
+        record_offset=record.offset,
+    )
+
+
+def _partitions(fields: Fields) -> tuple[tuple[str, int], ...]:
+    topics = fields["transactionPartitions"] or []
+    return tuple(sorted((topic["topic"], partition) for topic in topics for partition in topic["partitionIds"]))

@@ -1,0 +1,462 @@
+"""Requests and responses as values, the frames that hold them, and the records in them."""
+
+import re
+from collections.abc import Callable, Iterator, Sized
+from dataclasses import dataclass
+from typing import Generic, Literal, NamedTuple, TypeVar
+
+from kseg import kernel
+from kseg.errors import KsegError
+from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind, claimed_size
+from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message, write_message
+from kseg.formats.schemas import REQUESTS, RESPONSES, MessageSchema, message_schema, version_range
+from kseg.kernel.contract import Stop, new_rows
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import Run
+from kseg.releases import NEWEST
+
+PRODUCE, CONTROLLED_SHUTDOWN, API_VERSIONS = 0, 7, 18
+"""Keys of apis with special rules."""
+UNSUPPORTED_VERSION = 35
+"""The error with which a broker answers an ApiVersions request that is too new for it."""
+MOST_ELEMENTS = 1 << 20
+"""The most elements and tagged fields that are read from one message; each takes a hundred bytes of memory or more."""
+_SMALLEST_HEADER = 8
+_NEWEST_VERSION = 64
+"""No api will have more versions soon: bytes with a higher one aren't a request."""
+
+
+class FrameError(KsegError):
+    """Bytes that can't be the beginning of a request or response."""
+
+
+class MessageHeader(NamedTuple):
+    """A request's header."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    version: int | None
+    """The version of the header itself; None (read as version 1) if the api isn't known."""
+    tagged_fields: dict[int, bytes]
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiMessage:
+    """A request or a response.
+
+    `body` is None if the schemas don't have it, or if it can't be read: then `problem` says why. A response without a
+    known request has no api.
+    """
+
+    kind: Literal["request", "response"]
+    correlation_id: int
+    header_version: int | None
+    tagged_fields: dict[int, bytes]
+    body_size: int
+    api_key: int | None = None
+    api_version: int | None = None
+    client_id: str | None = None
+    schema: MessageSchema | None = None
+    body_version: int = 0
+    body: Fields | None = None
+    problem: str | None = None
+
+    @property
+    def api(self) -> str | None:
+        """The api's name, without Request or Response; None if it isn't known."""
+        return None if self.api_key is None else api_name(self.api_key)
+
+    @property
+    def unknown(self) -> str | None:
+        """Why its body isn't read although nothing is wrong with it: the schemas don't have its api or its version."""
+        if self.schema is not None or self.api_key is None or self.api_version is None:
+            return None
+        known = version_range(REQUESTS[self.api_key].versions if self.api_key in REQUESTS else "none")
+        if self.api is None or self.api_version > known.last >= known.first:
+            what = f"api {self.api_key}" if self.api is None else f"{self.api} version {self.api_version}"
+            return f"{what} is newer than kseg knows: its schemas are those of Kafka {NEWEST}"
+        return f"{self.api} version {self.api_version} is older than the schemas of Kafka {NEWEST}"
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether a broker answers this request: a Produce request with acks 0 gets no response."""
+        return not (self.api_key == PRODUCE and self.body is not None and self.body["acks"] == 0)
+
+
+def api_name(api_key: int) -> str | None:
+    """The name of an api; None if the newest known Kafka has none with this key."""
+    name = REQUESTS.names.get(api_key)
+    return None if name is None else name.removesuffix("Request")
+
+
+def request_header_version(api_key: int, api_version: int) -> int | None:
+    """The version of a request's header: 2 with flexible bodies, else 1; None if the api isn't known."""
+    if (api_key, api_version) == (CONTROLLED_SHUTDOWN, 0):
+        return 0
+    if not _is_known(api_key):
+        return None
+    return 2 if api_version in version_range(REQUESTS[api_key].flexible) else 1
+
+
+def response_header_version(api_key: int, api_version: int) -> int | None:
+    """The version of a response's header: 1 with flexible bodies, else 0; None if the api isn't known.
+
+    0 for ApiVersions whatever its version: every client must be able to read the response.
+    """
+    if not _is_known(api_key):
+        return None
+    return int(api_key != API_VERSIONS and api_version in version_range(RESPONSES[api_key].flexible))
+
+
+def _is_known(api_key: int) -> bool:
+    return api_key in REQUESTS and REQUESTS[api_key].versions != "none"
+
+
+def read_request_header(data: bytes) -> MessageHeader:
+    """The header at the start of a request, given without its size. Raises FrameError if there is none."""
+    if len(data) < _SMALLEST_HEADER:
+        raise FrameError(f"{len(data)} bytes are too few for a request")
+    api_key, api_version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
+    if api_key < 0 or not 0 <= api_version < _NEWEST_VERSION:
+        raise FrameError(f"there can't be an api key {api_key} in version {api_version}")
+    version = request_header_version(api_key, api_version)
+    if version == 0:
+        return MessageHeader(api_key, api_version, int.from_bytes(data[4:8], "big", signed=True), None, 0, {}, 8)
+    try:
+        fields, size = parse_message(message_schema("RequestHeader"), version or 1, data, most_elements=MOST_ELEMENTS)
+    except MessageError as error:
+        raise FrameError(f"not a request header: {error}") from error
+    tagged = fields.get(UNKNOWN_TAGGED_FIELDS, {})
+    return MessageHeader(api_key, api_version, fields["correlationId"], fields["clientId"], version, tagged, size)
+
+
+def read_request(data: bytes) -> ApiMessage:
+    """A request, given without its size. Raises FrameError if it doesn't begin with a request's header."""
+    header = read_request_header(data)
+    schema, body, problem = _read_body(REQUESTS.get(header.api_key), header.api_version, data, header.size)
+    return ApiMessage(
+        kind="request",
+        correlation_id=header.correlation_id,
+        header_version=header.version,
+        tagged_fields=header.tagged_fields,
+        body_size=len(data) - header.size,
+        api_key=header.api_key,
+        api_version=header.api_version,
+        client_id=header.client_id,
+        schema=schema,
+        body_version=header.api_version,
+        body=body,
+        problem=problem,
+    )
+
+
+def correlation_id_of(response: bytes) -> int:
+    """The number of the request that a response answers. Raises FrameError if there are too few bytes."""
+    if len(response) < 4:
+        raise FrameError(f"{len(response)} bytes are too few for a response")
+    return int.from_bytes(response[:4], "big", signed=True)
+
+
+def read_response(data: bytes, api_key: int | None, api_version: int | None) -> ApiMessage:
+    """A response to a request of this api, given without its size.
+
+    Raises FrameError if it doesn't begin with a response's header.
+    """
+    correlation_id = correlation_id_of(data)
+    version = None if api_key is None or api_version is None else response_header_version(api_key, api_version)
+    if api_key is None or api_version is None or version is None:
+        return ApiMessage("response", correlation_id, None, {}, len(data) - 4, api_key, api_version)
+    try:
+        fields, size = parse_message(message_schema("ResponseHeader"), version, data, most_elements=MOST_ELEMENTS)
+    except MessageError as error:
+        raise FrameError(f"not a response header: {error}") from error
+    body_version = api_version
+    schema, body, problem = _read_body(RESPONSES.get(api_key), api_version, data, size)
+    if api_key == API_VERSIONS and body is None and data[4:6] == UNSUPPORTED_VERSION.to_bytes(2, "big"):
+        # The broker doesn't know the version: it answers in the first one, with the list of those that it knows.
+        body_version = 0
+        schema, body, problem = _read_body(RESPONSES[api_key], 0, data, size)
+    return ApiMessage(
+        kind="response",
+        correlation_id=correlation_id,
+        header_version=version,
+        tagged_fields=fields.get(UNKNOWN_TAGGED_FIELDS, {}),
+        body_size=len(data) - size,
+        api_key=api_key,
+        api_version=api_version,
+        schema=schema,
+        body_version=body_version,
+        body=body,
+        problem=problem,
+    )
+
+
+def _read_body(
+    schema: MessageSchema | None, version: int, data: bytes, start: int
+) -> tuple[MessageSchema | None, Fields | None, str | None]:
+    """Schema, body, and what is wrong; the first two are None if the schemas don't have the version."""
+    if schema is None or version not in version_range(schema.versions):
+        return None, None, None
+    try:
+        body, end = parse_message(schema, version, data, start, most_elements=MOST_ELEMENTS)
+    except MessageError as error:
+        return schema, None, f"{error}"
+    if end != len(data):
+        return schema, None, f"{schema.name} version {version} ends {len(data) - end} bytes before its frame"
+    return schema, body, None
+
+
+LARGEST_BODY = 1 << 28
+"""The largest size of a decompressed batch, in bytes: all records of a frame are in memory at once."""
+_CODECS = 0b111
+
+
+def record_slices(records: bytes, *, deep: bool) -> Iterator[Slice | Damage]:
+    """The batches in slices, with their bodies if they are wanted, and damages. Positions are within the bytes."""
+    if deep:
+        yield from with_bodies(_runs(records), len(records), LARGEST_BODY)
+        return
+    for item in _runs(records):
+        yield Slice(item, 0, item.row_count, None) if isinstance(item, Run) else item
+
+
+def _runs(records: bytes) -> Iterator[Run | Damage]:
+    """Runs of batches; a batch with a wrong CRC is a run of its own. Everything from a non-batch on is lost."""
+    buffer, at = memoryview(records), 0
+    while at < len(records):
+        rows = new_rows(min(len(records) // ENTRY_MINIMUM_SIZE + 1, 1 << 12))
+        count, end, stop, codecs = kernel.load().scan(buffer, at, len(records), rows, 0)
+        if count:
+            yield Run(buffer, 0, rows, count, codecs)
+            at = end
+            continue
+        size = claimed_size(records, at)
+        if stop == Stop.BAD_CRC and size is not None and at + size <= len(records):
+            rows[:3] = type(rows)("q", (at, size, 0))
+            yield Run(buffer, 0, rows, 1, _CODECS)
+            at += size
+            continue
+        left = len(records) - at
+        if stop == Stop.END:
+            claim = "a batch" if size is None else f"a batch of {size} bytes"
+            yield Damage(DamageKind.TORN_TAIL, at, left, f"{claim} begins, {left} bytes are left")
+        else:
+            yield Damage(
+                DamageKind.BAD_LENGTH if stop == Stop.BAD_LENGTH else DamageKind.BAD_MAGIC, at, left, "no batch"
+            )
+        return
+
+
+SIZE_SIZE = 4
+"""Bytes of the size before each message."""
+SMALLEST_MESSAGE = 4
+"""The size of a response with only its correlation id."""
+MAX_FRAME = 104_857_600
+"""The largest request that a broker takes by default: `socket.request.max.bytes`."""
+_HEADER_SIZE = 14
+"""Bytes of a request and its size, up to the client id."""
+_REQUEST = re.compile(
+    rb"(?=[\0-\x7f](?!\0\0\0).{3}\0[\0-\x7f]\0[\0-\x3f].{4}(?:\0[^\xff]|[\1-\x7f]|\xff\xff))", re.DOTALL
+)
+"""What may be a size, an api key and a version, a correlation id, and the size of a client id."""
+_NEWEST_API_VERSIONS = 16
+"""Clients may send versions of ApiVersions that are newer than the schemas."""
+
+
+class SizedMessage(NamedTuple):
+    """The message after a size. `position`: of the size in the stream."""
+
+    position: int
+    content: bytes
+
+    @property
+    def size(self) -> int:
+        """Bytes, including those of the size itself."""
+        return SIZE_SIZE + len(self.content)
+
+
+class Lost(NamedTuple):
+    """Bytes of a stream that don't belong to a frame, or are missing."""
+
+    position: int
+    size: int
+    detail: str
+
+
+Find = Callable[[bytearray, int, int], int]
+"""Finds where a frame may begin in the bytes from a position on; -1 if nowhere. Third: start of their last piece."""
+
+
+class Splitter:
+    """Splits a stream that comes piece by piece. Keeps only an incomplete frame.
+
+    Sizes of messages and losses add up to the size of the stream.
+    """
+
+    def __init__(self, find: Find, max_frame: int = MAX_FRAME, lost: str | None = None) -> None:
+        """`lost`: why the stream doesn't begin with a frame; None if it does."""
+        self._find = find
+        self._max_frame = max_frame
+        self._buffer = bytearray()
+        self._position = 0
+        """The buffer's position in the stream."""
+        self._reason = lost
+        """Why bytes are being lost; None while frames follow one another."""
+        self._lost_from = 0
+        self._search_from = 0
+        self._piece_at = 0
+
+    def feed(self, piece: bytes) -> Iterator[SizedMessage | Lost]:
+        """Messages that these bytes complete."""
+        self._piece_at = len(self._buffer)
+        self._buffer += piece
+        yield from self._split()
+
+    def skip(self, size: int) -> Iterator[SizedMessage | Lost]:
+        """Continues after bytes that are missing."""
+        yield from self._give_up()
+        reason = f"{size} bytes are missing"
+        if self._reason is None:
+            self._lose(self._position + len(self._buffer), reason)
+        elif "missing" not in self._reason:
+            self._reason += f"; {reason}"
+        self._position += len(self._buffer) + size
+        self._search_from = self._position
+        self._buffer.clear()
+
+    def pass_over(self, size: int) -> None:
+        """Skips the stream's first bytes."""
+        self._position = self._search_from = size
+
+    def end(self) -> Iterator[SizedMessage | Lost]:
+        """What is left at the end."""
+        yield from self._give_up()
+        end = self._position + len(self._buffer)
+        if self._reason is not None and end > self._lost_from:
+            yield Lost(self._lost_from, end - self._lost_from, self._reason)
+        self._position, self._reason = end, None
+        self._buffer.clear()
+
+    def _lose(self, position: int, reason: str) -> None:
+        """Counts bytes as lost from here on, up to the next frame after the first of them."""
+        self._lost_from, self._search_from, self._reason = position, position + 1, reason
+
+    def _split(self) -> Iterator[SizedMessage | Lost]:
+        at = 0
+        while True:
+            if self._reason is not None:
+                at = self._find(self._buffer, max(self._search_from - self._position, 0), self._piece_at)
+                if at < 0:
+                    at = max(0, len(self._buffer) - _HEADER_SIZE + 1)  # a frame may begin in the kept bytes
+                    break
+                if lost := self._position + at - self._lost_from:
+                    yield Lost(self._lost_from, lost, self._reason)
+                self._reason = None
+            left = len(self._buffer) - at
+            size = int.from_bytes(self._buffer[at : at + SIZE_SIZE], "big", signed=True)
+            if left < SIZE_SIZE:
+                break
+            if not SMALLEST_MESSAGE <= size <= self._max_frame:
+                self._lose(self._position + at, f"a size can't be {size}")
+                continue
+            if left < SIZE_SIZE + size:
+                break
+            yield SizedMessage(self._position + at, bytes(self._buffer[at + SIZE_SIZE : at + SIZE_SIZE + size]))
+            at += SIZE_SIZE + size
+        del self._buffer[:at]
+        self._position += at
+
+    def _give_up(self) -> Iterator[SizedMessage | Lost]:
+        """Gives up a frame that will stay incomplete: others may be within it."""
+        while self._reason is None and self._buffer:
+            size = int.from_bytes(self._buffer[:SIZE_SIZE], "big", signed=True)
+            claim = f"a frame of {SIZE_SIZE + size} bytes begins" if len(self._buffer) >= SIZE_SIZE else "a size begins"
+            self._lose(self._position, f"{claim}, {len(self._buffer)} bytes are there")
+            yield from self._split()
+
+
+def find_request(buffer: bytearray, start: int, max_frame: int = MAX_FRAME) -> int:
+    """Where a request may begin: size, a known api and version, and a client id that is text; -1 if nowhere."""
+    at = start
+    while match := _REQUEST.search(buffer, at):
+        at = match.start()
+        if is_request(buffer, at, max_frame):
+            return at
+        at += 1
+    return -1
+
+
+def is_request(buffer: bytes | bytearray, at: int, max_frame: int = MAX_FRAME) -> bool:
+    """Whether a request with its size may begin there, judging by the bytes that are there."""
+    head = buffer[at : at + _HEADER_SIZE]
+    if len(head) < _HEADER_SIZE:
+        return False
+    size, api_key, version = (int.from_bytes(head[a:b], "big", signed=True) for a, b in ((0, 4), (4, 6), (6, 8)))
+    client_size = int.from_bytes(head[12:14], "big", signed=True)
+    if not 10 + max(client_size, 0) <= size <= max_frame or client_size < -1:
+        return False
+    schema = REQUESTS.get(api_key)
+    if schema is None:
+        return False
+    is_known = version in version_range(schema.versions)
+    if not is_known and not (api_key == API_VERSIONS and 0 <= version < _NEWEST_API_VERSIONS):
+        return False
+    client = bytes(buffer[at + _HEADER_SIZE : at + _HEADER_SIZE + max(client_size, 0)])
+    text = client.decode("utf-8", "replace")
+    return text.isprintable() and "\ufffd" not in text
+
+
+Stored = TypeVar("Stored", bound=Sized)
+"""Bytes that are somewhere else; their length is known."""
+SIZE_BYTES = 4
+"""Of the size that comes before each request and response."""
+
+
+class _Pieces(Generic[Stored]):
+    """What grammars write to: bytes are joined, stored bytes stay as they are."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.done: list[bytes | Stored] = []
+        self._bytes = bytearray()
+
+    def write(self, piece: "bytes | Stored") -> int:
+        """Takes a piece; gives its length, as files do."""
+        if isinstance(piece, bytes):
+            self._bytes += piece
+        else:
+            self.end_bytes()
+            self.done.append(piece)
+        self.size += len(piece)
+        return len(piece)
+
+    def end_bytes(self) -> None:
+        """Puts what is joined so far among the pieces."""
+        if self._bytes:
+            self.done.append(bytes(self._bytes))
+            self._bytes.clear()
+
+
+def build_response(
+    api_key: int, api_version: int, correlation_id: int, body: Fields, stored: type[Stored] | None = None
+) -> list[bytes | Stored]:
+    """A response after its size, in pieces whose lengths add up to what the size says.
+
+    A field of type records may be something of type `stored`, which has a length: it is a piece of its own.
+
+    Raises:
+        MessageError: the body isn't a response of this api and version.
+    """
+    pieces: _Pieces[Stored] = _Pieces()
+    header_version = response_header_version(api_key, api_version) or 0
+    write_message(message_schema("ResponseHeader"), header_version, {"correlationId": correlation_id}, pieces)
+    write_message(RESPONSES[api_key], api_version, body, pieces)
+    pieces.end_bytes()
+    size = pieces.size.to_bytes(SIZE_BYTES, "big")
+    first = pieces.done[0]
+    return [size + first, *pieces.done[1:]] if isinstance(first, bytes) else [size, *pieces.done]

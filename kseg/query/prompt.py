@@ -1,0 +1,142 @@
+"""The prompt of `kseg query`: answers to SQL, and completion."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from kseg.errors import ClosedPipeError, KsegError, counted
+from kseg.output.progress import note_unless, talk
+from kseg.output.streams import flush_stdout, write_line
+from kseg.output.table import RowWriter
+from kseg.query.session import SCANS, QuerySession
+from kseg.system.signals import was_asked_to_end
+from kseg.text.query import AnswerWriter
+
+_DELIMITERS = " \t\n()[]{},;:=<>!|&+-*/%'."
+_MOST = 500
+"""Words that are offered at most."""
+
+
+def completer(words: Sequence[str]) -> Callable[[str, int], str | None]:
+    """What readline asks: for a beginning, the first word that completes it, the second, and so on, then None."""
+
+    def complete(beginning: str, number: int) -> str | None:
+        small = beginning.lower()
+        found = [word for word in words if word.lower().startswith(small)][:_MOST]
+        return found[number] if number < len(found) else None
+
+    return complete
+
+
+@contextmanager
+def completed(words: Sequence[str]) -> Iterator[None]:
+    """Lets `input` complete words at a terminal, where the system has readline."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    before, delimiters = readline.get_completer(), readline.get_completer_delims()
+    readline.set_completer(completer(words))
+    readline.set_completer_delims(_DELIMITERS)
+    is_libedit = "libedit" in (readline.__doc__ or "")
+    readline.parse_and_bind("bind ^I rl_complete" if is_libedit else "tab: complete")
+    try:
+        yield
+    finally:
+        readline.set_completer(before)
+        readline.set_completer_delims(delimiters)
+
+
+PROMPT, MORE = "kseg> ", "  ... "
+_HELP = "SQL, ended by ; and Enter. `show tables;` lists what there is, `describe NAME;` its columns. Ctrl-D ends."
+_ENDS = ("exit", "quit", r"\q", ".exit", ".quit")
+_HELPS = ("help", "?", r"\?", ".help")
+
+
+class Dialogue:
+    """What is asked of a session. status: 1 if something was missing in an answer, else 0."""
+
+    def __init__(self, session: QuerySession, writer: AnswerWriter, *, quiet: bool) -> None:
+        """Takes what answers and what prints answers; quiet: print no notes."""
+        self.status = 0
+        self._session = session
+        self._writer = writer
+        self._note = note_unless(quiet=quiet)
+        self._said: set[str] = set()
+
+    def answer(self, sql: str) -> None:
+        """Prints the answers to a text; on stderr what is missing in them. Raises UsageError for wrong SQL."""
+        try:
+            for answer in self._session.answers(sql):
+                try:
+                    self._writer.write(answer.schema, answer.batches)
+                finally:
+                    answer.close()
+                flush_stdout()
+        finally:
+            self._say()
+
+    def explain(self, sql: str) -> None:
+        """Prints what a query would read. Raises UsageError for wrong SQL."""
+        RowWriter(self._writer.form).write(SCANS, self._session.scans(sql))
+        flush_stdout()
+        self._say()
+
+    def _say(self) -> None:
+        log = self._session.log
+        for text in log.damages:
+            if text not in self._said:
+                talk(f"kseg: {text}")
+        for text in log.notes:
+            if text not in self._said:
+                self._note(text)
+        self._said |= {*log.damages, *log.notes}
+        self.status = max(self.status, int(bool(log.damages)))
+
+    def hold(self) -> None:
+        """Reads SQL line by line until the end of input; errors are printed, and it goes on."""
+        self._note(_HELP)
+        with completed(self._session.words()):
+            while (sql := self._next()) is not None:
+                self._answer_or_complain(sql)
+
+    def _answer_or_complain(self, sql: str) -> None:
+        try:
+            self.answer(sql)
+            if self._writer.form.is_for_people:
+                write_line(f"({counted(self._writer.count, 'row')})")
+                flush_stdout()
+        except ClosedPipeError:
+            raise
+        except KsegError as error:
+            talk(f"kseg: {error}")
+        except KeyboardInterrupt:
+            if was_asked_to_end():
+                raise
+            talk("kseg: interrupted")
+
+    def _next(self) -> str | None:
+        """The next statement, which may have several lines; None at the end."""
+        lines: list[str] = []
+        while True:
+            try:
+                line = input(MORE if lines else PROMPT)
+            except EOFError:
+                write_line("")
+                flush_stdout()
+                return None
+            except KeyboardInterrupt:
+                if was_asked_to_end():
+                    raise
+                talk("")
+                lines = []
+                continue
+            word = line.strip().rstrip(";").lower()
+            if not lines and word in _ENDS:
+                return None
+            if not lines and word in _HELPS:
+                talk(_HELP)
+            elif word or lines:
+                lines.append(line)
+                if line.rstrip().endswith(";"):
+                    return "\n".join(lines)

@@ -1,0 +1,500 @@
+"""Blocks of a file whose disk may fail, damages, and the search for the next batch behind one."""
+
+import errno
+import os
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from kseg import kernel
+from kseg.formats.codes import (
+    BATCH_HEADER_SIZE,
+    CODEC_MASK,
+    ENTRY_MINIMUM_SIZE,
+    FLAGS_POSITION,
+    KEY_LENGTH_POSITION,
+    LENGTH,
+    LOG_OVERHEAD,
+    MAGIC_POSITION,
+    MINIMUM_SIZE_FIELD,
+    SIZE_POSITION,
+    Codec,
+    DamageKind,
+    checksum_of,
+    claimed_size,
+    signed_magic,
+    size_field,
+    stored_offset,
+)
+from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
+from kseg.kernel.contract import Stop
+from kseg.system.files import RangedBytes
+
+if TYPE_CHECKING:
+    from kseg.kernel.contract import Kernel
+
+
+SMALLEST_BLOCK = 512
+"""Bytes of a disk's smallest block: a read that fails is tried again by pieces down to this size."""
+PATIENCE = 30.0
+"""Seconds that reads may fail for in one file before pieces are no longer tried again by smaller ones."""
+_PIECES = (64 << 10, 4 << 10, SMALLEST_BLOCK)
+_FILL = b"\xff"
+"""Stands for what can't be read: no header of any format begins so, and no file's zero tail."""
+_OWN_FAULTS = (errno.EBADF, errno.EINVAL, errno.EFAULT)
+"""What a system says of a wrong call; all other errors are the disk's."""
+
+
+class UnreadableRange(NamedTuple):
+    """Bytes `start` to before `end` of a file, and what the system says of them."""
+
+    start: int
+    end: int
+    reason: str
+
+
+class BlockReader:
+    """An open file of which some blocks may be unreadable; these read as 0xFF.
+
+    size: bytes of the file. unreadable: what was found so far, by position; ranges don't touch unless their reasons
+    differ.
+    """
+
+    def __init__(self, descriptor: int, size: int, source: RangedBytes | None = None) -> None:
+        """Takes an open file, and what it stands for if its bytes lie elsewhere."""
+        self._descriptor = descriptor
+        self._source = source
+        self._size = size
+        self._waited = 0.0
+        self._skip = _PIECES[0]
+        self.unreadable: list[UnreadableRange] = []
+
+    @classmethod
+    def without_file(cls, size: int, reason: str) -> "BlockReader":
+        """A file of which nothing can be read, since it can't even be opened."""
+        reader = cls(-1, size)
+        reader.unreadable.append(UnreadableRange(0, size, reason))
+        return reader
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes of the file, fewer where it ends."""
+        if not self.unreadable:
+            try:
+                found = self._bytes_at(position, size)
+            except OSError as error:
+                if error.errno in _OWN_FAULTS:
+                    raise
+            else:
+                if self._source is None or len(found) == min(size, self._size - position):
+                    return found
+        buffer = bytearray(max(min(size, self._size - position), 0))
+        return bytes(memoryview(buffer)[: self.read_into(position, memoryview(buffer))])
+
+    def read_into(self, position: int, buffer: memoryview) -> int:
+        """Fills a buffer; gives how many bytes were there."""
+        filled = 0
+        while filled < len(buffer):
+            at = position + filled
+            known = next(self.unreadable_in(at, position + len(buffer)), None)
+            if known is not None and known.start <= at:
+                count = min(known.end, position + len(buffer)) - at
+                buffer[filled : filled + count] = _FILL * count
+            else:
+                end = len(buffer) if known is None else known.start - position
+                count = self._read(at, buffer[filled:end])
+            if count == 0:
+                break
+            filled += count
+        return filled
+
+    def unreadable_in(self, start: int, end: int) -> Iterator[UnreadableRange]:
+        """The unreadable ranges found so far that have bytes from `start` to before `end`."""
+        slot = max(bisect_right(self.unreadable, start, key=_start_of) - 1, 0)
+        for found in self.unreadable[slot:]:
+            if found.start >= end:
+                return
+            if found.end > start:
+                yield found
+
+    def _read(self, position: int, buffer: memoryview) -> int:
+        """One read; where it fails the same by smaller pieces, as long as patience lasts."""
+        began = time.monotonic()
+        try:
+            return self._fill(position, buffer)
+        except OSError as error:
+            if error.errno in _OWN_FAULTS:
+                raise
+            reason = f"can't be read: {error.strerror}"
+        self._waited += time.monotonic() - began
+        if self._source is not None:
+            return self._read_by_stretches(position, buffer, self._source, reason)
+        piece = next((size for size in _PIECES if size < len(buffer)), None)
+        if piece is None or self._waited > PATIENCE:
+            return self._give_up(position, buffer, reason)
+        filled = 0
+        while filled < len(buffer):
+            end = min((position + filled) // piece * piece + piece - position, len(buffer))
+            count = self._read(position + filled, buffer[filled:end])
+            if count == 0:
+                break
+            filled += count
+        return filled
+
+    def _read_by_stretches(self, position: int, buffer: memoryview, source: RangedBytes, reason: str) -> int:
+        """The same chunk by chunk: one that can't be had is given up as a whole."""
+        end = min(source.stretch_end(position), self._size)
+        if end - position < len(buffer):
+            return self._read(position, buffer[: end - position])
+        self._remember(position, end, reason)
+        buffer[:] = _FILL * len(buffer)
+        return len(buffer)
+
+    def _bytes_at(self, position: int, size: int) -> bytes:
+        if self._source is None:
+            return os.pread(self._descriptor, size, position)
+        return self._source.read(position, size)
+
+    def _fill(self, position: int, buffer: memoryview) -> int:
+        if self._source is None:
+            return os.preadv(self._descriptor, [buffer], position)
+        found = self._source.read(position, len(buffer))
+        buffer[: len(found)] = found
+        return len(found)
+
+    def _give_up(self, position: int, buffer: memoryview, reason: str) -> int:
+        """Remembers the blocks that some bytes lie in; without patience ever larger stretches that follow, too."""
+        end = position + len(buffer)
+        if self._waited > PATIENCE:
+            end, self._skip = max(end, position + self._skip), 2 * self._skip
+        start = position // SMALLEST_BLOCK * SMALLEST_BLOCK
+        self._remember(start, min(-(-end // SMALLEST_BLOCK) * SMALLEST_BLOCK, self._size), reason)
+        buffer[:] = _FILL * len(buffer)
+        return len(buffer)
+
+    def _remember(self, start: int, end: int, reason: str) -> None:
+        known = self.unreadable
+        first = last = bisect_right(known, start, key=_start_of)
+        if first and known[first - 1].end >= start and known[first - 1].reason == reason:
+            first -= 1
+        while last < len(known) and known[last].start <= end and known[last].reason == reason:
+            last += 1
+        joined = known[first:last]
+        start, end = min([start, *(each.start for each in joined)]), max([end, *(each.end for each in joined)])
+        known[first:last] = [UnreadableRange(start, end, reason)]
+
+
+def _start_of(found: UnreadableRange) -> int:
+    return found.start
+
+
+RECORDS_LOOKED_AT = 1 << 12
+"""Records whose lengths may speak for the length of a batch that is large and has a wrong CRC."""
+SMALLEST_RECORD = 6
+"""Bytes of a record after its length: attributes, two deltas, two sizes, the number of headers."""
+
+Read = Callable[[int, int], bytes]
+"""(position, size) → bytes of the file."""
+
+
+def records_fill(read: Read, position: int, end: int) -> bool:
+    """Whether the lengths of a batch's records, or as many as are worth a look, lead to its end."""
+    for _ in range(RECORDS_LOOKED_AT):
+        if position == end:
+            return True
+        try:
+            number, size = read_uvarint(read(position, LONGEST_VARINT), 0, LONGEST_VARINT)
+        except EOFError:
+            return False
+        length = from_zigzag(number)
+        if length < SMALLEST_RECORD:
+            return False
+        position += size + length
+        if position > end:
+            return False
+    return True
+
+
+def message_fills(read: Read, position: int, end: int) -> bool:
+    """Whether a message's key and value, of which the key is at a position, lead to its end."""
+    for _ in range(2):
+        position += LENGTH.size + max(LENGTH.read(read(position, LENGTH.size)), 0)
+    return position == end
+
+
+class Damage(NamedTuple):
+    """Bytes of a log that can't be read as Kafka means them.
+
+    `position` and `size` are bytes of the file; a damage inside a batch (its body, its records) has the batch's
+    position and size 0, since the batch stands for the bytes. `next_offset` is the first offset known to follow.
+    """
+
+    kind: DamageKind
+    position: int
+    size: int
+    detail: str
+    next_offset: int | None = None
+
+
+TRUSTED_SIZE = 8 << 20
+"""Up to this size a length is believed before the batch's CRC has been looked at."""
+SMALL_PIECE = 1 << 12
+SEARCH_COST_LIMIT = 32
+"""Bytes of work that the searches for the next batch may cost together, for each byte that the file takes on disk."""
+SEARCH_COST_FREE = 1 << 30
+"""What they may cost in any file: a second's work."""
+HEADER_WINDOW = ENTRY_MINIMUM_SIZE
+"""Bytes that a look at a header needs: the smallest entry."""
+
+
+class LogBytes(Protocol):
+    """A log whose bytes can be read anywhere. size: bytes that are looked at, file_size: all of them."""
+
+    size: int
+    file_size: int
+
+    @property
+    def stored_size(self) -> int:
+        """The bytes that are on disk: holes aren't."""
+        ...
+
+    @property
+    def base_offset(self) -> int | None:
+        """The offset in its name."""
+        ...
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes, fewer where the log ends; 0xFF for those that the disk can't give."""
+        ...
+
+    def pieces(self, position: int, size: int) -> Iterator[bytes]:
+        """Bytes piece by piece."""
+        ...
+
+    def window(self, position: int, end: int) -> memoryview:
+        """Bytes from a position on, as many as are at hand or are read at once."""
+        ...
+
+    def first_content(self, position: int) -> int:
+        """Where the first byte from there on stands that isn't zero; the end if there is none."""
+        ...
+
+    def next_stretch(self, position: int) -> tuple[int, int]:
+        """Where the next bytes stand that aren't in a hole, and where the next hole begins."""
+        ...
+
+    def is_readable(self, position: int, size: int) -> bool:
+        """Whether the disk gave all of some bytes that were read."""
+        ...
+
+    def unreadable_in(self, start: int, end: int) -> Iterator[UnreadableRange]:
+        """Ranges of bytes that the disk couldn't give."""
+        ...
+
+
+class Resync:
+    """Judges what stands in a log after what could be read. Its searches together have a budget of work.
+
+    On bytes made to be slow that is SEARCH_COST_LIMIT times what the log takes on disk, or SEARCH_COST_FREE if more.
+    """
+
+    def __init__(self, log: LogBytes) -> None:
+        self._log = log
+        self._full_budget = max(SEARCH_COST_LIMIT * log.stored_size, SEARCH_COST_FREE)
+        self._budget = self._full_budget
+        self._largest = TRUSTED_SIZE
+
+    @cached_property
+    def _kernel(self) -> "Kernel":
+        return kernel.load()
+
+    @property
+    def has_given_up(self) -> bool:
+        """Whether no more is searched, since that took too long already."""
+        return self._budget < 0
+
+    def begin(self) -> None:
+        """Gives the searches their whole budget again: the log is read from its start."""
+        self._budget = self._full_budget
+
+    def spend(self, size: int) -> None:
+        """Counts bytes that were read to judge them."""
+        self._budget -= size
+
+    def trust(self, size: int) -> None:
+        """Remembers the size of an intact batch: up to there lengths are believed in spite of a wrong CRC."""
+        self._largest = max(self._largest, size)
+
+    def is_likely(self, position: int, claimed: int) -> bool:
+        """Whether a batch whose CRC is wrong may well be as long as it claims."""
+        return self.is_filled(position, claimed) and not self._holds_batches(position, claimed)
+
+    def is_filled(self, position: int, claimed: int) -> bool:
+        """Whether a length is believed in spite of the CRC: beyond what was met, only if the records fill it."""
+        if claimed <= self._largest:
+            return True
+        header = self._log.read(position, BATCH_HEADER_SIZE)
+        if len(header) < BATCH_HEADER_SIZE:
+            return False
+        magic = header[MAGIC_POSITION]
+        if magic == 2 and header[FLAGS_POSITION] & CODEC_MASK == Codec.NONE:
+            return records_fill(self._log.read, position + BATCH_HEADER_SIZE, position + claimed)
+        return magic < 2 and message_fills(self._log.read, position + KEY_LENGTH_POSITION[magic], position + claimed)
+
+    def ends_well(self, position: int) -> bool:
+        """Whether the file ends here, or a plausible header stands here."""
+        if position == self._log.size:
+            return True
+        header = memoryview(self._log.read(position, BATCH_HEADER_SIZE))
+        return self._find_header(header, 0, HEADER_WINDOW, self._log.size - position) == 0
+
+    def _find_header(self, buffer: memoryview, start: int, end: int, room: int) -> int:
+        return self._kernel.find_header(buffer, start, min(end, len(buffer)), self._log.base_offset or 0, room)
+
+    def may_be_batch(self, position: int, size: int) -> bool:
+        """Whether a header that is plausible is worth the CRC of many bytes: a message's key and value must fill it."""
+        if size <= SMALL_PIECE:
+            return True
+        magic = self._log.read(position, HEADER_WINDOW)[MAGIC_POSITION]
+        return magic >= 2 or message_fills(self._log.read, position + KEY_LENGTH_POSITION[magic], position + size)
+
+    def is_batch(self, position: int, size: int) -> bool:
+        """Whether the CRC of the batch there holds; reads it piece by piece."""
+        header = self._log.read(position, HEADER_WINDOW)
+        if len(header) < HEADER_WINDOW:
+            return False
+        magic = header[MAGIC_POSITION]
+        return self._compute_crc(position, size, magic) == checksum_of(magic).stored(header)
+
+    def _compute_crc(self, position: int, size: int, magic: int) -> int:
+        """The checksum of a batch of this magic, whose bytes are read piece by piece."""
+        add, covers_from, crc = _checksum(magic), checksum_of(magic).covers_from, 0
+        for piece in self._log.pieces(position + covers_from, size - covers_from):
+            crc = add(piece, crc)
+        return crc
+
+    def damage(self, position: int, buffer: memoryview, stop: Stop) -> Damage:
+        """What lies at a position where no batch can be read: how far it goes, and what follows it."""
+        content = self._log.first_content(position)
+        if content == self._log.size:
+            return Damage(DamageKind.ZERO_TAIL, position, self._log.size - position, "only zeros up to the end")
+        found = self._next_batch(max(position + 1, content - MAGIC_POSITION))
+        claimed = claimed_size(buffer)
+        left = self._log.size - position
+        end = self._log.size if found is None else found
+        unreadable = list(self._log.unreadable_in(position, end))
+        if found is None and not unreadable and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
+            asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
+            return Damage(DamageKind.TORN_TAIL, position, left, f"{asked}, {left} bytes are left")
+        if unreadable:
+            kind, detail = DamageKind.UNREADABLE, unreadable_detail(unreadable, self._log.file_size)
+        else:
+            kind, detail = self._what_stopped(position, buffer, stop)
+        if self._budget < 0:
+            detail += "; the search for what follows was given up, since it took too long"
+        next_offset = None if found is None else stored_offset(self._log.read(found, SIZE_POSITION))
+        return Damage(kind, position, end - position, detail, next_offset)
+
+    def _what_stopped(self, position: int, buffer: memoryview, stop: Stop) -> tuple[DamageKind, str]:
+        if len(buffer) <= MAGIC_POSITION:
+            return DamageKind.BAD_LENGTH, "too few bytes for a header"
+        size = size_field(buffer)
+        left = self._log.size - position - LOG_OVERHEAD
+        if stop == Stop.BAD_MAGIC or (
+            buffer[MAGIC_POSITION] not in MINIMUM_SIZE_FIELD and MINIMUM_SIZE_FIELD[0] <= size <= left
+        ):
+            return DamageKind.BAD_MAGIC, f"magic is {signed_magic(buffer)}"
+        if stop == Stop.BAD_CRC:
+            reasons = f"{self._crc_detail(position, buffer)}, and {self._why_untrusted(position, buffer)}"
+            return DamageKind.BAD_CRC, reasons
+        return DamageKind.BAD_LENGTH, f"length field is {size}, {left} bytes are left"
+
+    def _why_untrusted(self, position: int, buffer: memoryview) -> str:
+        """Why a length isn't believed, besides the wrong CRC."""
+        claimed = claimed_size(buffer) or 0
+        if self.ends_well(position + claimed) and not self.is_filled(position, claimed):
+            return f"nothing else tells that it has {claimed} bytes"
+        return "no header where it should end"
+
+    def _crc_detail(self, position: int, buffer: memoryview) -> str:
+        magic = buffer[MAGIC_POSITION]
+        computed = self._compute_crc(position, claimed_size(buffer) or 0, magic)
+        return f"crc is {checksum_of(magic).stored(buffer):#010x}, computed {computed:#010x}"
+
+    def crc_damage(self, position: int, size: int) -> Damage:
+        """The damage of a batch that a run holds with VALID 0; its bytes are the batch's."""
+        buffer = memoryview(self._log.read(position, HEADER_WINDOW))
+        if claimed_size(buffer) is None:  # a batch to Kafka's reader alone
+            kind, detail = self._what_stopped(position, buffer, Stop.END)
+            return Damage(kind, position, 0, detail)
+        next_header = self._log.read(position + size, SIZE_POSITION)
+        next_offset = stored_offset(next_header) if len(next_header) == SIZE_POSITION else None
+        return Damage(DamageKind.BAD_CRC, position, 0, self._crc_detail(position, buffer), next_offset)
+
+    def _holds_batches(self, position: int, claimed: int) -> bool:
+        """Whether intact batches end exactly where a batch with a wrong CRC claims to end: then its length is wrong."""
+        end = position + claimed
+        inner = self._next_batch(position + 1, end)
+        while inner is not None and inner < end:
+            size = size_field(self._log.read(inner, LOG_OVERHEAD)) + LOG_OVERHEAD
+            if size < HEADER_WINDOW:  # none of a batch: it would lead nowhere, or back
+                return False
+            inner += size
+        return inner == end
+
+    def _next_batch(self, position: int, end: int | None = None) -> int | None:
+        """Where the next intact batch begins that ends before `end`: a plausible header whose CRC holds.
+
+        On bytes made to be slow the work of all searches together ends where `_full_budget` is spent.
+        """
+        end = self._log.size if end is None else end
+        while position + HEADER_WINDOW <= end and self._budget >= 0:
+            stored, hole = self._log.next_stretch(position)
+            position = max(position, stored - MAGIC_POSITION)
+            if position + HEADER_WINDOW > end:
+                return None
+            window = self._log.window(position, min(end, hole + HEADER_WINDOW))
+            if not self._log.is_readable(position, 1):  # as far as is known now that it was read
+                position = max(next(self._log.unreadable_in(position, end)).end, position + 1)
+                continue
+            at = 0
+            while (found := self._find_header(window, at, len(window), end - position)) >= 0:
+                size = size_field(window, found) + LOG_OVERHEAD
+                self._budget -= found - at
+                at = found + 1
+                if not self.may_be_batch(position + found, size):
+                    continue
+                self._budget -= size
+                if self._budget < 0:
+                    return None
+                if self.is_batch(position + found, size) and self._log.is_readable(position + found, size):
+                    return position + found
+            self._budget -= len(window) - at
+            if len(window) < HEADER_WINDOW:
+                return None  # the file was cut while it was read
+            position += len(window) - HEADER_WINDOW + 1
+        return None
+
+
+def unreadable_detail(found: list[UnreadableRange], file_size: int) -> str:
+    """Which bytes of a file can't be read, and why."""
+    first = found[0]
+    if first.start == 0 and first.end >= file_size:
+        return f"the file {first.reason}"
+    text = f"bytes {first.start} to {first.end - 1}"
+    if len(found) > 1:
+        size = sum(each.end - each.start for each in found)
+        text += f" and {len(found) - 1} more stretches, {size} bytes in all,"
+    return f"{text} {first.reason}"
+
+
+def _checksum(magic: int) -> Callable[[bytes, int], int]:
+    """What computes the checksum of a batch of this magic: takes bytes, and what those before gave."""
+    if magic == 2:
+        from crc32c import crc32c
+
+        return crc32c
+    from zlib import crc32
+
+    return crc32

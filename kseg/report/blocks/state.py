@@ -1,0 +1,304 @@
+"""Blocks of a report about findings, groups, replicas and settings."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from kseg.coordinators.members import Group
+from kseg.doctor.examination import Trouble, roll_settings_of
+from kseg.doctor.kinds import command_line, path_word
+from kseg.errors import counted
+from kseg.findings.kinds import Severity
+from kseg.log.segments import Rolled
+from kseg.output.rows import human_size
+from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight, line_of, topic_line
+from kseg.report.gather import Gathered, PartitionFacts, TopicFacts
+from kseg.report.sums import DAY_MS, age_text, count_text, share_text
+
+_WEIGHTS = {Severity.ERROR: Weight.BAD, Severity.WARNING: Weight.WATCH}
+_MOST_KINDS = 6
+_FINDING_COLUMNS = (
+    CellColumn("severity", "Severity"),
+    CellColumn("id", "Finding"),
+    CellColumn("file", "Where"),
+    CellColumn("position", "Position", CellKind.COUNT),
+    CellColumn("sentence", "What"),
+    CellColumn("command", "Next", CellKind.COMMAND),
+)
+
+
+def findings_block(known: Gathered) -> Block:
+    """Findings of all checks."""
+    troubles = known.check_up.troubles
+    rows = tuple(
+        (str(each.severity), each.id, str(each.file), each.position, each.sentence, each.command) for each in troubles
+    )
+    meanings = {each.id: each.kind for each in troubles}
+    explained = tuple(
+        (name, str(kind.severity), kind.meaning, kind.risk, kind.next_step) for name, kind in meanings.items()
+    )
+    tables = (
+        Table("findings", "All findings", _FINDING_COLUMNS, rows),
+        Table(
+            "findingKinds",
+            "What they mean",
+            (
+                CellColumn("id", "Finding"),
+                CellColumn("severity", "Severity"),
+                CellColumn("meaning", "Meaning"),
+                CellColumn("risk", "Risk"),
+                CellColumn("nextStep", "What to do"),
+            ),
+            explained,
+        ),
+    )
+    return Block("findings", "Findings", tuple(_finding_verdicts(known)), tables=tables if rows else ())
+
+
+def _finding_verdicts(known: Gathered) -> list[Sentence]:
+    serious = [each for each in known.check_up.troubles if each.severity is not Severity.NOTE]
+    if not serious:
+        seen = "nothing wrong was seen" if known.choices.is_quick else "nothing is wrong"
+        return [Sentence(f"{seen.capitalize()} in {counted(known.check_up.partitions, 'partition')}.")]
+    kinds = Counter(each.id for each in serious)
+    first: dict[str, Trouble] = {}
+    for each in serious:
+        first.setdefault(each.id, each)
+    verdicts = [_verdict(each, kinds[name]) for name, each in list(first.items())[:_MOST_KINDS]]
+    if len(first) > _MOST_KINDS:
+        verdicts.append(Sentence(f"{len(first) - _MOST_KINDS} more kinds of findings are below.", None, Weight.WATCH))
+    return verdicts
+
+
+def _verdict(each: Trouble, count: int) -> Sentence:
+    where = each.file.name if each.topic is None else f"{each.topic}-{each.partition}"
+    more = "" if count == 1 else f" And {count - 1} more like it."
+    meaning = each.kind.meaning.removesuffix(".")
+    return Sentence(f"{where}: {meaning} ({each.sentence}).{more}", each.command, _WEIGHTS[each.severity])
+
+
+_STALE_MS, _WORTH_LAG = 7 * DAY_MS, 1000
+_GROUP_COLUMNS = (
+    CellColumn("group", "Group"),
+    CellColumn("state", "State"),
+    CellColumn("topic", "Topic"),
+    CellColumn("partitions", "Partitions", CellKind.COUNT),
+    CellColumn("lag", "Lag", CellKind.COUNT),
+    CellColumn("lastCommit", "Last commit", CellKind.TIME),
+)
+
+
+def groups_block(known: Gathered) -> Block:
+    """Groups of `__consumer_offsets`, if it is here."""
+    if known.groups is None:
+        return Block("groups", "Groups")
+    rows = tuple(row for group in known.groups for row in _rows(group))
+    verdicts = []
+    behind = sorted(
+        (row for row in rows if isinstance(row[4], int) and row[4] >= _WORTH_LAG), key=lambda row: -_number(row[4])
+    )
+    for row in behind[:3]:
+        sentence = f"{row[0]} is {count_text(_number(row[4]))} records behind in {row[2]}."
+        verdicts.append(Sentence(sentence, line_of(known, "groups", "--group", str(row[0])), Weight.WATCH))
+    now = known.choices.now_ms
+    stale = [row for row in rows if 0 < _number(row[5]) < now - _STALE_MS]
+    if stale:
+        oldest = min(stale, key=lambda row: _number(row[5]))
+        groups = len({row[0] for row in stale})
+        age = age_text(now - _number(oldest[5]))
+        sentence = f"{counted(groups, 'group')} committed nothing for a week; {oldest[0]} not for {age}."
+        verdicts.append(Sentence(sentence, line_of(known, "groups")))
+    tables = (Table("groups", "By group and topic", _GROUP_COLUMNS, rows),)
+    return Block("groups", "Groups", tuple(verdicts), tables=tables if rows else ())
+
+
+def _number(value: Cell) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _rows(group: Group) -> list[tuple[Cell, ...]]:
+    rows: list[tuple[Cell, ...]] = []
+    for topic in sorted({commit.topic for commit in group.commits}):
+        commits = [commit for commit in group.commits if commit.topic == topic]
+        lags = [commit.lag for commit in commits]
+        lag = None if None in lags else sum(lag for lag in lags if lag is not None)
+        last = max(commit.commit_timestamp for commit in commits)
+        rows.append((group.group, group.state, topic, len(commits), lag, last if last >= 0 else None))
+    return rows
+
+
+_REPLICA_COLUMNS = (
+    CellColumn("partition", "Partition"),
+    CellColumn("logDir", "Log directory"),
+    CellColumn("logStartOffset", "First offset", CellKind.COUNT),
+    CellColumn("logEndOffset", "End offset", CellKind.COUNT),
+    CellColumn("behind", "Behind", CellKind.COUNT),
+    CellColumn("leaderEpoch", "Leader epoch", CellKind.COUNT),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("bytes", "Log", CellKind.SIZE),
+)
+
+
+def replicas_block(known: Gathered) -> Block:
+    """Copies of partitions, those that differ most first."""
+    copies: dict[str, list[PartitionFacts]] = defaultdict(list)
+    for each in known.in_use:
+        copies[each.name].append(each)
+    several = [each for each in copies.values() if len(each) > 1]
+    several.sort(key=lambda each: (-_spread(each), each[0].name))
+    rows = tuple(
+        (
+            one.name,
+            str(one.log_dir),
+            one.log_start_offset,
+            one.log_end_offset,
+            max(other.log_end_offset for other in each) - one.log_end_offset,
+            one.leader_epoch,
+            one.records,
+            one.size,
+        )
+        for each in several
+        for one in each
+    )
+    if not rows:
+        return Block("replicas", "Replicas")
+    verdicts = []
+    for group in several[:3]:
+        behind = min(group, key=lambda one: one.log_end_offset)
+        if _spread(group):
+            sentence = f"{behind.name}: {behind.log_dir} lacks {count_text(_spread(group))} offsets at the end."
+            line = command_line(["diff", *(path_word(one.path) for one in group)])
+            verdicts.append(Sentence(sentence, line, Weight.WATCH))
+    if not verdicts:
+        sentence = f"All copies of {counted(len(several), 'partition')} reach equally far."
+        line = command_line(["diff", *(path_word(path) for path in known.log_dirs)])
+        verdicts.append(Sentence(sentence, line))
+    notes = ("Offsets alone are compared here; `kseg diff` compares records.",)
+    return Block(
+        "replicas",
+        "Replicas",
+        tuple(verdicts),
+        tables=(Table("replicas", "Copies", _REPLICA_COLUMNS, rows),),
+        notes=notes,
+    )
+
+
+def _spread(copies: list[PartitionFacts]) -> int:
+    ends = [each.log_end_offset for each in copies]
+    return max(ends) - min(ends)
+
+
+_EMPTY_SHARE, _LONG = 0.1, 2.0
+_SETTING_COLUMNS = (
+    CellColumn("topic", "Topic"),
+    CellColumn("what", "What disagrees"),
+    CellColumn("command", "See", CellKind.COMMAND),
+)
+_OWN_COLUMNS = (CellColumn("topic", "Topic"), CellColumn("setting", "Setting"), CellColumn("value", "Value"))
+_EMPTY_COLUMNS = (
+    CellColumn("topic", "Topic"),
+    CellColumn("partitions", "Partitions", CellKind.COUNT),
+    CellColumn("empty", "Empty", CellKind.COUNT),
+    CellColumn("files", "Files", CellKind.SIZE),
+)
+
+
+def settings_block(known: Gathered) -> Block:
+    """What doesn't fit together."""
+    rows = tuple(row for topic in known.by_size for row in _disagreements(known, topic))
+    empty = [topic for topic in known.by_size if any(not each.size for each in topic.partitions)]
+    empty_rows = tuple(
+        (topic.name, len(topic.partitions), sum(not each.size for each in topic.partitions), topic.disk_size)
+        for topic in empty
+    )
+    own = tuple(
+        (topic.name, name, value) for topic in known.by_size for name, value in sorted(topic.partitions[0].own.items())
+    )
+    possible = (
+        Table("disagreements", "What disagrees", _SETTING_COLUMNS, rows),
+        Table("emptyTopics", "Topics with empty partitions", _EMPTY_COLUMNS, empty_rows),
+        Table("topicSettings", "Settings of the topics' own", _OWN_COLUMNS, own),
+    )
+    tables = [table for table in possible if table.rows]
+    notes = () if own else ("No settings of topics are known: there is no __cluster_metadata in these directories.",)
+    return Block("settings", "Settings", tuple(_setting_verdicts(known, rows)), tables=tuple(tables), notes=notes)
+
+
+def _setting_verdicts(known: Gathered, rows: tuple[tuple[Cell, ...], ...]) -> list[Sentence]:
+    verdicts = [
+        Sentence(f"{row[0]}: {row[1]}.", None if row[2] is None else str(row[2]), Weight.WATCH) for row in rows[:3]
+    ]
+    if len(rows) > len(verdicts):
+        verdicts.append(Sentence(f"{counted(len(rows) - 3, 'more disagreement')} in the table.", None, Weight.WATCH))
+    empty = sum(not each.size for each in known.in_use)
+    if empty:
+        share = empty / len(known.in_use)
+        unused = sum(not topic.size for topic in known.topics.values())
+        topics = f"{counted(unused, 'topic')} {'holds' if unused == 1 else 'hold'} nothing here"
+        sentence = f"{empty} of {counted(len(known.in_use), 'partition')} are empty; {topics}."
+        weight = Weight.WATCH if share >= _EMPTY_SHARE and empty > 1 else Weight.PLAIN
+        verdicts.append(Sentence(sentence, line_of(known, "ls", "--by", "topic"), weight))
+    return verdicts
+
+
+def _disagreements(known: Gathered, topic: TopicFacts) -> Iterator[tuple[Cell, ...]]:
+    for what in (*_of_ids(topic), *_of_counts(known, topic), *_of_retention(topic), *_of_replicas(known, topic)):
+        yield topic.name, what, topic_line(topic, "ls")
+
+
+def _of_ids(topic: TopicFacts) -> Iterator[str]:
+    ids: dict[str, list[str]] = defaultdict(list)
+    for each in topic.partitions:
+        if each.topic_id is not None:
+            ids[each.topic_id].append(each.name)
+    if len(ids) > 1:
+        named = ", ".join(f"{topic_id} of {names[0]}" for topic_id, names in sorted(ids.items())[:3])
+        yield f"its partitions have {len(ids)} topic ids: {named}"
+
+
+def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:
+    """Partitions that the cluster's metadata don't know; nobody reads them."""
+    found = next((each for each in known.cluster.topics if each.name == topic.name), None) if known.cluster else None
+    if known.cluster is None or topic.name.startswith("__cluster_metadata"):
+        return
+    if found is None:
+        yield "the cluster's metadata don't know the topic"
+        return
+    numbers = {each.partition for each in found.partitions}
+    strange = sorted(str(each.name) for each in topic.partitions if each.partition.partition not in numbers)
+    if strange:
+        yield f"the cluster's metadata have {counted(len(numbers), 'partition')}, not {', '.join(strange[:3])}"
+
+
+def _of_retention(topic: TopicFacts) -> Iterator[str]:
+    """Retention deletes whole segments: a segment that is open for longer than that keeps its records for longer."""
+    one = topic.partitions[0]
+    retention, roll = one.retention.retention_ms, roll_settings_of(one.own)
+    if one.cleaning is not None or retention <= 0:
+        return
+    is_known = "segment.ms" in one.own or one.has_own_time
+    if is_known and roll.segment_ms > _LONG * retention:
+        yield (
+            f"segments are open for up to {age_text(roll.segment_ms)} (segment.ms), but kept for "
+            f"{age_text(retention)} (retention.ms): records stay for both together"
+        )
+    closed = [segment for each in topic.partitions for segment in each.segments if segment.rolled is not Rolled.ACTIVE]
+    small = [segment for segment in closed if segment.size < roll.segment_bytes // 100]
+    if len(closed) >= 100 and len(small) > len(closed) // 2:
+        mean = human_size(sum(segment.size for segment in closed) // len(closed))
+        yield f"{len(closed)} closed segments of {mean} on average: more files than segment.bytes would need"
+
+
+def _of_replicas(known: Gathered, topic: TopicFacts) -> Iterator[str]:
+    found = next((each for each in known.cluster.topics if each.name == topic.name), None) if known.cluster else None
+    if found is None or not found.partitions:
+        return
+    least = min(len(each.replicas) for each in found.partitions)
+    wanted = topic.partitions[0].own.get("min.insync.replicas", "")
+    if wanted.isdigit() and int(wanted) > least:
+        yield f"min.insync.replicas is {wanted}, but there are {counted(least, 'replica')}: acks=all fails"
+    if wanted.isdigit() and int(wanted) == least > 1:
+        yield f"min.insync.replicas is {wanted} of {counted(least, 'replica')}: acks=all fails when one broker is down"
+    behind = [each for each in found.partitions if each.leader >= 0 and len(each.isr) < len(each.replicas)]
+    if behind:
+        share = share_text(len(behind) / len(found.partitions))
+        yield f"{counted(len(behind), 'partition')}, {share}, lack in-sync replicas in the cluster's metadata"

@@ -1,0 +1,536 @@
+"""Blocks of a report about rates, segments over time, timestamps and forecasts."""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from datetime import UTC, datetime, timedelta
+
+from kseg.doctor.kinds import AHEAD_MS, SuspectTimes
+from kseg.errors import counted
+from kseg.kernel.statistics_contract import HOUR_MS, WEEK_HOURS, Measure
+from kseg.log.segments import Retention, Rolled
+from kseg.output.rows import human_size
+from kseg.report.block import (
+    Block,
+    Cell,
+    CellColumn,
+    CellKind,
+    Figure,
+    Sentence,
+    Table,
+    Weight,
+    line_of,
+    partition_line,
+    topic_line,
+)
+from kseg.report.blocks.batches import histogram_figure
+from kseg.report.charts import Lane, Series, Span, steps, timeline, week_map
+from kseg.report.gather import FIRST_TIME, Gathered, PartitionFacts, TopicFacts
+from kseg.report.sums import (
+    DAY_MS,
+    TimeStretch,
+    TimeSums,
+    age_text,
+    axis_size,
+    count_text,
+    moment_text,
+    rate_text,
+    share_text,
+)
+from kseg.rewrite.compact import Retained
+
+_MOST_POINTS = 300
+_SILENT_MS = 7 * DAY_MS
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_RATE_COLUMNS = (
+    CellColumn("topic", "Topic"),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+    CellColumn("bytes", "Bytes", CellKind.SIZE),
+    CellColumn("firstTime", "First time", CellKind.TIME),
+    CellColumn("lastTime", "Last time", CellKind.TIME),
+    CellColumn("meanRate", "Bytes a second", CellKind.SIZE),
+    CellColumn("peakRate", "At most", CellKind.SIZE),
+    CellColumn("peakTime", "From", CellKind.TIME),
+    CellColumn("peakMs", "For", CellKind.DURATION),
+)
+_TIME_COLUMNS = (
+    CellColumn("time", "From", CellKind.TIME),
+    CellColumn("bytes", "Bytes", CellKind.SIZE),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+)
+_WEEK_COLUMNS = (
+    CellColumn("day", "Day"),
+    CellColumn("hour", "Hour", CellKind.COUNT),
+    CellColumn("bytes", "Bytes", CellKind.SIZE),
+    CellColumn("records", "Records", CellKind.COUNT),
+)
+
+
+def rate_block(known: Gathered) -> Block:
+    """What was written, by the times of the batches that are still there."""
+    times = known.all.times.at_most(_MOST_POINTS)
+    stretches = list(times.stretches())
+    rows = tuple(_rate_row(topic) for topic in known.by_size if topic.sums.times.sums)
+    if not rows:
+        return Block("rate", "Produce rate", notes=("No batch has a time that can be right.",))
+    week = _week(known)
+    notes = (
+        "By the largest time of each batch that is still in the logs: what retention and compaction have taken is gone "
+        f"from these numbers. Bars of {age_text(times.step)}.",
+        f"Hours of the week are those of {known.choices.zone} now; daylight saving isn't reckoned back.",
+    )
+    tables = (
+        Table("rates", "By topic", _RATE_COLUMNS, rows),
+        Table(
+            "times",
+            "Over time",
+            _TIME_COLUMNS,
+            tuple((one.start, one.size, one.records, one.batches) for one in stretches),
+        ),
+        Table(
+            "week",
+            "By the hour of the week",
+            _WEEK_COLUMNS,
+            tuple((*_hour(place), *one) for place, one in enumerate(week)),
+        ),
+    )
+    return Block("rate", "Produce rate", tuple(_peaks(known)), tuple(_rates(known, times, week)), tables, notes)
+
+
+def _rates(known: Gathered, times: TimeSums, week: list[tuple[int, int]]) -> list[Figure]:
+    points = _points(list(times.stretches()), times.step)
+    title, text = "Bytes a second over time", axis_size
+    figures = [Figure(title, steps(title, [Series("bytes a second", points)], text, known.choices.zone, base=1024))]
+    title = "Bytes by the hour of the week"
+    return [*figures, Figure(title, week_map(title, [size for size, _ in week], text))]
+
+
+def _points(stretches: list[TimeStretch], step: int) -> list[tuple[int, float]]:
+    """Rates, zero where nothing was written."""
+    points: list[tuple[int, float]] = []
+    for one in stretches:
+        if points and points[-1][0] < one.start:
+            points.append((points[-1][0], 0.0))
+        if points and points[-1][0] == one.start:
+            points.pop()
+        points += [(one.start, 1000 * one.size / step), (one.start + step, 0.0)]
+    return points
+
+
+def _week(known: Gathered) -> list[tuple[int, int]]:
+    """Bytes and records of each hour of the week, Monday's first, in the zone that was asked for."""
+    now = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=min(known.choices.now_ms, 32_503_680_000_000))
+    offset = now.astimezone(known.choices.zone).utcoffset() or timedelta()
+    ahead = round(offset.total_seconds() * 1000 / HOUR_MS)
+    hours = [(known.all.week[2 * hour + 1], known.all.week[2 * hour]) for hour in range(WEEK_HOURS)]
+    return [hours[(hour - ahead) % WEEK_HOURS] for hour in range(WEEK_HOURS)]
+
+
+def _hour(place: int) -> tuple[str, int]:
+    return _DAYS[place // 24], place % 24
+
+
+def _rate_row(topic: TopicFacts) -> tuple[str | int | float | None, ...]:
+    times = topic.sums.times
+    stretches = list(times.stretches())
+    peak = max(stretches, key=lambda one: (one.size, -one.start))
+    span = stretches[-1].start + times.step - stretches[0].start
+    size = sum(one.size for one in stretches)
+    return (
+        topic.name,
+        topic.sums["records"],
+        topic.sums["batches"],
+        topic.sums["size"],
+        stretches[0].start,
+        topic.sums.largest_timestamp,
+        round(1000 * size / span),
+        round(1000 * peak.size / times.step),
+        peak.start,
+        times.step,
+    )
+
+
+def _peaks(known: Gathered) -> list[Sentence]:
+    now, zone, times = known.choices.now_ms, known.choices.zone, known.all.times
+    stretches = list(times.stretches())
+    peak = max(stretches, key=lambda one: (one.size, -one.start))
+    sentence = (
+        f"Peak: {rate_text(peak.size, times.step)} from {moment_text(peak.start, zone)} on, for {age_text(times.step)}."
+    )
+    verdicts = [Sentence(sentence)]
+    silent = [
+        topic
+        for topic in known.by_size
+        if topic.sums["records"]
+        and 0 <= topic.sums.largest_timestamp < now - _SILENT_MS
+        and not topic.name.startswith("__")
+    ]
+    if silent:
+        first = silent[0]
+        names = ", ".join(topic.name for topic in silent[:3]) + (
+            f" and {len(silent) - 3} more" if len(silent) > 3 else ""
+        )
+        since = moment_text(first.sums.largest_timestamp, zone)
+        size = human_size(sum(topic.disk_size for topic in silent))
+        sentence = f"Nothing new for a week in {names}, {size}; in {first.name} since {since}."
+        verdicts.append(Sentence(sentence, topic_line(first, "ls")))
+    return verdicts
+
+
+KEPT, DUE, COMPACTED, ACTIVE, PINNED = range(5)
+_NAMES = ("kept", "due", "compacted", "active", "pinned")
+_MOST_LANES, _MOST_SPANS = 24, 120
+_TIMELINE_COLUMNS = (
+    CellColumn("directory", "Partition"),
+    CellColumn("baseOffset", "Base offset", CellKind.COUNT),
+    CellColumn("bytes", "Log", CellKind.SIZE),
+    CellColumn("firstTime", "First time", CellKind.TIME),
+    CellColumn("largestTime", "Largest time", CellKind.TIME),
+    CellColumn("rolled", "Next one started by"),
+    CellColumn("retention", "Retention"),
+    CellColumn("expires", "Expires", CellKind.TIME),
+)
+_ROLL_COLUMNS = (
+    CellColumn("topic", "Topic"),
+    CellColumn("segments", "Segments", CellKind.COUNT),
+    CellColumn("bySize", "By size", CellKind.COUNT),
+    CellColumn("byTime", "By time", CellKind.COUNT),
+    CellColumn("byFullIndex", "By full index", CellKind.COUNT),
+    CellColumn("byOffsets", "By offsets", CellKind.COUNT),
+    CellColumn("byOther", "By other things", CellKind.COUNT),
+    CellColumn("median", "Median closed segment", CellKind.SIZE),
+)
+_REASONS = ("size", "time", "index-full", "offset-range", "unknown")
+
+
+def timelines_block(known: Gathered) -> Block:
+    """The segments of the largest partitions, and why they were rolled."""
+    partitions = sorted(known.in_use, key=lambda each: (-each.size, each.name))
+    rows = tuple(_timeline_row(each, retained) for each in partitions for retained in each.retained)
+    lanes = [lane for each in partitions[:_MOST_LANES] if (lane := _lane(known, each)) is not None]
+    figures: tuple[Figure, ...] = ()
+    if lanes:
+        title = "Segments of the largest partitions over time"
+        now, zone = known.choices.now_ms, known.choices.zone
+        figures = (Figure(title, timeline(title, lanes, now, _NAMES, zone)),)
+    tables = (
+        Table("rolls", "Why segments were rolled", _ROLL_COLUMNS, _roll_rows(known)),
+        Table("segments", "Segments", _TIMELINE_COLUMNS, rows),
+    )
+    notes = (
+        "A bar reaches from a segment's first to its largest time; the dashed line is now. Pinned: old enough to be "
+        "deleted, but an earlier segment with a later time keeps it, or its own time is in the future.",
+        "Why a segment was rolled follows from its size, times and indexes, by the topic's settings where they are "
+        "known, else by Kafka's defaults. Other things: a new leader, a restart, an administrator, or compaction.",
+    )
+    return Block(
+        "timelines", "Segments over time", tuple(_roll_verdicts(known)), figures, tables if rows else (), notes
+    )
+
+
+def kind_of(known: Gathered, partition: PartitionFacts, retained: Retained) -> int:
+    """What becomes of a segment."""
+    segment, now = retained.segment, known.choices.now_ms
+    if segment.base_offset == partition.retained[-1].segment.base_offset:
+        return ACTIVE
+    if not retained.is_kept:
+        return DUE
+    if segment.retention is Retention.COMPACTED or partition.cleaning is not None:
+        return COMPACTED
+    is_old = partition.retention.retention_ms >= 0 and segment.age_timestamp + partition.retention.retention_ms < now
+    return PINNED if is_old or segment.largest_timestamp > now + AHEAD_MS else KEPT
+
+
+def _lane(known: Gathered, partition: PartitionFacts) -> Lane | None:
+    spans = []
+    now = known.choices.now_ms
+    for retained in partition.retained:
+        segment = retained.segment
+        first = segment.first_timestamp if segment.first_timestamp >= FIRST_TIME else segment.largest_timestamp
+        if not segment.size or first < FIRST_TIME:
+            continue
+        last = min(max(segment.largest_timestamp, first), now)
+        title = f"{partition.name} from offset {segment.base_offset}: {human_size(segment.size)}, {segment.rolled}"
+        spans.append(Span(min(first, now), last, kind_of(known, partition, retained), title))
+    return Lane(partition.name, tuple(spans[-_MOST_SPANS:])) if spans else None
+
+
+def _timeline_row(partition: PartitionFacts, retained: Retained) -> tuple[str | int | float | None, ...]:
+    segment = retained.segment
+    return (
+        partition.name,
+        segment.base_offset,
+        segment.size,
+        _time(segment.first_timestamp),
+        _time(segment.largest_timestamp),
+        "something else" if segment.rolled is Rolled.UNKNOWN else str(segment.rolled),
+        None if segment.retention is None else str(segment.retention),
+        retained.expires_ms,
+    )
+
+
+def _time(timestamp: int) -> int | None:
+    return timestamp if timestamp >= 0 else None
+
+
+def _roll_rows(known: Gathered) -> tuple[tuple[str | int | float | None, ...], ...]:
+    rows = []
+    for topic in known.by_size:
+        segments = [segment for each in topic.partitions for segment in each.segments]
+        reasons = Counter(str(segment.rolled) for segment in segments)
+        closed = sorted(segment.size for segment in segments if str(segment.rolled) != "active")
+        median = closed[len(closed) // 2] if closed else None
+        rows.append((topic.name, len(segments), *(reasons[reason] for reason in _REASONS), median))
+    return tuple(rows)
+
+
+def _roll_verdicts(known: Gathered) -> list[Sentence]:
+    verdicts = []
+    for each in known.in_use:
+        pinned = [one for one in each.retained if kind_of(known, each, one) == PINNED]
+        if pinned:
+            size = sum(one.segment.size for one in pinned)
+            latest = max(one.segment.largest_timestamp for one in pinned)
+            until = moment_text(max(one.expires_ms or latest for one in pinned), known.choices.zone)
+            sentence = (
+                f"{each.name}: {counted(len(pinned), 'segment')}, {human_size(size)}, can't go before {until}: "
+                f"a record of {moment_text(latest, known.choices.zone)} keeps them."
+            )
+            verdicts.append((size, Sentence(sentence, partition_line(each, "retain"), Weight.WATCH)))
+    verdicts.sort(key=lambda pair: -pair[0])
+    due = [one.segment.size for each in known.in_use for one in each.retained if not one.is_kept]
+    shown = [verdict for _, verdict in verdicts[:3]]
+    if due:
+        verb = "is" if len(due) == 1 else "are"
+        sentence = f"{counted(len(due), 'segment')}, {human_size(sum(due))}, {verb} due for deletion now."
+        shown.append(Sentence(sentence, line_of(known, "retain")))
+    return shown
+
+
+_LATE_SHARE, _LATE_MS = 0.01, 60_000
+_LATENESS_COLUMNS = (
+    CellColumn("topic", "Topic"),
+    CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("late", "Late records", CellKind.COUNT),
+    CellColumn("lateShare", "Share", CellKind.SHARE),
+    CellColumn("lateP50", "Late by, 50 %", CellKind.DURATION),
+    CellColumn("lateP99", "99 %", CellKind.DURATION),
+    CellColumn("lateMost", "Most", CellKind.DURATION),
+    CellColumn("appendTimeBatches", "Batches with the broker's time", CellKind.COUNT),
+    CellColumn("untimedBatches", "Without a time", CellKind.COUNT),
+    CellColumn("strangeBatches", "With a time that can't be right", CellKind.COUNT),
+)
+_SUSPECT_COLUMNS = (
+    CellColumn("directory", "Partition"),
+    CellColumn("id", "What"),
+    CellColumn("producerId", "Producer id"),
+    CellColumn("batches", "Batches", CellKind.COUNT),
+    CellColumn("firstOffset", "From offset", CellKind.COUNT),
+    CellColumn("lastOffset", "To", CellKind.COUNT),
+    CellColumn("largest", "Largest time", CellKind.COUNT),
+)
+
+
+def times_block(known: Gathered) -> Block:
+    """Times of records and batches."""
+    topics = [topic for topic in known.by_size if topic.sums["batches"]]
+    suspects = [(each, suspect) for each in known.in_use for suspect in each.suspects]
+    tables = [Table("lateness", "By topic", _LATENESS_COLUMNS, tuple(_time_row(known, topic) for topic in topics))]
+    if suspects:
+        rows = tuple(_suspect_row(partition, suspect) for partition, suspect in suspects)
+        tables.append(Table("suspectTimes", "Times that can't be right", _SUSPECT_COLUMNS, rows))
+    late = known.all.histograms[Measure.LATENESS]
+    figures = (histogram_figure("How late records are", late, "milliseconds"),) if late.count else ()
+    notes = [
+        "Late: a record's time lies before the largest so far in its partition. Times of brokers aren't looked at."
+    ]
+    if known.choices.is_quick:
+        notes.append("Lateness isn't known: --quick reads no records.")
+    return Block("times", "Time disorder", tuple(_late_verdicts(topics)), figures, tuple(tables), tuple(notes))
+
+
+def _time_row(known: Gathered, topic: TopicFacts) -> tuple[Cell, ...]:
+    late, sums = topic.sums.histograms[Measure.LATENESS], topic.sums
+    share = None if known.choices.is_quick else sums["late"] / max(sums["records"], 1)
+    number = None if known.choices.is_quick else sums["late"]
+    ends = (late.percentile(0.5), late.percentile(0.99), late.most if late.count else None)
+    batches = (sums["append_time"], sums["without_time"], sums["beyond_time"])
+    return (topic.name, sums["records"], number, share, *ends, *batches)
+
+
+def _suspect_row(partition: PartitionFacts, suspect: SuspectTimes) -> tuple[Cell, ...]:
+    author = suspect.author
+    who = "a broker" if author.is_broker else "unknown" if author.producer_id is None else str(author.producer_id)
+    return (
+        partition.name,
+        suspect.id,
+        who,
+        suspect.batches,
+        suspect.first_offset,
+        suspect.last_offset,
+        suspect.largest,
+    )
+
+
+def _late_verdicts(topics: list[TopicFacts]) -> list[Sentence]:
+    verdicts: list[Sentence] = []
+    for topic in topics:
+        late = topic.sums.histograms[Measure.LATENESS]
+        share = late.count / max(topic.sums["records"], 1)
+        if share >= _LATE_SHARE and (late.percentile(0.5) or 0) >= _LATE_MS and len(verdicts) < 2:
+            sentence = (
+                f"{topic.name}: {count_text(late.count)} records, {share_text(share)}, came late, half of them by "
+                f"{age_text(late.percentile(0.5) or 0)} or more, one by {age_text(late.most)}."
+            )
+            verdicts.append(Sentence(sentence, topic_line(topic, "ls", "--by", "segment")))
+    return verdicts
+
+
+_RATE_DAYS = 7
+_FORECAST_COLUMNS = (
+    CellColumn("day", "Until", CellKind.TIME),
+    CellColumn("goes", "Goes on that day", CellKind.SIZE),
+    CellColumn("left", "Left without new writes", CellKind.SIZE),
+    CellColumn("withWrites", "With writes as before", CellKind.SIZE),
+)
+_TOPIC_COLUMNS = (
+    CellColumn("topic", "Topic"),
+    CellColumn("retention", "Retention by time", CellKind.DURATION),
+    CellColumn("retentionBytes", "By size, each partition", CellKind.SIZE),
+    CellColumn("source", "Known from"),
+    CellColumn("due", "Due now", CellKind.SIZE),
+    CellColumn("within", "Goes within the forecast", CellKind.SIZE),
+    CellColumn("stays", "Stays longer", CellKind.SIZE),
+    CellColumn("never", "Never goes by time", CellKind.SIZE),
+    CellColumn("rate", "Written a day", CellKind.SIZE),
+)
+
+
+def forecast_block(known: Gathered) -> Block:
+    """Bytes of logs on the coming days, by the settings that hold now."""
+    days = [known.choices.now_ms + DAY_MS * day for day in range(known.choices.days + 1)]
+    rates = {topic.name: topic_rate(known, topic.name) for topic in known.by_size}
+    rate = sum(rates.values())
+    goes = _goes_by_day(known, days)
+    total = sum(each.size for each in known.in_use)
+    kept_ms = {each.topic: -1 if _is_compacted(each) else each.retention.retention_ms for each in known.in_use}
+    left, rows = total, []
+    for place, day in enumerate(days):
+        left -= goes[place]
+        written = sum(_still_there(rates[name], place, kept_ms.get(name, -1)) for name in rates)
+        rows.append((day, goes[place], left, left + round(written)))
+    tables = (
+        Table("forecast", "Day by day", _FORECAST_COLUMNS, tuple(rows)),
+        Table("retention", "By topic", _TOPIC_COLUMNS, _topic_rows(known, days[-1], rates)),
+    )
+    notes = (
+        f"Written a day: the mean of the last {_RATE_DAYS} days, or since the topic's first record; what comes in at "
+        "this rate goes by the topic's retention, too. Segments go whole, and a broker looks every five minutes.",
+    )
+    verdicts = tuple(_forecast_verdicts(known, rows, rate))
+    return Block("forecast", "Retention forecast", verdicts, _forecast_figures(known, rows), tables, notes)
+
+
+def topic_rate(known: Gathered, name: str) -> float:
+    """Bytes that a topic was given a day, lately."""
+    topic, now = known.topics[name], known.choices.now_ms
+    since = now - _RATE_DAYS * DAY_MS
+    times = topic.sums.times
+    stretches = [each for each in times.stretches() if each.start + times.step > since and each.start <= now]
+    if not stretches:
+        return 0.0
+    first = min((each.start for each in times.stretches()), default=now)
+    days = max((now - max(since, first)) / DAY_MS, 1.0)
+    return sum(each.size for each in stretches) / days
+
+
+def _is_compacted(partition: PartitionFacts) -> bool:
+    return partition.cleaning is not None or partition.retention.is_policy_unknown
+
+
+def _still_there(rate: float, day: int, retention_ms: int) -> float:
+    """Bytes that were written since, and have not gone by time."""
+    return rate * (day if retention_ms < 0 else min(day, retention_ms / DAY_MS))
+
+
+def _goes_by_day(known: Gathered, days: list[int]) -> list[int]:
+    """Bytes that go up to each day, after the day before."""
+    goes = [0] * (len(days) + 1)
+    for partition in known.in_use:
+        for retained in partition.retained:
+            if not retained.is_kept:
+                goes[0] += retained.segment.size
+            elif retained.expires_ms is not None:
+                goes[bisect_right(days, retained.expires_ms)] += retained.segment.size
+    return goes[:-1]
+
+
+def _topic_rows(known: Gathered, end: int, rates: dict[str, float]) -> tuple[tuple[str | int | float | None, ...], ...]:
+    rows = []
+    for topic in known.by_size:
+        sizes: dict[str, int] = defaultdict(int)
+        for partition in topic.partitions:
+            for place, size in _places(partition, end):
+                sizes[place] += size
+        one = topic.partitions[0]
+        own = "its settings" if one.has_own_time else "Kafka's default"
+        is_compacted = _is_compacted(one)
+        rows.append(
+            (
+                topic.name,
+                None if is_compacted or one.retention.retention_ms < 0 else one.retention.retention_ms,
+                None if one.retention.retention_bytes < 0 else one.retention.retention_bytes,
+                "compacted" if is_compacted else own,
+                *(sizes[place] for place in ("due", "within", "stays", "never")),
+                round(rates[topic.name]),
+            )
+        )
+    return tuple(rows)
+
+
+def _places(partition: PartitionFacts, end: int) -> list[tuple[str, int]]:
+    return [
+        (
+            "due"
+            if not each.is_kept
+            else "never"
+            if each.expires_ms is None
+            else "within"
+            if each.expires_ms <= end
+            else "stays",
+            each.segment.size,
+        )
+        for each in partition.retained
+    ]
+
+
+def _forecast_figures(known: Gathered, rows: list[tuple[int, int, int, int]]) -> tuple[Figure, ...]:
+    if len(rows) < 2 or not rows[0][2] + rows[0][1]:
+        return ()
+    title = f"Bytes of logs on the next {known.choices.days} days"
+    without = Series("without new writes", [(row[0], row[2]) for row in rows])
+    with_writes = Series("with writes as before", [(row[0], row[3]) for row in rows], is_line=True)
+    svg = steps(title, [without, with_writes], axis_size, known.choices.zone, base=1024)
+    return (Figure(title, svg),)
+
+
+def _forecast_verdicts(known: Gathered, rows: list[tuple[int, int, int, int]], rate: float) -> list[Sentence]:
+    verdicts = []
+    if len(rows) > 1:
+        sentence = (
+            f"{human_size(rows[1][1])} go within a day, {human_size(sum(row[1] for row in rows[1:]))} within "
+            f"{counted(known.choices.days, 'day')}; {rate_text(rate, DAY_MS)} are written."
+        )
+        verdicts.append(Sentence(sentence, line_of(known, "retain")))
+    never = sum(size for each in known.in_use for place, size in _places(each, rows[-1][0]) if place == "never")
+    if never:
+        sentence = f"{human_size(never)} never go by time: compacted, without a limit, or the policy isn't known."
+        verdicts.append(Sentence(sentence, line_of(known, "retain")))
+    free = sum(disk.available for disk in known.check_up.disks)
+    full = next((place for place, row in enumerate(rows) if row[3] - rows[0][2] > free), None)
+    if full is not None and known.check_up.disks:
+        sentence = f"At this rate, {human_size(free)} of free disk are used up in {counted(full, 'day')}."
+        missing = max(row[3] for row in rows) - rows[0][2] - free
+        verdicts.append(Sentence(sentence, line_of(known, "retain", "--free", str(missing)), Weight.BAD))
+    return verdicts

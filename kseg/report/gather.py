@@ -1,0 +1,502 @@
+"""Facts that a report is made of, from a survey of the disk and trials of codecs."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg import kernel
+from kseg.cluster.metadata_copy import OnUnread
+from kseg.codecs.bodies import compress
+from kseg.doctor.examination import (
+    CheckUp,
+    ExaminationOrder,
+    ExaminationSettings,
+    Examined,
+    examination_orders,
+    examine_partition,
+    reading_cost,
+    share_orders,
+    unreadable_partition,
+)
+from kseg.doctor.kinds import AHEAD_MS, SuspectTimes
+from kseg.errors import KsegError, OpenError
+from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
+from kseg.formats.file_names import DirectoryState, FileKind, parse_file_name
+from kseg.index.header_scan import header_runs
+from kseg.kernel.contract import ROW, SIZE, START, VALID
+from kseg.kernel.statistics_contract import BATCH_SIZE
+from kseg.log.cleaner import Cleaning
+from kseg.log.partition import PartitionLog
+from kseg.log.segment_listing import SegmentListing
+from kseg.log.segments import FoundFile, RetentionSettings, SegmentFiles
+from kseg.reading.batch import parse_header
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.report.sums import KeySketch, KeySums, LargeRecord, Sums, sums_of
+from kseg.rewrite.compact import Retained, retained_of
+from kseg.system.shared_work import OnRead
+from kseg.verify.verify import VerificationPlan
+
+if TYPE_CHECKING:
+    from kseg.cluster.model import ClusterMetadata
+    from kseg.coordinators.members import Group
+    from kseg.kernel.statistics_contract import Statistics
+
+
+MOST_KEYS = 1_000_000
+"""Keys of a partition that are told apart at once: some 80 MiB."""
+FIRST_TIME = 1_000_000_000_000
+"""September 2001: earlier times are in other units than milliseconds, or made up."""
+KINDS = {
+    FileKind.LOG: "logs",
+    FileKind.OFFSET_INDEX: "indexes",
+    FileKind.TIME_INDEX: "indexes",
+    FileKind.TRANSACTION_INDEX: "indexes",
+    FileKind.PRODUCER_SNAPSHOT: "snapshots",
+    FileKind.METADATA_SNAPSHOT: "snapshots",
+}
+OTHERS, LEFTOVERS = "other files", "leftovers"
+
+
+class FileSizes(NamedTuple):
+    """Bytes of files of a kind, and those that their disk has set aside for them."""
+
+    size: int = 0
+    allocated: int = 0
+
+
+class SupersededRecords(NamedTuple):
+    """Records whose key came again before the active segment: so many, and so large, could be compacted away."""
+
+    records: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Surveyed:
+    """What is known of a partition.
+
+    sums: None if no log could be read. files: by kind. superseded: None if records weren't read. own: what the topic
+    sets itself, by name.
+    """
+
+    examined: Examined
+    sums: Sums | None
+    files: dict[str, FileSizes]
+    superseded: SupersededRecords | None
+    own: dict[str, str]
+
+
+def survey(
+    plan: VerificationPlan,
+    settings: ExaminationSettings,
+    *,
+    processes: int | None = None,
+    on_read: OnRead | None = None,
+    on_unread: OnUnread | None = None,
+) -> Iterator[Surveyed]:
+    """Each partition of a plan, in order; arguments as for `examine`."""
+    orders = examination_orders(plan, settings, on_unread=on_unread)
+    return share_orders(partial(_surveyed, settings), orders, reading_cost, processes=processes, on_read=on_read)
+
+
+def _surveyed(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Surveyed]:
+    try:
+        partition = PartitionLog(each.order.path, each.order.checkpoints)
+        watch = PartitionWatch(partition, each.retention.now_ms)
+        if settings.is_quick:
+            watch.take_headers(partition, on_read, keep_cache=settings.keep_cache)
+        examined = examine_partition(partition, settings, each, on_read=on_read, on_slice=watch.take)
+    except OpenError as error:
+        if each.order.path.exists():  # else a broker deleted it meanwhile
+            yield Surveyed(unreadable_partition(each, error), None, {}, None, each.own)
+        return
+    superseded = None if settings.is_quick else watch.superseded()
+    yield Surveyed(examined, watch.sums(), sizes_by_kind(partition), superseded, each.own)
+
+
+class PartitionWatch:
+    """Adds up what is read of a partition."""
+
+    def __init__(self, partition: PartitionLog, now_ms: int) -> None:
+        """Starts with nothing; times that are later than an hour from now don't count as times."""
+        self.statistics: Statistics = kernel.load().Statistics(FIRST_TIME, now_ms + AHEAD_MS, MOST_KEYS)
+        self._sketch = KeySketch()
+        self._active = partition.segments[-1].base_offset if partition.segments else None
+        self._superseded: SupersededRecords | None = None
+
+    def take(self, segment: SegmentFiles, piece: Slice) -> None:
+        """Takes batches of a segment with their records."""
+        if segment.base_offset == self._active and self._superseded is None:
+            self._superseded = self._superseded_so_far()
+        run = piece.run
+        self.statistics.take(run.buffer, run.rows, piece.first, piece.last, piece.bodies, piece.first)
+        self._sketch.take_dropped(self.statistics)
+
+    def take_headers(self, partition: PartitionLog, on_read: OnRead, *, keep_cache: bool) -> None:
+        """Takes the headers of all batches; logs that can't be opened are left to who says so."""
+        for segment in partition.segments:
+            try:
+                with segment.open_log(keep_cache=keep_cache) as log_file:
+                    for run in header_runs(log_file):
+                        if not isinstance(run, Damage):
+                            self.statistics.take_headers(run.buffer, run.rows, 0, run.row_count)
+            except KsegError:
+                continue
+            finally:
+                on_read(segment.size)
+
+    def superseded(self) -> SupersededRecords:
+        """What compaction could take, but for the active segment."""
+        return self._superseded or self._superseded_so_far()
+
+    def _superseded_so_far(self) -> SupersededRecords:
+        return SupersededRecords(self.statistics.superseded, self.statistics.superseded_size)
+
+    def sums(self) -> Sums:
+        """All sums."""
+        sums = sums_of(self.statistics)
+        sums.sketches = self._sketch.finish(self.statistics)
+        return sums
+
+
+def sizes_by_kind(partition: PartitionLog) -> dict[str, FileSizes]:
+    """Bytes of a partition's files by kind; those that have gone meanwhile count as they were listed."""
+    sizes: dict[str, FileSizes] = {}
+    for file in _files(partition):
+        name = parse_file_name(file.name)
+        kind = LEFTOVERS if name.suffix is not None else KINDS.get(name.kind, OTHERS)
+        known = sizes.get(kind, FileSizes())
+        sizes[kind] = FileSizes(known.size + file.size, known.allocated + _allocated(file))
+    return sizes
+
+
+def _files(partition: PartitionLog) -> Iterator[FoundFile]:
+    for segment in (*partition.segments, *partition.orphans):
+        yield from segment.files
+    yield from partition.snapshots.values()
+    yield from (*partition.metadata_snapshots, *partition.leftovers, *partition.others)
+
+
+def _allocated(file: FoundFile) -> int:
+    """Bytes that the disk has set aside: indexes of active segments are mostly holes."""
+    try:
+        blocks: int = getattr(file.path.stat(), "st_blocks", -1)
+    except OSError:
+        blocks = -1
+    return file.size if blocks < 0 else 512 * blocks
+
+
+TRIED = (Codec.LZ4, Codec.ZSTD, Codec.SNAPPY, Codec.GZIP)
+SAMPLE_SIZE = 512 << 10
+"""Bytes of records that a sample has at most."""
+_SEGMENTS = 8
+"""A sample is taken from the beginnings of so many segments."""
+
+
+class Trial(NamedTuple):
+    """What a codec made of a sample: bytes, with the batches' headers, as they are batched, and joined to full batches.
+
+    speed: uncompressed bytes a second, None if nobody asked.
+    """
+
+    codec: Codec
+    size: int
+    joined_size: int
+    speed: float | None
+
+
+class Sample(NamedTuple):
+    """Batches of a partition: how many, bytes of their bodies uncompressed, of all as they are stored; and trials."""
+
+    batches: int
+    uncompressed_size: int
+    stored_size: int
+    trials: tuple[Trial, ...]
+
+
+def try_codecs(partition: PartitionLog, *, is_timed: bool) -> Sample | None:
+    """A sample of a partition's data, compressed by each codec at Kafka's level; None without v2 batches of data."""
+    bodies: list[bytes] = []
+    stored = 0
+    for body, size in _bodies(partition):
+        bodies.append(body)
+        stored += size
+    if not bodies:
+        return None
+    joined = _joined(bodies)
+    return Sample(
+        len(bodies), sum(map(len, bodies)), stored, tuple(_trial(each, bodies, joined, is_timed) for each in TRIED)
+    )
+
+
+def _trial(codec: Codec, bodies: list[bytes], joined: list[bytes], is_timed: bool) -> Trial:
+    started = perf_counter()
+    size = _compressed(codec, bodies)
+    took = perf_counter() - started
+    speed = sum(map(len, bodies)) / took if is_timed and took > 0 else None
+    return Trial(codec, size, _compressed(codec, joined), speed)
+
+
+def _compressed(codec: Codec, bodies: list[bytes]) -> int:
+    return sum(len(compress(codec, body)) + BATCH_HEADER_SIZE for body in bodies)
+
+
+def _joined(bodies: list[bytes]) -> list[bytes]:
+    """Bodies joined up to the default `batch.size`."""
+    joined: list[bytes] = []
+    for body in bodies:
+        if joined and len(joined[-1]) + len(body) <= BATCH_SIZE:
+            joined[-1] += body
+        else:
+            joined.append(body)
+    return joined
+
+
+def _bodies(partition: PartitionLog) -> Iterator[tuple[bytes, int]]:
+    """Bodies of batches of data, and the batches' sizes."""
+    filled = [segment for segment in partition.segments if segment.size]
+    step = max(len(filled) / _SEGMENTS, 1.0)
+    chosen = [filled[int(place * step)] for place in range(min(len(filled), _SEGMENTS))]
+    for segment in chosen:
+        left = SAMPLE_SIZE // len(chosen)
+        with suppress(KsegError):
+            for body, size in _of_segment(segment):
+                if len(body) > left:
+                    break
+                left -= len(body)
+                yield body, size
+
+
+def _of_segment(segment: SegmentFiles) -> Iterator[tuple[bytes, int]]:
+    with segment.open_log() as log_file:
+        for piece in with_bodies(log_file.runs(), log_file.stored_size):
+            if not isinstance(piece, Damage):
+                yield from _of_slice(piece)
+
+
+def _of_slice(piece: Slice) -> Iterator[tuple[bytes, int]]:
+    run = piece.run
+    for row in range(piece.first, piece.last):
+        start, size, is_valid = (run.rows[row * ROW + column] for column in (START, SIZE, VALID))
+        header = parse_header(run.buffer, start, run.position + start, bool(is_valid))
+        if not is_valid or header.is_legacy or header.is_control:
+            continue
+        if header.codec == Codec.NONE:
+            yield bytes(run.buffer[start + BATCH_HEADER_SIZE : start + size]), size
+        elif piece.bodies is not None and (body := piece.bodies[row - piece.first]) is not None:
+            yield body, size
+
+
+MOST_TOPIC_KEYS = 512
+
+
+class Choices(NamedTuple):
+    """What a report is asked to show.
+
+    now_ms: the time that all is judged by; has_given_time: whether it isn't the clock's. days: how far ahead retention
+    is foretold. shows_keys: hot keys as they are; redact_key: or what stands for them, None for numbers. times_codecs:
+    measure how fast codecs are. price: of a GiB of disk a month, None without; replicas: copies of what is here.
+    """
+
+    now_ms: int
+    zone: tzinfo = UTC
+    has_given_time: bool = False
+    is_quick: bool = False
+    days: int = 14
+    shows_keys: bool = False
+    redact_key: bytes | None = None
+    times_codecs: bool = False
+    price: float | None = None
+    replicas: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """What is known of a partition.
+
+    files: by kind. records: data records, batches: without control batches. retained: each segment with its end.
+    last_time: the largest time that can be right, -1 for none. superseded: None if records weren't read. own: what the
+    topic sets itself.
+    """
+
+    topic: str
+    name: str
+    path: Path
+    log_dir: Path
+    partition: PartitionLog
+    state: DirectoryState | None
+    files: dict[str, FileSizes]
+    size: int
+    records: int
+    batches: int
+    last_time: int
+    log_start_offset: int
+    log_end_offset: int
+    topic_id: str | None
+    leader_epoch: int | None
+    retention: RetentionSettings
+    has_own_time: bool
+    retained: tuple[Retained, ...]
+    cleaning: Cleaning | None
+    superseded: SupersededRecords | None
+    late: int
+    suspects: tuple[SuspectTimes, ...]
+    own: dict[str, str]
+
+    @property
+    def segments(self) -> Iterator[SegmentListing]:
+        """Its segments."""
+        return (each.segment for each in self.retained)
+
+    @property
+    def disk_size(self) -> int:
+        """Bytes of all its files."""
+        return sum(each.size for each in self.files.values())
+
+
+class PlacedRecord(NamedTuple):
+    """A large record, and its partition."""
+
+    record: LargeRecord
+    partition: PartitionFacts
+
+
+class PlacedKey(NamedTuple):
+    """A key with many records, and the partition that has most of them."""
+
+    key: KeySums
+    partition: PartitionFacts
+
+
+@dataclass(slots=True)
+class TopicFacts:
+    """A topic: its partitions in use, and their sums."""
+
+    name: str
+    partitions: list[PartitionFacts] = field(default_factory=list)
+    sums: Sums = field(default_factory=Sums)
+    largest: list[PlacedRecord] = field(default_factory=list)
+    keys: dict[int, PlacedKey] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its logs."""
+        return sum(each.size for each in self.partitions)
+
+    @property
+    def disk_size(self) -> int:
+        """Bytes of all its files."""
+        return sum(each.disk_size for each in self.partitions)
+
+    def add(self, partition: PartitionFacts, sums: Sums | None) -> None:
+        """Takes a partition."""
+        self.partitions.append(partition)
+        if sums is None:
+            return
+        self.sums.add(sums)
+        placed = [PlacedRecord(record, partition) for record in sums.largest]
+        self.largest = sorted([*self.largest, *placed], key=lambda each: -each.record.size)[:10]
+        for key in sums.keys.values():
+            self._add_key(key, partition)
+        if len(self.keys) > 2 * MOST_TOPIC_KEYS:
+            kept = sorted(self.keys.values(), key=lambda each: -each.key.records)[:MOST_TOPIC_KEYS]
+            self.keys = {each.key.hash: each for each in kept}
+
+    def _add_key(self, key: KeySums, partition: PartitionFacts) -> None:
+        known = self.keys.get(key.hash)
+        if known is None:
+            self.keys[key.hash] = PlacedKey(key, partition)
+            return
+        first = known if known.key.records >= key.records else PlacedKey(key, partition)
+        records, size = known.key.records + key.records, known.key.size + key.size
+        self.keys[key.hash] = PlacedKey(first.key._replace(records=records, size=size), first.partition)
+
+
+class Gathered:
+    """All that is known.
+
+    partitions: those in use and others. topics: by name, of those in use. all: sums of all of these. check_up: what the
+    doctor found. cluster: its metadata, groups: those of `__consumer_offsets`; None if they aren't here.
+    samples: of topics, compressed by each codec.
+    """
+
+    def __init__(self, choices: Choices) -> None:
+        """Starts with nothing."""
+        self.choices = choices
+        self.partitions: list[PartitionFacts] = []
+        self.topics: dict[str, TopicFacts] = {}
+        self.all = Sums()
+        self.check_up = CheckUp((), (), (), 0, 0, 0, choices.is_quick)
+        self.cluster: ClusterMetadata | None = None
+        self.groups: tuple[Group, ...] | None = None
+        self.samples: dict[str, Sample] = {}
+
+    def take(self, found: Surveyed) -> None:
+        """Takes a partition."""
+        facts = _facts(found)
+        if facts is None:
+            return
+        self.partitions.append(facts)
+        if facts.state is None:
+            self.topics.setdefault(facts.topic, TopicFacts(facts.topic)).add(facts, found.sums)
+            if found.sums is not None:
+                self.all.add(found.sums)
+
+    @property
+    def in_use(self) -> list[PartitionFacts]:
+        """The partitions in use."""
+        return [each for each in self.partitions if each.state is None]
+
+    @property
+    def by_size(self) -> list[TopicFacts]:
+        """Topics, the largest first."""
+        return sorted(self.topics.values(), key=lambda topic: (-topic.size, topic.name))
+
+    @property
+    def log_dirs(self) -> list[Path]:
+        """Directories that partitions are in."""
+        return list(dict.fromkeys(each.log_dir for each in self.partitions))
+
+
+def _parent(partition: PartitionLog) -> Path:
+    """The directory that a partition is in, as it was given."""
+    path = partition.path
+    return path.parent if path.name not in ("", "..") else partition.log_dir
+
+
+def _facts(found: Surveyed) -> PartitionFacts | None:
+    listing, sums = found.examined.listing, found.sums
+    if listing is None:
+        return None
+    partition = listing.partition
+    return PartitionFacts(
+        topic=listing.topic,
+        name=listing.name,
+        path=partition.path,
+        log_dir=_parent(partition),
+        partition=partition,
+        state=partition.state,
+        files=found.files,
+        size=listing.size,
+        records=0 if sums is None else sums["records"],
+        batches=0 if sums is None else sums["batches"],
+        last_time=-1 if sums is None else sums.largest_timestamp,
+        log_start_offset=listing.log_start_offset,
+        log_end_offset=listing.log_end_offset,
+        topic_id=listing.topic_id,
+        leader_epoch=listing.leader_epoch,
+        retention=found.examined.retention,
+        has_own_time=found.examined.has_own_time,
+        retained=tuple(retained_of(listing, found.examined.retention)),
+        cleaning=listing.cleaning,
+        superseded=found.superseded,
+        late=0 if sums is None else sums["late"],
+        suspects=found.examined.suspects,
+        own=found.own,
+    )

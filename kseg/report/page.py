@@ -1,0 +1,328 @@
+"""The page of a report with its style and script, and the same as JSON objects."""
+
+import json
+import sys
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from datetime import tzinfo
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from kseg.errors import UsageError
+from kseg.output.rows import human_size
+from kseg.output.streams import printable, write_stdout
+from kseg.report.block import About, Block, Cell, CellColumn, CellKind, DiskReport, Figure, Sentence, Table, Weight
+from kseg.report.charts import COLORS, number, shown
+from kseg.report.sums import age_text, count_text, moment_text, ratio_text, share_text
+from kseg.system.new_directory import write_new_file
+from kseg.times import iso_time
+
+NUMBERS = frozenset(
+    (
+        CellKind.COUNT,
+        CellKind.SIZE,
+        CellKind.TIME,
+        CellKind.DURATION,
+        CellKind.SHARE,
+        CellKind.RATIO,
+        CellKind.MONEY,
+        CellKind.BAR,
+    )
+)
+"""Kinds whose cells are aligned at their right."""
+_TEXTS: dict[CellKind, Callable[[float], str]] = {
+    CellKind.COUNT: lambda value: count_text(round(value)),
+    CellKind.SIZE: lambda value: human_size(round(value)),
+    CellKind.DURATION: lambda value: age_text(round(value)),
+    CellKind.SHARE: share_text,
+    CellKind.BAR: share_text,
+    CellKind.RATIO: lambda value: ratio_text(value)[:-1],
+    CellKind.MONEY: lambda value: f"{value:,.2f}",
+}
+
+
+def cell_text(kind: CellKind, value: Cell, zone: tzinfo) -> str:
+    """A cell as people read it; a dash for what isn't known."""
+    if value is None:
+        return "\N{EN DASH}"
+    if isinstance(value, str):
+        return value
+    if kind is CellKind.TIME:
+        return moment_text(round(value), zone)
+    return _TEXTS[kind](value) if kind in _TEXTS else str(value)
+
+
+def cell_value(kind: CellKind, value: Cell, zone: tzinfo) -> Cell:
+    """A cell for programs: times as ISO 8601, shares and ratios to some digits."""
+    if kind is CellKind.TIME and isinstance(value, int):
+        return iso_time(value, zone) or value
+    return round(value, 6) if isinstance(value, float) else value
+
+
+MOST_OBJECT_ROWS = 250
+"""Rows of a table that the page's own JSON has; `-o json` has all."""
+
+
+def report_objects(report: DiskReport, zone: tzinfo) -> Iterator[dict[str, Any]]:
+    """What the report is about; its verdicts, those that matter most first; rows of its tables; its notes."""
+    yield {"type": "report", **_about_object(report.about)}
+    for block, verdict in report.verdicts:
+        yield {
+            "type": "verdict",
+            "block": block.id,
+            "weight": str(verdict.weight),
+            "sentence": verdict.sentence,
+            "command": verdict.command,
+        }
+    for block in report.blocks:
+        for table in block.tables:
+            for row in _rows(table, zone):
+                cells = {column.name: value for column, value in zip(table.columns, row, strict=True)}
+                yield {"type": "row", "block": block.id, "table": table.id, **cells}
+    for block in report.blocks:
+        for note in block.notes:
+            yield {"type": "note", "block": block.id, "text": note}
+
+
+def report_json(report: DiskReport, zone: tzinfo) -> str:
+    """The same as one text of JSON, which no page can take for markup; tables by columns and rows."""
+    found = {
+        **_about_object(report.about),
+        "verdicts": [
+            {"block": block.id, "weight": str(each.weight), "sentence": each.sentence, "command": each.command}
+            for block, each in report.verdicts
+        ],
+        "tables": {
+            table.id: {
+                "block": block.id,
+                "columns": [column.name for column in table.columns],
+                "rows": _rows(table, zone)[:MOST_OBJECT_ROWS],
+                "left": max(len(table.rows) - MOST_OBJECT_ROWS, 0),
+            }
+            for block in report.blocks
+            for table in block.tables
+        },
+    }
+    text = json.dumps(found, ensure_ascii=True, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _about_object(about: About) -> dict[str, Any]:
+    return {
+        "title": about.title,
+        "kseg": about.version,
+        "command": about.command,
+        "time": about.time_text,
+        "read": about.read,
+        "partitions": about.partitions,
+        "bytes": about.size,
+        "directories": [
+            {"path": source.path, "clusterId": source.cluster_id, "nodeId": source.node_id} for source in about.sources
+        ],
+    }
+
+
+def _rows(table: Table, zone: tzinfo) -> list[list[Any]]:
+    kinds = [column.kind for column in table.columns]
+    return [[cell_value(kind, value, zone) for kind, value in zip(kinds, row, strict=True)] for row in table.rows]
+
+
+_FOLDER = Path(__file__).parent
+_STYLE = (_FOLDER / "page.css").read_text(encoding="utf-8")
+_SCRIPT = (_FOLDER / "page.js").read_text(encoding="utf-8")
+MOST_ROWS = 100
+"""Rows of a table on the page; its JSON has more, `-o json` all."""
+_FEW_ROWS = 14
+_FIRST_VERDICTS = 12
+_MARKS = {Weight.BAD: "Act", Weight.WATCH: "Look", Weight.PLAIN: "Know"}
+_BAR_WIDTH, _PROSE = 60, 40
+
+
+def html_page(report: DiskReport, zone: tzinfo) -> Iterator[str]:
+    """The page, in pieces."""
+    yield _head(report)
+    yield '<body><a class="skip" href="#verdicts">To the verdicts</a><header>\n'
+    yield from _about(report)
+    yield f"</header><main>\n{_opening('verdicts', 'Verdicts')}"
+    found = report.verdicts
+    yield from _verdict_list([(verdict, block) for block, verdict in found[:_FIRST_VERDICTS]])
+    if len(found) > _FIRST_VERDICTS:
+        yield f"<p>{len(found) - _FIRST_VERDICTS} more are in the sections below.</p>\n"
+    yield "</section>\n"
+    yield from _contents(report)
+    for block in report.blocks:
+        yield from _section(block, zone)
+    yield from _glossary(report)
+    yield f'</main>\n<script type="application/json" id="kseg">{report_json(report, zone)}</script>\n'
+    yield f"<script>{_SCRIPT}</script>\n</body></html>\n"
+
+
+def _head(report: DiskReport) -> str:
+    own = f"style-src {_source(_STYLE)}; script-src {_source(_SCRIPT)}"
+    policy = f"default-src 'none'; {own}; base-uri 'none'; form-action 'none'"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{shown(report.about.title)}</title>\n<style>{_STYLE}</style></head>\n"
+    )
+
+
+def _source(text: str) -> str:
+    """What a policy calls an inline text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _about(report: DiskReport) -> Iterator[str]:
+    about = report.about
+    yield f"<h1>{shown(about.title)}</h1>\n<dl class=about>"
+    entries = [("Read", about.read), ("Judged at", about.time_text), ("Made by", about.version)]
+    for source in about.sources[:6]:
+        names = [
+            f"cluster {source.cluster_id}" if source.cluster_id else "",
+            f"node {source.node_id}" if source.node_id else "",
+        ]
+        words = ", ".join(filter(None, names))
+        entries.append(("Directory", f"{source.path}{f' ({words})' if words else ''}"))
+    if len(about.sources) > 6:
+        entries.append(("Directory", f"and {len(about.sources) - 6} more"))
+    for name, text in entries:
+        yield f"<div><dt>{name}</dt><dd>{shown(text)}</dd></div>"
+    yield f"<div><dt>Command</dt><dd><code>{shown(about.command)}</code></dd></div></dl>\n"
+
+
+def _verdict_list(verdicts: list[tuple[Sentence, Block | None]]) -> Iterator[str]:
+    yield '<ul class="verdicts">\n'
+    for verdict, block in verdicts:
+        where = "" if block is None else f' <a href="#{block.id}">{shown(block.title)}</a>'
+        command = "" if verdict.command is None else f" <code>{shown(verdict.command)}</code>"
+        mark = f'<b class="mark {verdict.weight}">{_MARKS[verdict.weight]}</b>'
+        yield f"<li>{mark} <span>{shown(verdict.sentence)}{where}{command}</span></li>\n"
+    yield "</ul>\n"
+
+
+def _contents(report: DiskReport) -> Iterator[str]:
+    yield '<nav aria-label="Sections"><ul>'
+    for block in report.blocks:
+        yield f'<li><a href="#{block.id}">{shown(block.title)}</a></li>'
+    yield '<li><a href="#glossary">Glossary</a></li></ul></nav>\n'
+
+
+def _opening(name: str, title: str) -> str:
+    """The beginning of a section."""
+    return f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{shown(title)}</h2>\n'
+
+
+def _section(block: Block, zone: tzinfo) -> Iterator[str]:
+    yield _opening(block.id, block.title)
+    if block.verdicts:
+        yield from _verdict_list([(verdict, None) for verdict in block.verdicts])
+    yield '<div class="parts">\n'
+    yield from map(_figure, block.figures)
+    for table in block.tables:
+        yield from _table(block, table, zone)
+    yield "</div>\n"
+    for note in block.notes:
+        yield f'<p class="note">{shown(note)}</p>\n'
+    yield "</section>\n"
+
+
+def _figure(figure: Figure) -> str:
+    return f"<figure><figcaption>{shown(figure.title)}</figcaption>{figure.svg}</figure>\n"
+
+
+def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
+    if not table.rows:
+        return
+    is_long = len(table.rows) > _FEW_ROWS
+    title = f"{shown(table.title)} <small>{len(table.rows):,}</small>" if is_long else shown(table.title)
+    yield f'<div class="part"><h3 id="t-{table.id}">{title}</h3>\n'
+    titles = f"{block.id}-title t-{table.id}"
+    yield f'<div class="table{" long" if is_long else ""}" tabindex="0" role="region" aria-labelledby="{titles}">'
+    yield f'<table aria-labelledby="t-{table.id}" cellpadding=3><thead><tr>'
+    for column in table.columns:
+        yield f'<th scope="col"{_alignment(column)}>{shown(column.title)}</th>'
+    yield "</tr></thead><tbody>\n"
+    for row in table.rows[:MOST_ROWS]:
+        cells = zip(table.columns, row, strict=True)
+        yield f"<tr>{''.join(_cell(place, column, value, zone) for place, (column, value) in enumerate(cells))}</tr>\n"
+    yield "</tbody></table></div>\n"
+    if len(table.rows) > MOST_ROWS:
+        more = len(table.rows) - MOST_ROWS
+        yield f'<p class="note">And {more:,} more; <code>kseg report -o json</code> has all.</p>\n'
+    yield "</div>\n"
+
+
+def _alignment(column: CellColumn) -> str:
+    return " align=right" if column.kind in NUMBERS else ""
+
+
+def _cell(place: int, column: CellColumn, value: str | int | float | None, zone: tzinfo) -> str:
+    text = shown(cell_text(column.kind, value, zone))
+    if place == 0:
+        return f"<th scope=row align=left>{text}</th>"
+    if column.kind is CellKind.COMMAND and value is not None:
+        return f'<td class="prose"><code>{text}</code></td>'
+    if column.kind not in NUMBERS:
+        return f'<td class="prose">{text}</td>' if len(text) > _PROSE else f"<td>{text}</td>"
+    is_plain = column.kind is CellKind.COUNT or not isinstance(value, int | float)
+    data = "" if is_plain else f" data-v={value if isinstance(value, int) else round(float(value or 0), 6)}"
+    bar = _bar(value) if column.kind is CellKind.BAR and isinstance(value, float) else ""
+    words = f"<span>{text}</span>" if bar else text
+    return f"<td align=right{data}>{bar}{words}</td>"
+
+
+def _bar(share: float) -> str:
+    """A share as a bar; its number stands beside it."""
+    width = number(_BAR_WIDTH * min(max(share, 0.0), 1.0))
+    size = f'width="{_BAR_WIDTH}" height="8" viewBox="0 0 {_BAR_WIDTH} 8"'
+    return f'<svg {size} aria-hidden="true"><rect class="c0" width="{width}" height="8" fill="{COLORS[0]}"/></svg> '
+
+
+def _glossary(report: DiskReport) -> Iterator[str]:
+    yield _opening("glossary", "Glossary")
+    yield '<dl class="terms">'
+    for term in report.glossary:
+        yield f"<div><dt>{shown(term.word)}</dt><dd>{shown(term.meaning)}</dd></div>\n"
+    yield "</dl></section>\n"
+
+
+_LINE_MARKS = {Weight.BAD: "!!", Weight.WATCH: " !", Weight.PLAIN: "  "}
+
+
+def check_place(output: str, file: Path | None) -> None:
+    """Raises UsageError where a page would go to a terminal."""
+    if output == "html" and file is None and sys.stdout.isatty():
+        raise UsageError("a page isn't for a terminal: give --to report.html, or -o text")
+
+
+def write_report(report: DiskReport, output: str, file: Path | None, zone: tzinfo) -> int:
+    """Writes a report in a form; the number of its bytes.
+
+    Raises UsageError if the file is there already, WriteError if it can't be written.
+    """
+    content = "".join(_FORMS[output](report, zone)).encode("utf-8", "replace")
+    if file is None:
+        write_stdout(content)
+    else:
+        write_new_file(file, content)
+    return len(content)
+
+
+def _json_lines(report: DiskReport, zone: tzinfo) -> Iterator[str]:
+    for found in report_objects(report, zone):
+        yield json.dumps(found, ensure_ascii=False) + "\n"
+
+
+def _text_lines(report: DiskReport, _: tzinfo) -> Iterator[str]:
+    """The verdicts, those that matter most first, each with its command."""
+    yield f"{printable(report.about.title)}\nread: {report.about.read}\n"
+    for _block, verdict in report.verdicts:
+        yield f"\n{_LINE_MARKS[verdict.weight]} {printable(verdict.sentence)}\n"
+        if verdict.command is not None:
+            yield f"   {printable(verdict.command)}\n"
+
+
+_FORMS = {"html": html_page, "json": _json_lines, "text": _text_lines}

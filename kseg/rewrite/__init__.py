@@ -1,0 +1,1 @@
+"""New partition directories: salvage, compact, slice, reindex, build."""

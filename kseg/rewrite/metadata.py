@@ -1,0 +1,448 @@
+"""The directory of a new controller, rebuilt from a broker's copy of the cluster's metadata (KIP-853)."""
+
+import re
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, partitions_at
+from kseg.cluster.metadata import Until, cluster_metadata_of
+from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
+from kseg.cluster.model import (
+    NO_DIRECTORY,
+    QUORUM_STATE,
+    ClusterMetadata,
+    ClusterPartition,
+    Voter,
+    VoterEndpoint,
+    read_quorum_state,
+    static_voters,
+)
+from kseg.cluster.replicas import topic_id_of
+from kseg.errors import DamagedError, KsegError, OpenError, UsageError
+from kseg.formats.checkpoints import MetaProperties, QuorumState, build_meta_properties, build_quorum_state
+from kseg.formats.codes import CONTROL_MASK, TAIL_KINDS, ControlType, DamageKind
+from kseg.formats.file_names import parse_file_name
+from kseg.formats.header_fields import CONTROL_RECORD_KEY_FIELDS
+from kseg.formats.messages import Fields, build_message
+from kseg.formats.schemas import message_schema
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.segments import Rolled, SegmentFiles
+from kseg.log.selection import PartitionChoice
+from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter
+from kseg.reading.batch import NEW_HEADER, Batch, scan_log
+from kseg.system.new_directory import copy_file
+from kseg.writer.batches import build_batch
+from kseg.writer.messages import encode_record
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataCopy:
+    """A copy of the metadata: the part of it that is whole, from a checkpoint or the log's start on.
+
+    end_offset: after the last record of that part. leader_epoch: of its last batch. known_epoch: the last one that the
+    node knew, by `quorum-state`. timestamp: of its last record, milliseconds since 1970. problem: why what comes after
+    the end can't be used; has_damage: that is more than a torn end, as it is normal after a power cut. found: what it
+    adds up to. properties: of `meta.properties` beside it.
+    """
+
+    partition: PartitionLog
+    end_offset: int
+    leader_epoch: int
+    known_epoch: int
+    timestamp: int
+    problem: str | None
+    has_damage: bool
+    found: ClusterMetadata
+    properties: dict[str, str]
+
+    @property
+    def node_id(self) -> str | None:
+        """The id of the node whose disk it is on."""
+        return self.properties.get("node.id", self.properties.get("broker.id"))
+
+    @property
+    def segments(self) -> Sequence[SegmentFiles]:
+        """Those with records that the checkpoint doesn't have."""
+        start = _checkpoint_end(self.found)[0]
+        return _segments_from(self.partition, start) if start < self.end_offset else ()
+
+    def batches(self) -> Iterator[tuple[SegmentFiles, Batch]]:
+        """The batches of these segments up to the end, each whole, and at the offset where the last one ends."""
+        for segment in self.segments:
+            with segment.open_log() as log_file:
+                for item in scan_log(log_file):
+                    if not isinstance(item, Batch) or item.last_offset >= self.end_offset:
+                        return
+                    yield segment, item
+                    if item.last_offset + 1 == self.end_offset:
+                        return
+
+
+def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list[MetadataCopy]:
+    """The copies at some paths, the one that goes furthest first: by its leader epoch, then by its end offset.
+
+    Raises:
+        OpenError: a path can't be opened, or there is no copy at any.
+        UsageError: the copies are of several clusters.
+        DamagedError: none is whole: each lacks records from before its log, and a checkpoint that has them.
+    """
+    choice = PartitionChoice((METADATA_TOPIC,))
+    partitions = {each.path.resolve(): each for path in paths for each in partitions_at(path, refuse, choice)}
+    if not partitions:
+        raise OpenError(
+            f"has no {METADATA_TOPIC}-0: a broker keeps it in metadata.log.dir, or in a log directory", paths[0]
+        )
+    copies = [_measured(each) for each in partitions.values()]
+    clusters = {copy.properties["cluster.id"] for copy in copies if "cluster.id" in copy.properties}
+    if len(clusters) > 1:
+        raise UsageError(f"these are of several clusters, {', '.join(sorted(clusters))}: give those of one")
+    whole = [copy for copy in copies if copy.found.missing_before is None and copy.end_offset]
+    if not whole:
+        offset = copies[0].found.missing_before
+        reason = "has no whole record" if offset is None else f"lacks the records before offset {offset}"
+        raise DamagedError(f"{reason}, and no checkpoint has them: try another broker's copy", copies[0].partition.path)
+    return sorted(whole, key=lambda copy: (copy.leader_epoch, copy.end_offset), reverse=True)
+
+
+def _measured(partition: PartitionLog) -> MetadataCopy:
+    found = cluster_metadata_of(partition, Until())
+    end = _End(*_checkpoint_end(found))
+    for segment in _segments_from(partition, end.offset):
+        if not end.takes(segment, is_last=segment is partition.active_segment):
+            break
+    if end.problem is not None:
+        found = cluster_metadata_of(partition, Until(offset=end.offset - 1))
+    timestamp = found.timestamp if end.timestamp is None else end.timestamp
+    known_epoch, properties = _known_epoch(partition), _properties(partition)
+    return MetadataCopy(
+        partition, end.offset, end.leader_epoch, known_epoch, timestamp, end.problem, end.has_damage, found, properties
+    )  # fmt: skip
+
+
+def _checkpoint_end(found: ClusterMetadata) -> tuple[int, int]:
+    """The end offset and the leader epoch of the checkpoint that a copy begins with; zeros without one."""
+    name = None if found.checkpoint is None else parse_file_name(found.checkpoint)
+    return (0, 0) if name is None else (name.base_offset or 0, name.epoch or 0)
+
+
+def _segments_from(partition: PartitionLog, offset: int) -> Sequence[SegmentFiles]:
+    """The segments with an offset or a later one."""
+    return partition.segments[partition.floor_slot(offset) or 0 :]
+
+
+class _End:
+    """Where the part of a copy ends that is whole; moves on with each batch.
+
+    The log has no gaps, since nothing compacts it. It counts from the checkpoint's end on, if it reaches that.
+    timestamp: of the last batch, None as long as none counts.
+    """
+
+    def __init__(self, offset: int, leader_epoch: int) -> None:
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.timestamp: int | None = None
+        self.problem: str | None = None
+        self.has_damage = False
+        self._next_offset: int | None = None
+
+    def takes(self, segment: SegmentFiles, *, is_last: bool) -> bool:
+        """Goes through a segment; False where the whole part ends in it."""
+        if self._next_offset is None:
+            self._next_offset = segment.base_offset
+        with segment.open_log() as log_file:
+            for item in scan_log(log_file):
+                if isinstance(item, Batch):
+                    self._take(item)
+                elif item.kind is not DamageKind.ZERO_TAIL:
+                    self.problem = str(item.kind)
+                    self.has_damage = not (is_last and item.kind in TAIL_KINDS)
+                if self.problem is not None:
+                    self.problem = f"{segment.path.name} at position {item.position}: {self.problem}"
+                    return False
+        return True
+
+    def _take(self, batch: Batch) -> None:
+        counts = batch.last_offset >= self.offset  # the records of others stand in the checkpoint
+        if not batch.is_valid or (counts and batch.problem() is not None):
+            self.problem = "a batch that can't be read"
+        elif batch.base_offset != self._next_offset:
+            self.problem = f"offset {batch.base_offset} instead of {self._next_offset}"
+        self.has_damage = self.problem is not None
+        if self.has_damage:
+            return
+        self._next_offset = batch.last_offset + 1
+        if counts:
+            self.offset = batch.last_offset + 1
+            self.leader_epoch = max(self.leader_epoch, batch.partition_leader_epoch)
+            self.timestamp = batch.max_timestamp
+
+
+def _known_epoch(partition: PartitionLog) -> int:
+    """The last leader epoch that a node knew; -1 if its file doesn't tell."""
+    try:
+        state = read_quorum_state(partition)
+    except KsegError:
+        return -1
+    return -1 if state is None else state.leader_epoch
+
+
+def _properties(partition: PartitionLog) -> dict[str, str]:
+    try:
+        return LogDir(partition.log_dir).read_properties()
+    except KsegError:
+        return {}
+
+
+class NewerPartition(NamedTuple):
+    """A partition's directory that the copy doesn't know as it is: `leader_epoch`, `start_offset` of its last leader.
+
+    known_epoch: the leader epoch that the copy has; None if it doesn't have the partition, or not on this broker.
+    """
+
+    path: Path
+    topic_id: str | None
+    leader_epoch: int | None
+    start_offset: int | None
+    known_epoch: int | None
+
+    @property
+    def reason(self) -> str:
+        """What the copy doesn't know, in words."""
+        if self.known_epoch is None:
+            return "isn't in the copy: the broker will set it aside or delete it"
+        return (
+            f"has had leader epoch {self.leader_epoch} since offset {self.start_offset}, later than {self.known_epoch}"
+        )
+
+
+def newer_partitions(paths: Iterable[Path], found: ClusterMetadata, refuse: Refuse) -> list[NewerPartition]:
+    """Partitions in use at some paths whose topic, replica or leader epoch the metadata don't know."""
+    known = {(each.topic_id, each.partition): each for each in found.partitions}
+    brokers: dict[Path, int | None] = {}
+    newer: list[NewerPartition] = []
+    for partition in (each for path in paths for each in partitions_at(path, refuse)):
+        topic_id = None if partition.topic == METADATA_TOPIC or partition.state is not None else topic_id_of(partition)
+        if topic_id is None:
+            continue  # nothing can be said of it
+        if partition.log_dir not in brokers:
+            brokers[partition.log_dir] = _broker_id(partition.log_dir)
+        own = known.get((topic_id, partition.partition or 0))
+        compared = _compared(partition, topic_id, own, brokers[partition.log_dir])
+        newer += [] if compared is None else [compared]
+    return newer
+
+
+def _compared(
+    partition: PartitionLog, topic_id: str, known: ClusterPartition | None, broker_id: int | None
+) -> NewerPartition | None:
+    epochs = _leader_epochs(partition)
+    epoch, start_offset = epochs[-1] if epochs else (None, None)
+    if known is None or (broker_id is not None and broker_id not in known.replicas):
+        return NewerPartition(partition.path, topic_id, epoch, start_offset, None)
+    if epoch is not None and epoch > known.leader_epoch:
+        return NewerPartition(partition.path, topic_id, epoch, start_offset, known.leader_epoch)
+    return None
+
+
+def _leader_epochs(partition: PartitionLog) -> tuple[tuple[int, int], ...]:
+    try:
+        return partition.read_leader_epochs() or ()
+    except KsegError:
+        return ()
+
+
+def _broker_id(log_dir: Path) -> int | None:
+    try:
+        return LogDir(log_dir).broker_id()
+    except KsegError:
+        return None
+
+
+def voters_batch(voters: Sequence[Voter], offset: int, leader_epoch: int, timestamp: int) -> bytes:
+    """A control batch with a set of voters, as a leader writes it.
+
+    A record, and no checkpoint with the new voters: the surviving brokers go on with their own logs, and so learn them.
+    """
+    value = build_message(message_schema("VotersRecord"), 0, {"version": 0, "voters": [*map(_fields, voters)]})
+    key = CONTROL_RECORD_KEY_FIELDS.struct.pack(0, ControlType.KRAFT_VOTERS)
+    header = NEW_HEADER._replace(
+        base_offset=offset,
+        partition_leader_epoch=leader_epoch,
+        attributes=CONTROL_MASK,
+        last_offset=offset,
+        base_timestamp=timestamp,
+        max_timestamp=timestamp,
+        records_count=1,
+    )
+    return build_batch(header, encode_record(0, 0, key, value))
+
+
+def _fields(voter: Voter) -> Fields:
+    lowest, highest = voter.kraft_versions
+    return {
+        "voterId": voter.voter_id,
+        "voterDirectoryId": voter.directory_id,
+        "endpoints": [endpoint._asdict() for endpoint in voter.endpoints],
+        "kRaftVersionFeature": {"minSupportedVersion": lowest, "maxSupportedVersion": highest},
+    }
+
+
+EPOCHS_AHEAD = 1000
+"""So far beyond all known leader epochs the new quorum begins: nodes refuse a leader of an epoch before one that they
+know, and a quorum that is dying may have held elections that no copy tells of."""
+_LARGEST_EPOCH = 2**31 - 1
+_ENDPOINT = re.compile(r"([A-Za-z0-9_.-]+)://(.+):([0-9]{1,5})")
+
+
+class NewVoter(NamedTuple):
+    """The controller that is to lead: its node id, and where it is reached, which only dynamic quorums have to know."""
+
+    node_id: int
+    endpoint: VoterEndpoint | None
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltMetadata:
+    """What was written, or would be: of which copy, for which controller.
+
+    directory_id: of the new log directory; None for releases before 3.7, which have none. end_offset: of the new log.
+    leader_epoch: the one that the quorum begins after. old_voters: those that are given up.
+    """
+
+    copy: MetadataCopy
+    node_id: int
+    cluster_id: str
+    directory_id: str | None
+    end_offset: int
+    leader_epoch: int
+    is_dynamic: bool
+    old_voters: tuple[Voter, ...]
+
+
+def parse_endpoint(text: str) -> VoterEndpoint:
+    """`CONTROLLER://host:9093`: the listener's name, host and port. Raises UsageError for anything else."""
+    match = _ENDPOINT.fullmatch(text)
+    if match is None or int(match[3]) >= 1 << 16 or not text.isascii():
+        raise UsageError(f"{text!r} isn't LISTENER://HOST:PORT, such as CONTROLLER://10.0.0.1:9093")
+    return VoterEndpoint(match[1], match[2].removeprefix("[").removesuffix("]"), int(match[3]))
+
+
+def plan_rebuilt(copies: Sequence[MetadataCopy], new: NewVoter) -> RebuiltMetadata:
+    """What is to be written for the first of some copies.
+
+    Raises UsageError if the cluster isn't known, or the endpoint is needed and missing, or given and not needed.
+    """
+    copy = copies[0]
+    cluster_id = next((each.properties["cluster.id"] for each in copies if "cluster.id" in each.properties), None)
+    if cluster_id is None:
+        raise UsageError(f"there is no {META_PROPERTIES} beside it that names the cluster", copy.partition.path)
+    is_dynamic = copy.found.kraft_version > 0
+    if is_dynamic != (new.endpoint is not None):
+        raise UsageError(_about_endpoint(is_dynamic=is_dynamic))
+    leader_epoch = max(max(each.leader_epoch, each.known_epoch) for each in copies) + EPOCHS_AHEAD
+    if leader_epoch >= _LARGEST_EPOCH:
+        raise UsageError(
+            f"leader epoch {leader_epoch - EPOCHS_AHEAD} leaves no room for later ones", copy.partition.path
+        )
+    end_offset = copy.end_offset + int(is_dynamic)
+    return RebuiltMetadata(
+        copy,
+        new.node_id,
+        cluster_id,
+        _directory_id(copies, new, is_dynamic=is_dynamic),
+        end_offset,
+        leader_epoch,
+        is_dynamic,
+        copy.found.voters or static_voters(copy.partition),
+    )
+
+
+def _directory_id(copies: Sequence[MetadataCopy], new: NewVoter, *, is_dynamic: bool) -> str | None:
+    """The id of the new log directory: the same, where a node's own copy will be replaced; None before 3.7."""
+    own = [copy.properties for copy in copies if copy.node_id == str(new.node_id)]
+    if own and "directory.id" in own[0]:
+        return own[0]["directory.id"]
+    return _new_directory_id() if is_dynamic or "directory.id" in copies[0].properties else None
+
+
+def _about_endpoint(*, is_dynamic: bool) -> str:
+    if is_dynamic:
+        return "the quorum is dynamic: --endpoint CONTROLLER://HOST:PORT must say where the new controller listens"
+    return "the quorum is static, its controllers' addresses stand in controller.quorum.voters: leave --endpoint out"
+
+
+def _new_directory_id() -> str:
+    """A random id, as `kafka-storage.sh format` makes one. Source: Uuid.randomUuid."""
+    while True:
+        text = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def write_rebuilt(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> None:
+    """Fills a new, empty directory. Raises OSError if the system can't write."""
+    properties = [("version", "1"), ("cluster.id", planned.cluster_id), ("node.id", str(planned.node_id))]
+    if planned.directory_id is not None:
+        properties.append(("directory.id", planned.directory_id))
+    (directory / META_PROPERTIES).write_bytes(build_meta_properties(MetaProperties((), tuple(properties))))
+    partition = directory / f"{METADATA_TOPIC}-0"
+    partition.mkdir()
+    if planned.copy.found.checkpoint is not None:
+        copy_file(
+            planned.copy.partition.path / planned.copy.found.checkpoint, partition / planned.copy.found.checkpoint
+        )
+    _write_log(planned, new, partition)
+    (partition / QUORUM_STATE).write_bytes(build_quorum_state(_quorum_state(planned)))
+
+
+def _write_log(planned: RebuiltMetadata, new: NewVoter, directory: Path) -> None:
+    """The log of the copy, segment by segment; at its end the new set of voters, if the quorum is dynamic."""
+    copy = planned.copy
+    base_offset = copy.segments[0].base_offset if copy.segments else copy.end_offset
+    with PartitionWriter(directory, base_offset, PartitionSettings(NEVER, topic_id=METADATA_TOPIC_ID)) as writer:
+        current = None
+        for segment, batch in copy.batches():
+            if current not in (None, segment):
+                writer.roll(Rolled.UNKNOWN, segment.base_offset)
+            current = segment
+            writer.append(bytes(batch.raw))
+        if new.endpoint is not None:
+            voter = Voter(new.node_id, planned.directory_id, (new.endpoint,), _kraft_versions(planned))
+            writer.append(voters_batch((voter,), copy.end_offset, planned.leader_epoch, copy.timestamp))
+
+
+def _kraft_versions(planned: RebuiltMetadata) -> tuple[int, int]:
+    """What the old voters support: the new one is of the same release."""
+    return planned.old_voters[0].kraft_versions if planned.old_voters else (0, planned.copy.found.kraft_version)
+
+
+def _quorum_state(planned: RebuiltMetadata) -> QuorumState:
+    """Nobody leads, nobody was voted for. Old releases compare the voters with those of `controller.quorum.voters`."""
+    if planned.is_dynamic:
+        return QuorumState(1, -1, planned.leader_epoch, -1, voted_directory_id=NO_DIRECTORY)
+    own = (planned.node_id,)
+    return QuorumState(0, -1, planned.leader_epoch, -1, cluster_id="", applied_offset=0, current_voters=own)
+
+
+class Rebuilding(NamedTuple):
+    """What was found for a new controller: its plan, all copies, the partitions that are newer than the used one."""
+
+    planned: RebuiltMetadata
+    copies: list[MetadataCopy]
+    newer: list[NewerPartition]
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the disks show that something is lost."""
+        return bool(self.newer) or self.planned.copy.has_damage
+
+
+def find_rebuilding(paths: Sequence[Path], new: NewVoter, refuse: Refuse) -> Rebuilding:
+    """Looks at the copies at some paths, and at the partitions there. Errors are those of its parts."""
+    copies = metadata_copies(paths, refuse)
+    planned = plan_rebuilt(copies, new)
+    return Rebuilding(planned, copies, newer_partitions(paths, planned.copy.found, refuse))

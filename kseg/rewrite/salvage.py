@@ -1,0 +1,340 @@
+"""Salvage of partitions: writes logs, indexes, snapshots and epochs, and reports what was saved."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.cluster.directories import LOST_AND_FOUND
+from kseg.cluster.metadata_copy import TopicIds
+from kseg.errors import KsegError, UnreadableError
+from kseg.index.header_scan import events, header_runs
+from kseg.index.producers import ProducerStates, build_producer_snapshot, end_marker_in
+from kseg.index.rebuild import rebuild
+from kseg.kernel.fold_contract import Event
+from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
+from kseg.log.selection import PartitionChoice
+from kseg.log.side_files import build_metadata
+from kseg.reading.blocks import Damage
+from kseg.reading.log_file import LogFile
+from kseg.rewrite.salvage_extents import Extent, credible_epochs
+from kseg.rewrite.salvage_plan import Salvage, find_replicas, plan_salvage
+from kseg.store.location import check_outside
+from kseg.system.new_directory import WriteError, check_absent, copy_file, new_directory
+
+
+class OpenTransaction(NamedTuple):
+    """A transaction whose end marker isn't among what is intact."""
+
+    producer_id: int
+    first_offset: int
+
+
+class WrittenFile(NamedTuple):
+    """A file that salvage wrote: its name below the new directory, bytes, SHA-256 in hex, and its time.
+
+    modified_ms: milliseconds since 1970; of a log, when the last of its sources was modified. sources: the files that
+    it was copied from; none for one that was rebuilt.
+    """
+
+    name: str
+    size: int
+    modified_ms: int
+    sha256: str
+    sources: tuple[Path, ...]
+
+
+class Written(NamedTuple):
+    """What salvage wrote of a partition, and the transactions that are left open in it."""
+
+    files: tuple[WrittenFile, ...] = ()
+    transactions: tuple[OpenTransaction, ...] = ()
+
+
+def open_transactions(plan: Salvage) -> tuple[OpenTransaction, ...]:
+    """The transactions that stay open in what a plan keeps. Raises OpenError if a log can't be opened or read."""
+    states = _first_states(plan) if plan.segments else ProducerStates()
+    if any(replica.has_transactions for replica in plan.replicas):
+        for log, extents in groupby(plan.extents, key=lambda extent: extent.log):
+            with LogFile(log, keep_cache=False) as log_file:
+                for extent in extents:
+                    _add_producers(log_file, extent, states)
+    return _transactions(states)
+
+
+def _add_producers(log_file: LogFile, extent: Extent, states: ProducerStates) -> None:
+    """Takes the batches of an extent by their headers: they were read before."""
+    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL, states.producers.table)
+    fold.passes_legacy, fold.position_bound = True, extent.end - 1
+    for item in header_runs(log_file, extent.position):
+        if isinstance(item, Damage) or item.position >= extent.end:
+            return
+        for header, _ in events(fold, item):
+            if header.position >= extent.end:
+                return
+            states.add(header, end_marker_in(item, log_file, header) if header.is_control else None)
+
+
+def _transactions(states: ProducerStates) -> tuple[OpenTransaction, ...]:
+    return tuple(OpenTransaction(*each) for each in states.open_transactions.items())
+
+
+def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, topic_id: str | None = None) -> Written:
+    """Writes a partition below a directory, and what fits nowhere into its lost+found.
+
+    `keep_cache`: leave what is read of the source in the page cache. `topic_id`: the topic's, where no replica has it.
+
+    Raises:
+        WriteError: if the logs don't hold what they held when they were read.
+        UnreadableError: if the disk doesn't give any more what it gave then.
+        OSError: if the system can't read or write.
+    """
+    states = ProducerStates()
+    sources: dict[Path, tuple[Path, ...]] = {}
+    if plan.segments:
+        target = directory / plan.name
+        target.mkdir()
+        states = _first_states(plan)
+        for number, (base, extents) in enumerate(plan.segments):
+            if number and number + 1 == len(plan.segments):
+                _write_snapshot(target, base, states, plan)
+            sources[target / f"{base:020}.log"] = _write_log(target / f"{base:020}.log", extents, keep_cache=keep_cache)
+            write_indexes(target / f"{base:020}.log", base, states, target)
+        _write_snapshot(target, plan.log_end_offset, states, plan)
+        _write_leader_epochs(plan, target)
+        sources |= _copy_metadata(plan, target, topic_id)
+    for extent in plan.unplaced:
+        folder = directory / LOST_AND_FOUND / plan.name
+        folder.mkdir(parents=True, exist_ok=True)
+        path = _free_name(folder / f"{extent.log.stem}-at-{extent.position}.log")
+        sources[path] = _write_log(path, [extent], keep_cache=keep_cache)
+    return Written(tuple(_written_files(plan.name, directory, sources)), _transactions(states))
+
+
+def _written_files(name: str, directory: Path, sources: dict[Path, tuple[Path, ...]]) -> Iterator[WrittenFile]:
+    for folder in (directory / name, directory / LOST_AND_FOUND / name):
+        for path in sorted(folder.iterdir()) if folder.exists() else ():
+            with path.open("rb") as file:
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
+            status = path.stat()
+            yield WrittenFile(
+                path.relative_to(directory).as_posix(),
+                status.st_size,
+                status.st_mtime_ns // 1_000_000,
+                digest,
+                sources.get(path, ()),
+            )
+
+
+def _free_name(path: Path) -> Path:
+    """Several replicas may have a piece at the same position."""
+    number, free = 1, path
+    while free.exists():
+        number += 1
+        free = path.with_stem(f"{path.stem}-{number}")
+    return free
+
+
+def _first_states(plan: Salvage) -> ProducerStates:
+    """The producers before the first segment, of the snapshot there if one of the replicas has it."""
+    for replica in plan.replicas:
+        try:
+            states = replica.partition.read_producer_states(plan.segments[0][0])
+        except KsegError:
+            continue
+        if states is not None:
+            return states
+    return ProducerStates()
+
+
+def _write_log(path: Path, extents: Iterable[Extent], *, keep_cache: bool) -> tuple[Path, ...]:
+    """Copies extents into a new log, which gets the latest of its sources' times; gives these sources."""
+    sources: dict[Path, int] = {}
+    target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        for log, neighbours in groupby(extents, key=lambda extent: extent.log):
+            sources[log] = log.stat().st_mtime_ns
+            with LogFile(log, keep_cache=keep_cache) as source:
+                for extent in neighbours:
+                    source.copy_to(target, extent.position, extent.size)
+        if sources:
+            os.utime(target, ns=(max(sources.values()),) * 2)
+    finally:
+        os.close(target)
+    return tuple(sources)
+
+
+def write_indexes(log: Path, base: int, states: ProducerStates, directory: Path) -> None:
+    """Writes a segment's indexes as a broker rebuilds them. Raises WriteError if the log isn't intact."""
+    with LogFile(log) as log_file:
+        indexes = rebuild(log_file, base, states=states)
+        if indexes.damage is not None:
+            raise WriteError(f"isn't what it was when it was read: {indexes.damage.detail}", log)
+    stem = directory / f"{base:020}"
+    stem.with_suffix(".index").write_bytes(indexes.offset_index)
+    stem.with_suffix(".timeindex").write_bytes(indexes.time_index)
+    if indexes.transaction_index:
+        stem.with_suffix(".txnindex").write_bytes(indexes.transaction_index)
+
+
+def _write_snapshot(target: Path, offset: int, states: ProducerStates, plan: Salvage) -> None:
+    """The producers at an offset, if there are any or a broker kept snapshots before."""
+    if not states.producers and not any(replica.partition.snapshots for replica in plan.replicas):
+        return
+    (target / f"{offset:020}.snapshot").write_bytes(build_producer_snapshot(states))
+
+
+def _write_leader_epochs(plan: Salvage, target: Path) -> None:
+    """The epochs of the batches, with the start offsets of a replica's checkpoint where it bears them out."""
+    from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
+
+    runs = credible_epochs([run for extent in plan.extents for run in extent.epochs])
+    if not runs:
+        return
+    known = _known_epochs(plan)
+    first = plan.segments[0][0]
+    starts: list[EpochStart] = []
+    for run in runs:
+        start = min(run.first_offset, known.get(run.epoch, run.first_offset))
+        start = max(start, first, starts[-1].start_offset + 1 if starts else first)
+        if start <= run.first_offset:
+            starts.append(EpochStart(run.epoch, start))
+    content = build_leader_epoch_checkpoint(LeaderEpochCheckpoint(0, tuple(starts)))
+    (target / LEADER_EPOCH_CHECKPOINT).write_bytes(content)
+
+
+def _known_epochs(plan: Salvage) -> dict[int, int]:
+    for replica in plan.replicas:
+        try:
+            epochs = replica.partition.read_leader_epochs()
+        except KsegError:
+            continue
+        if epochs:
+            return dict(epochs)
+    return {}
+
+
+def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> dict[Path, tuple[Path, ...]]:
+    """The topic's id, of the first replica whose file can be read, else the one known; intact metadata snapshots.
+
+    Gives what was copied, and from where.
+    """
+    sources: dict[Path, tuple[Path, ...]] = {}
+    for replica in plan.replicas:
+        for snapshot in replica.metadata_snapshots:
+            if not (target / snapshot.name).exists():
+                copy_file(snapshot.path, target / snapshot.name)
+                sources[target / snapshot.name] = (snapshot.path,)
+    for replica in plan.replicas:
+        try:
+            topic_id = replica.partition.read_topic_id()
+        except KsegError:
+            continue
+        content = read_small_file(replica.partition.path / PARTITION_METADATA)
+        if topic_id is not None and content is not None:
+            (target / PARTITION_METADATA).write_bytes(content)
+            sources[target / PARTITION_METADATA] = (replica.partition.path / PARTITION_METADATA,)
+            return sources
+    if known_id is not None:
+        (target / PARTITION_METADATA).write_bytes(build_metadata(known_id))
+    return sources
+
+
+ATTEMPTS = 5
+"""How often a partition is planned whose disk loses blocks between planning and writing."""
+
+
+class SalvageOrder(NamedTuple):
+    """A partition to salvage: its new directory's name, its replicas, and its topic's id if they may have lost it."""
+
+    name: str
+    partitions: list[PartitionLog]
+    topic_id: str | None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all replicas' logs."""
+        return sum(partition.size for partition in self.partitions)
+
+
+class Salvaged(NamedTuple):
+    """What can be saved of a partition, and what was written of it."""
+
+    plan: Salvage
+    written: Written
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing is lost, and nothing stays that can't be read."""
+        return self.plan.is_whole
+
+
+def salvage_orders(
+    replicas: Mapping[str, list[PartitionLog]], directory: Path | None, cluster_metadata: Path | None = None
+) -> Iterator[SalvageOrder]:
+    """The orders for partitions by name; ids of topics are looked up only where something is written.
+
+    `cluster_metadata`: where ids are looked up; None for beside each partition.
+    """
+    topic_ids = TopicIds(cluster_metadata)
+    for name, partitions in replicas.items():
+        yield SalvageOrder(name, partitions, None if directory is None else topic_ids.lost_by(partitions[0]))
+
+
+def salvage_order(
+    order: SalvageOrder,
+    directory: Path | None,
+    *,
+    drop_unreadable: bool,
+    keep_cache: bool = True,
+    on_read: Callable[[int], None] | None = None,
+) -> Salvaged:
+    """Plans as `plan_salvage` does, and writes below a directory; without one nothing is written.
+
+    Where a block that could be read for the plan can't be any more, the partition is planned again: disks go on
+    failing.
+    Raises as `plan_salvage` and `write_salvage` do.
+    """
+
+    def planned(told: Callable[[int], None] | None) -> Salvage:
+        return plan_salvage(
+            order.name, order.partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told
+        )
+
+    if directory is None:
+        plan = planned(on_read)
+        return Salvaged(plan, Written((), open_transactions(plan)))
+    for attempt in range(ATTEMPTS):
+        plan = planned(None if attempt else on_read)
+        try:
+            return Salvaged(plan, write_salvage(plan, directory, keep_cache=keep_cache, topic_id=order.topic_id))
+        except UnreadableError:
+            for written in (directory / order.name, directory / LOST_AND_FOUND / order.name):
+                shutil.rmtree(written, ignore_errors=True)
+            if attempt + 1 == ATTEMPTS:
+                raise
+    raise AssertionError
+
+
+def salvage_into(
+    paths: Sequence[Path], directory: Path | None, *, choice: PartitionChoice, drop_unreadable: bool
+) -> tuple[Salvaged, ...]:
+    """Salvages the chosen partitions at some paths into a new directory; without one nothing is written.
+
+    Raises:
+        UsageError: the directory is there, or inside of what is read.
+        OpenError: a path can't be listed, or a file not opened.
+        WriteError: something can't be written; then nothing is left of the directory.
+    """
+    if directory is not None:
+        check_absent(directory)
+        check_outside(directory, paths)
+    replicas = find_replicas(paths, choice=choice)
+    with nullcontext() if directory is None else new_directory(directory) as unfinished:
+        orders = salvage_orders(replicas, unfinished)
+        return tuple(salvage_order(order, unfinished, drop_unreadable=drop_unreadable) for order in orders)

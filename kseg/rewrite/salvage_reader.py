@@ -1,0 +1,235 @@
+"""What is intact in one directory of a partition, and what isn't."""
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.errors import OpenError
+from kseg.formats.codes import DELETE_HORIZON_MASK, MAXIMUM_RELATIVE_OFFSET, DamageKind
+from kseg.index.header_scan import header_of
+from kseg.kernel.contract import MOST, ROW, START
+from kseg.kernel.fold_contract import Event
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import FoundFile
+from kseg.reading.batch import Batch, BatchHeader
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import LogFile
+from kseg.rewrite.salvage_extents import (
+    EpochRun,
+    Extent,
+    ExtentJoin,
+    InnerProblem,
+    InnerProblems,
+    extent_of,
+    intact_runs,
+    joined_neighbours,
+)
+
+PENDING = 20_000
+"""Stretches that are kept apart: so far back an offset that is too high can be found out."""
+_WATCHED = (
+    Event.OFFSET
+    | Event.EPOCH
+    | Event.SPARSE
+    | Event.DELETE_HORIZON
+    | Event.CONTROL
+    | Event.TRANSACTIONAL
+    | Event.RECORDS
+)
+_NOWHERE = -1
+"""As position_bound: the next batch is looked at, whatever is in it."""
+
+
+class Loss(NamedTuple):
+    """Bytes of a log that hold no intact batch, and why."""
+
+    position: int
+    size: int
+    reason: str
+    detail: str
+
+
+class FoundLoss(NamedTuple):
+    """A loss in one of the logs."""
+
+    log: Path
+    loss: Loss
+
+
+class Replica:
+    """What is intact in one directory of a partition.
+
+    extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
+    offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
+    they are; those that are to be dropped are losses. metadata_snapshots: KRaft's that are intact. is_compacted:
+    whether compaction has been over it. has_transactions: whether a batch is one of a transaction.
+    """
+
+    def __init__(
+        self,
+        partition: PartitionLog,
+        *,
+        keep_cache: bool = True,
+        drop_unreadable: bool = False,
+        on_read: Callable[[int], None] | None = None,
+    ) -> None:
+        """Reads all logs, as far as they can be; `on_read` takes the size of each."""
+        self.partition = partition
+        self.extents: list[Extent] = []
+        self.misplaced: list[Extent] = []
+        self.losses: list[FoundLoss] = []
+        self.has_transactions = False
+        self.inner_problems: list[tuple[Path, InnerProblem]] = []
+        self.is_compacted = partition.was_compacted()
+        for segment in partition.segments:
+            try:
+                with segment.open_log(keep_cache=keep_cache) as log_file:
+                    reading = _ReplicaReading(self, log_file, segment.base_offset, drop_unreadable=drop_unreadable)
+                    self.extents += reading.extents()
+            except OpenError as error:  # it has gone meanwhile
+                loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
+                self.losses.append(FoundLoss(segment.path, loss))
+            if on_read is not None:
+                on_read(segment.size)
+        self.metadata_snapshots = [each for each in partition.metadata_snapshots if self._is_intact(each)]
+
+    def _is_intact(self, snapshot: FoundFile) -> bool:
+        """Whether all of a metadata snapshot can be read; what can't be is a loss."""
+        with LogFile.of_directory(snapshot.path, snapshot.size) as log_file:
+            losses = [
+                FoundLoss(snapshot.path, _loss(item)) for item in intact_runs(log_file) if isinstance(item, Damage)
+            ]
+        self.losses += losses
+        return not losses
+
+    @property
+    def batch_count(self) -> int:
+        """Intact batches."""
+        return sum(extent.batch_count for extent in (*self.extents, *self.misplaced))
+
+    def lost_bytes(self) -> dict[str, int]:
+        """Bytes lost, by reason."""
+        counted: Counter[str] = Counter()
+        for _, loss in self.losses:
+            counted[loss.reason] += loss.size
+        return dict(counted)
+
+
+def _loss(damage: Damage) -> Loss:
+    return Loss(damage.position, damage.size, str(damage.kind), damage.detail)
+
+
+class _ReplicaReading:
+    """A log while its extents are found: what is wrong in it is noted in its replica.
+
+    A fold passes batches that follow the one before, are of its leader epoch, and can be read.
+    """
+
+    def __init__(self, replica: Replica, log_file: LogFile, base: int, *, drop_unreadable: bool) -> None:
+        self._replica = replica
+        self._log_file = log_file
+        self._base = base
+        self._drops_unreadable = drop_unreadable
+        self._pending: list[Extent] = []
+        self._most_pending = PENDING
+        self._join: ExtentJoin | None = None
+        self._follows_loss = False
+        self._last_offset = base - 1
+        self._fold = kernel.load().HeaderFold(_WATCHED)
+        self._fold.offset_bound = min(base + MAXIMUM_RELATIVE_OFFSET + 1, MOST)
+        self._fold.position_bound = _NOWHERE
+
+    def extents(self) -> list[Extent]:
+        """Reads the log. Raises OpenError if it has gone."""
+        for item in with_bodies(intact_runs(self._log_file), self._log_file.size):
+            if isinstance(item, Damage):
+                self._lose(_loss(item))
+            else:
+                self._read_slice(item)
+        return self._pending if self._join is None else [*self._pending, self._join.extent()]
+
+    def _lose(self, loss: Loss) -> None:
+        self._replica.losses.append(FoundLoss(self._log_file.path, loss))
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        """What follows isn't the neighbour of what was before."""
+        self._follows_loss = True
+        self._fold.position_bound = _NOWHERE
+
+    def _read_slice(self, piece: Slice) -> None:
+        run, row = piece.run, piece.first
+        inside = InnerProblems(self._log_file, piece)
+        while True:
+            first = row
+            row, _ = self._fold.fold(run.buffer, run.rows, row, piece.last, run.position, piece.bodies, piece.first)
+            if row > first:
+                self._add_passed(run.position + run.rows[first * ROW + START], row - first)
+            if row == piece.last:
+                return
+            header = header_of(run, row)
+            self._take(header, inside.of(row, header))
+            row += 1
+
+    def _add_passed(self, position: int, batch_count: int) -> None:
+        """Adds what the fold has passed from a position on."""
+        first_offset, epoch = self._last_offset + 1, self._fold.leader_epoch
+        epochs = (EpochRun(epoch, first_offset, batch_count),) if epoch >= 0 else ()
+        self._last_offset, size = self._fold.last_offset, self._fold.end - position
+        log, base = self._log_file.path, self._base
+        self._add(Extent(log, base, position, size, batch_count, first_offset, self._last_offset, False, epochs))
+
+    def _take(self, header: BatchHeader, problem: InnerProblem | None) -> None:
+        """Adds a batch that the fold hasn't passed."""
+        replica, base = self._replica, self._base
+        if problem is not None and self._drops_unreadable:
+            self._lose(Loss(header.position, header.size, problem.id, problem.detail))
+            return
+        if problem is not None:
+            replica.inner_problems.append((self._log_file.path, problem))
+        extent = extent_of(self._log_file, header, base, follows_loss=self._follows_loss)
+        if header.base_offset is None and extent.first_offset == header.last_offset > self._last_offset + 1:
+            extent = _with_offsets_from(self._log_file, header, extent, self._last_offset + 1)
+        replica.is_compacted |= _was_compacted(header)
+        if header.is_transactional:
+            replica.has_transactions = True
+            self._fold.watched = _WATCHED & ~Event.TRANSACTIONAL
+        if not base <= extent.first_offset <= extent.last_offset <= base + MAXIMUM_RELATIVE_OFFSET:
+            replica.misplaced.append(extent)
+            self._begin_anew()
+            return
+        self._add(extent)
+        self._follows_loss, self._last_offset = False, extent.last_offset
+        self._fold.next_offset = min(extent.last_offset + 1, MOST)
+        self._fold.leader_epoch = header.partition_leader_epoch
+        self._fold.position_bound = MOST
+
+    def _add(self, extent: Extent) -> None:
+        """Joins an extent to the last one, if it continues that."""
+        join = self._join
+        if join is not None and not self._follows_loss and extent.first_offset == join.last.last_offset + 1:
+            join.add(extent)
+            return
+        self._pending += () if join is None else (join.extent(),)
+        self._join = ExtentJoin(extent)
+        if len(self._pending) > self._most_pending:
+            kept = self._pending[-PENDING // 2 :]
+            self._pending = [*joined_neighbours(self._pending[: -PENDING // 2]), *kept]
+            self._most_pending = max(PENDING, 2 * len(self._pending))
+
+
+def _was_compacted(header: BatchHeader) -> bool:
+    """Whether a batch shows that compaction has been over it."""
+    if header.magic < 2 or header.base_offset is None or header.records_count is None:
+        return False
+    is_sparse = header.records_count < header.last_offset - header.base_offset + 1
+    return is_sparse or bool(header.attributes & DELETE_HORIZON_MASK)
+
+
+def _with_offsets_from(log_file: LogFile, header: BatchHeader, extent: Extent, expected: int) -> Extent:
+    """A wrapper none of whose messages can be read is taken to begin where the batch before it ends."""
+    batch = Batch.parse(log_file.read(header.position, header.size), header.position, is_valid=True)
+    return extent._replace(first_offset=expected) if next(batch.records(on_damage="skip"), None) is None else extent

@@ -1,0 +1,384 @@
+"""The cluster that is served: its directories, settings and transactions."""
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from time import monotonic
+from typing import NamedTuple
+from uuid import NAMESPACE_URL, uuid5
+
+from kseg.cluster.directories import LogDir
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.model import SECRET_NAME
+from kseg.cluster.replicas import one_of_each, require_one_topic
+from kseg.coordinators.home_partition import OFFSETS_TOPIC
+from kseg.errors import KsegError, OpenError
+from kseg.formats.checkpoints import parse_meta_properties
+from kseg.formats.codes import INTERNAL_TOPICS
+from kseg.formats.file_names import DirectoryState
+from kseg.formats.messages import ZERO_UUID
+from kseg.log.partition import METADATA_TOPIC, PartitionLog, read_small_file
+from kseg.log.transactions import TOPIC as TRANSACTIONS_TOPIC
+from kseg.log.transactions import CoordinatorTransaction, coordinator_transactions
+from kseg.serve.fetch_sessions import FetchSessions
+from kseg.serve.groups.commits import Commits, StoredGroups
+from kseg.serve.groups.coordinator import GroupCoordinator
+from kseg.serve.partition import ServedPartition, ServeSettings
+from kseg.serve.values import REST, KnownPlans
+
+SERVER_PROPERTIES = "server.properties"
+TOPIC, BROKER, GROUP, CLIENT_METRICS = "topic", "broker", "group", "client-metrics"
+"""Kinds of resources, as the metadata's view names them."""
+LARGEST_METADATA = 16 * CHEAP_METADATA
+"""Bytes of metadata that are read for a client."""
+_PROBABLY_SECRET = re.compile("password|passphrase|secret|token|credential|private", re.IGNORECASE)
+_KAFKAS_OWN = re.compile(
+    "advertised|auto|background|broker|compression|connections|controlled|controller|default|delete|fetch|group|initial|"
+    "inter|leader|listener|listeners|log|max|message|metadata|min|node|num|offset|offsets|process|producer|queued|quota|"
+    "quotas|replica|request|reserved|share|socket|transaction|transactional|unclean"
+)
+"""First words of the names of Kafka's own settings, but those of security and of plugins."""
+_IDS = ("node.id", "broker.id")
+
+Settings = Mapping[str, str]
+
+
+class _KnownMetadata(NamedTuple):
+    """What metadata of some size tell, and when they may be read again."""
+
+    size: int
+    by_resource: Mapping[tuple[str, str], Settings]
+    topics: frozenset[str]
+    stays_until: float
+
+
+class KnownSettings:
+    """The settings in some log directories, read when asked for; may be used by several threads."""
+
+    def __init__(self, log_dirs: Sequence[Path], node_id: int, say: Callable[[str], None]) -> None:
+        """Takes the directories, the broker's id, and what is called with what can't be read."""
+        self._log_dirs, self._node_id, self._say = tuple(log_dirs), node_id, say
+        self._lock, self._reading = Lock(), Lock()
+        self._known: _KnownMetadata | None = None
+        self._static: Settings | None = None
+        self._told: set[str] = set()
+
+    def of(self, kind: str, name: str) -> Settings:
+        """A resource's own settings, as the metadata have them; a broker's name is its id, "" stands for all."""
+        return self._metadata().by_resource.get((kind, name), {})
+
+    def knows_topic(self, name: str) -> bool:
+        """Whether the metadata have a topic: what they don't set for it, it doesn't set."""
+        return name in self._metadata().topics
+
+    def static(self) -> Settings:
+        """The broker's own: server.properties beside its log directories, its id, and these directories."""
+        with self._lock:
+            if self._static is None:
+                found = {"log.dirs": ",".join(map(str, self._log_dirs))} if self._log_dirs else {}
+                self._static = {**found, **dict.fromkeys(_IDS, str(self._node_id)), **self._server_properties()}
+            return self._static
+
+    def _server_properties(self) -> Settings:
+        places = dict.fromkeys(place for log_dir in self._log_dirs for place in (log_dir, log_dir.parent))
+        for place in places:
+            try:
+                content = read_small_file(place / SERVER_PROPERTIES)
+                found = {} if content is None else dict(parse_meta_properties(content).properties)
+            except KsegError as error:
+                self._tell(f"{place / SERVER_PROPERTIES}: not used: {error.message}")
+                continue
+            if found and {found.get(name, str(self._node_id)) for name in _IDS} == {str(self._node_id)}:
+                return found
+        return {}
+
+    def _metadata(self) -> _KnownMetadata:
+        known = self._known
+        if known is not None and not self._reading.acquire(blocking=False):
+            return known  # somebody is reading the newer ones
+        if known is None:
+            self._reading.acquire()
+        try:
+            size = sum(_size_of(log_dir / f"{METADATA_TOPIC}-0") for log_dir in self._log_dirs)
+            known = self._known
+            if known is None or (known.size != size and monotonic() >= known.stays_until):
+                known = self._known = self._read(size)
+            return known
+        finally:
+            self._reading.release()
+
+    def _read(self, size: int) -> _KnownMetadata:
+        started = monotonic()
+        beside = MetadataBeside(LARGEST_METADATA, lambda path, reason: self._tell(f"{path}: not used: {reason}"))
+        metadata = beside.of_any(self._log_dirs)
+        found: dict[tuple[str, str], dict[str, str]] = {}
+        if metadata is None:
+            self._tell(f"{METADATA_TOPIC} isn't here: clients are told Kafka's defaults as topics' settings")
+        for each in () if metadata is None else metadata.configs:
+            found.setdefault((each.resource_type, each.resource), {})[each.name] = each.value
+        topics = frozenset(() if metadata is None else (topic.name for topic in metadata.topics))
+        now = monotonic()
+        return _KnownMetadata(size, found, topics, now + REST * (now - started))
+
+    def _tell(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._say(line)
+
+
+def is_secret(name: str) -> bool:
+    """Whether a setting's value isn't told: Kafka itself hides it, or it looks like something to be hidden."""
+    return bool(SECRET_NAME.search(name) or _PROBABLY_SECRET.search(name))
+
+
+def is_secret_of_broker(name: str) -> bool:
+    """The same of a broker's setting: what isn't Kafka's own may be anything, and Kafka hides it too."""
+    return is_secret(name) or _KAFKAS_OWN.fullmatch(name.partition(".")[0]) is None
+
+
+def _size_of(directory: Path) -> int:
+    """Bytes of a directory's files; 0 if it isn't there."""
+    try:
+        with os.scandir(directory) as entries:
+            return sum(entry.stat().st_size for entry in entries)
+    except OSError:
+        return 0
+
+
+class KnownTransactions:
+    """Transactional ids of all partitions that are served; may be used by several threads."""
+
+    def __init__(self, partitions: Mapping[int, ServedPartition], say: Callable[[str], None]) -> None:
+        """Takes the partitions of the coordinators' topic, and what is called with what can't be read in them."""
+        self._partitions, self._say = partitions, say
+        self._lock = Lock()
+        self._known: dict[int, tuple[int, Mapping[str, CoordinatorTransaction]]] = {}
+        self._told: set[str] = set()
+
+    def all(self) -> dict[str, CoordinatorTransaction]:
+        """The latest state of each transactional id. Raises KsegError if a log can't be read."""
+        with self._lock:
+            found = [self._of(partition) for partition in self._partitions.values()]
+        return {name: each for known in found for name, each in known.items()}
+
+    def _of(self, partition: ServedPartition) -> Mapping[str, CoordinatorTransaction]:
+        end = partition.offsets().log_end
+        known = self._known.get(partition.number)
+        if known is None or known[0] != end:
+            known = self._known[partition.number] = end, self._read(partition.listed)
+        return known[1]
+
+    def _read(self, listed: PartitionLog | None) -> Mapping[str, CoordinatorTransaction]:
+        if listed is None:
+            return {}
+        view = coordinator_transactions(listed)
+        for each in view.unreadable:
+            self._tell(each.line())
+        return {each.transactional_id: each for each in view.transactions}
+
+    def _tell(self, line: str) -> None:
+        if line not in self._told:
+            self._told.add(line)
+            self._say(line)
+
+
+DEFAULT_NODE_ID = 0
+"""Of a broker whose `meta.properties` isn't here."""
+LARGEST_PARTITION = 99_999
+"""The largest number that is served. The partitions below it are served too, as empty ones if they aren't here."""
+_MOST_NAMED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ServedTopic:
+    """A topic and its partitions by number, from 0 on without a gap. topic_id: zeros if the disks don't have it."""
+
+    name: str
+    topic_id: str
+    partitions: Mapping[int, ServedPartition]
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is one of Kafka's own."""
+        return self.name in INTERNAL_TOPICS
+
+
+class ServedCluster:
+    """Topics by name, and by id; the ids of the cluster and of its one broker; its log directories, and settings.
+
+    groups: those of its clients. transactions: what coordinators knew last. fetch_sessions: what clients have asked
+    for.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, ServedTopic],
+        cluster_id: str,
+        node_id: int,
+        groups: GroupCoordinator,
+        log_dirs: Iterable[Path] = (),
+        say: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Takes the topics by name, who they belong to, who reads them together, and where they lie.
+
+        `say` is called with what can't be read there.
+        """
+        self.topics, self.groups = topics, groups
+        self._by_id = {topic.topic_id: topic for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
+        self.cluster_id, self.node_id = cluster_id, node_id
+        self.log_dirs = tuple(log_dirs)
+        self.settings = KnownSettings(self.log_dirs, node_id, say)
+        self.fetch_sessions = FetchSessions()
+        coordinators = self.topics.get(TRANSACTIONS_TOPIC)
+        self.transactions = KnownTransactions({} if coordinators is None else coordinators.partitions, say)
+
+    def topic_of(self, name: str | None, topic_id: str) -> ServedTopic | None:
+        """A topic by its name or, without one, by its id."""
+        return self._by_id.get(topic_id) if name is None else self.topics.get(name)
+
+    def partition_of(self, topic: str, number: int) -> ServedPartition | None:
+        """A partition by its topic's name and its number."""
+        found = self.topics.get(topic)
+        return None if found is None else found.partitions.get(number)
+
+    @property
+    def partitions(self) -> list[ServedPartition]:
+        """All partitions that are here."""
+        served = (partition for topic in self.topics.values() for partition in topic.partitions.values())
+        return [partition for partition in served if partition.listed is not None]
+
+    @property
+    def has_missed(self) -> bool:
+        """Whether anything was passed over since it is damaged."""
+        return any(partition.has_missed for partition in self.partitions)
+
+
+def serve_partitions(
+    found: Iterable[PartitionLog],
+    settings: ServeSettings,
+    say: Callable[[str], None],
+    commits: Iterable[PartitionLog] = (),
+    clock: Callable[[], float] = monotonic,
+) -> ServedCluster:
+    """The cluster that some partitions' directories make up; of several replicas the one that ends last is served.
+
+    Args:
+        found: the directories.
+        settings: how they are served.
+        say: is called with what isn't served as it lies there.
+        commits: directories of `__consumer_offsets` that are only read for groups' offsets, besides those in `found`.
+        clock: seconds, for groups' sessions.
+
+    Raises:
+        UsageError: directories of one name belong to different topics.
+        OpenError: one of several replicas can't be opened.
+    """
+    by_topic: dict[str, dict[int, list[PartitionLog]]] = defaultdict(lambda: defaultdict(list))
+    places = list(found)
+    for place in places:
+        topic, number = _name(place)
+        if not settings.has_internal and topic in INTERNAL_TOPICS:
+            continue
+        if (reason := _why_not_served(place)) is not None:
+            say(f"{place.path}: not served: {reason}")
+            continue
+        by_topic[topic][number].append(place)
+    plans = KnownPlans()
+    topics = {name: _served_topic(name, by_topic[name], settings, say, plans) for name in sorted(by_topic)}
+    counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
+    offsets = {each.path: each for each in (*places, *commits) if each.topic == OFFSETS_TOPIC and each.state is None}
+    stored = StoredGroups(one_of_each(offsets.values()), say, clock)
+    groups = GroupCoordinator(Commits(stored), counts, say, clock)
+    log_dirs = {place.log_dir: place for place in places}
+    cluster_id, node_id = _identity(log_dirs, say)
+    return ServedCluster(topics, cluster_id, node_id, groups, log_dirs, say)
+
+
+_ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", DirectoryState.FUTURE: "complete"}
+
+
+def _name(place: PartitionLog) -> tuple[str, int]:
+    return (place.directory_name, 0) if place.name is None else (place.name.topic, place.name.partition)
+
+
+def _why_not_served(place: PartitionLog) -> str | None:
+    """What keeps clients from a directory; None if nothing does."""
+    topic, number = _name(place)
+    if place.state is not None:
+        return f"the broker was about to {_ABOUT[place.state]} it"
+    if number > LARGEST_PARTITION:
+        return f"clients count partitions from 0 on, and no topic has more than {LARGEST_PARTITION + 1}"
+    try:
+        topic.encode()
+    except UnicodeEncodeError:
+        return "its name isn't UTF-8; clients couldn't ask for it"
+    return None
+
+
+def _served_topic(
+    name: str,
+    replicas: Mapping[int, list[PartitionLog]],
+    settings: ServeSettings,
+    say: Callable[[str], None],
+    plans: KnownPlans,
+) -> ServedTopic:
+    require_one_topic(place for places in replicas.values() for place in places)
+    chosen = {number: _chosen(name, number, places, say) for number, places in replicas.items()}
+    missing = [number for number in range(max(chosen)) if number not in chosen]
+    if missing:
+        shown = ", ".join(map(str, missing[:_MOST_NAMED])) + (", …" if len(missing) > _MOST_NAMED else "")
+        are = "partition {} isn't here, and is served as an empty one"
+        if len(missing) > 1:
+            are = "partitions {} aren't here, and are served as empty ones"
+        say(f"{name}: {are.format(shown)}")
+    served = {
+        number: ServedPartition(
+            name,
+            number,
+            chosen.get(number),
+            say,
+            settings,
+            plans,
+        )
+        for number in range(max(chosen) + 1)
+    }
+    return ServedTopic(name, _topic_id(chosen.values()), served)
+
+
+def _chosen(topic: str, number: int, places: list[PartitionLog], say: Callable[[str], None]) -> PartitionLog:
+    if len(places) == 1 or places[0].name is None:
+        return places[0]
+    (best,) = one_of_each(places)
+    say(f"{topic}-{number}: {len(places)} replicas: {best.path} is served, it ends last")
+    return best
+
+
+def _topic_id(places: Iterable[PartitionLog]) -> str:
+    for place in places:
+        try:
+            topic_id = place.read_topic_id()
+        except KsegError:
+            continue
+        if topic_id is not None:
+            return topic_id
+    return ZERO_UUID
+
+
+def _identity(places: Mapping[Path, PartitionLog], say: Callable[[str], None]) -> tuple[str, int]:
+    """Cluster id and node id, by the first `meta.properties` that has them."""
+    cluster_id, node_id = None, None
+    for place in places.values():
+        try:
+            log_dir = LogDir(place.log_dir)
+            cluster_id = cluster_id or log_dir.read_properties().get("cluster.id")
+            node_id = log_dir.broker_id() if node_id is None else node_id
+        except OpenError:
+            continue
+        except KsegError as error:
+            say(f"{place.log_dir}: {error}")
+    made_up = uuid5(NAMESPACE_URL, "kseg serve").hex[:22]
+    return cluster_id or made_up, DEFAULT_NODE_ID if node_id is None else node_id

@@ -1,0 +1,448 @@
+"""Classic consumer groups and their members."""
+
+from collections import Counter
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+from uuid import uuid4
+
+from kseg.serve.groups.commits import GroupKind
+from kseg.serve.values import FIRST_JOIN_SECONDS, MEMBER_BYTES, MOST_MEMBERS, ErrorCode, GroupError
+
+Outcome = TypeVar("Outcome")
+
+
+class ClientName(NamedTuple):
+    """Who a client says it is, and where it came from."""
+
+    client_id: str
+    host: str
+
+
+class MemberName(NamedTuple):
+    """Who a request comes from, as it says; `epoch` is a generation, or a member's epoch."""
+
+    member_id: str
+    instance_id: str | None
+    epoch: int
+
+
+class Protocol(NamedTuple):
+    """An assignor that a member knows, and what it tells the leader about itself for that one."""
+
+    name: str
+    metadata: bytes
+
+
+class JoinWanted(NamedTuple):
+    """A request to join. `needs_known_id`: a client without an id gets one first, and joins with it."""
+
+    member_id: str
+    instance_id: str | None
+    client: ClientName
+    session_seconds: float
+    rebalance_seconds: float
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    needs_known_id: bool = False
+    may_skip_assignment: bool = False
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept of it."""
+        texts = (self.member_id, self.instance_id or "", self.client.client_id, self.protocol_type)
+        protocols = sum(len(each.name) + len(each.metadata) for each in self.protocols)
+        return MEMBER_BYTES + sum(map(len, texts)) + protocols
+
+
+class JoinedMember(NamedTuple):
+    """A member as the leader sees it."""
+
+    member_id: str
+    instance_id: str | None
+    metadata: bytes
+
+
+class JoinOutcome(NamedTuple):
+    """What a member is told once everybody has joined; `members`: all of them for the leader, otherwise none."""
+
+    generation: int
+    protocol_type: str
+    protocol: str
+    leader: str
+    member_id: str
+    members: tuple[JoinedMember, ...] = ()
+    skips_assignment: bool = False
+
+
+class Synced(NamedTuple):
+    """What a member is told once the leader has assigned partitions."""
+
+    protocol_type: str
+    protocol: str
+    assignment: bytes
+
+
+@dataclass(slots=True)
+class ClassicMember:
+    """A member: what it joined with, what it waits for, and when its session ends if nothing is heard of it."""
+
+    member_id: str
+    wanted: JoinWanted
+    deadline: float = 0.0
+    assignment: bytes = b""
+    joining: Future[JoinOutcome] | None = None
+    syncing: Future[Synced] | None = None
+    protocols: dict[str, bytes] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Notes what it joined with."""
+        self.update(self.wanted)
+
+    def update(self, wanted: JoinWanted) -> None:
+        """Takes what a later request to join says; it stays the instance that it was, though the client says none."""
+        instance_id = wanted.instance_id or self.wanted.instance_id
+        self.wanted = wanted._replace(instance_id=instance_id)
+        self.protocols = {each.name: each.metadata for each in wanted.protocols}
+
+    def is_same(self, wanted: JoinWanted) -> bool:
+        """Whether a request to join says what is known already."""
+        return self.wanted.protocols == wanted.protocols
+
+    def hear(self, now: float) -> None:
+        """Starts the session again."""
+        self.deadline = now + self.wanted.session_seconds
+
+    def is_silent(self, now: float) -> bool:
+        """Whether its session is over. It isn't while the client waits for an answer."""
+        return now >= self.deadline and not any(each and not each.done() for each in (self.joining, self.syncing))
+
+    def join_with(self, outcome: "JoinOutcome | GroupError") -> None:
+        """Answers its request to join, if it waits for that."""
+        joining, self.joining = self.joining, None
+        if joining is not None:
+            settle(joining, outcome)
+
+    def sync_with(self, outcome: "Synced | GroupError") -> None:
+        """Answers its request to sync, if it waits for that."""
+        syncing, self.syncing = self.syncing, None
+        if syncing is not None:
+            settle(syncing, outcome)
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes."""
+        return self.wanted.size + len(self.assignment)
+
+
+def settle(waiting: Future[Outcome], outcome: Outcome | GroupError) -> None:
+    """Answers whoever waits, unless the client has gone."""
+    with suppress(InvalidStateError):
+        if isinstance(outcome, GroupError):
+            waiting.set_exception(outcome)
+        else:
+            waiting.set_result(outcome)
+
+
+class ClassicState(StrEnum):
+    """What a group is about, in Kafka's words."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+
+
+class ClassicGroup:
+    """A group and its members. All times are seconds of one clock, `now` among them.
+
+    generation: counts rebalances; protocol: the assignor that all members know, None while there is none.
+    """
+
+    def __init__(self, name: str) -> None:
+        """An empty group."""
+        self.name, self.state, self.generation = name, ClassicState.EMPTY, 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.members: dict[str, ClassicMember] = {}
+        self._promised: dict[str, float] = {}
+        """Ids that were given to clients which are still to join with them, and until when."""
+        self._instances: dict[str, str] = {}
+        """Static members' ids by instance."""
+        self._unsynced: set[str] = set()
+        self._join_deadline = self._sync_deadline = self._first_join_end = 0.0
+
+    @property
+    def kind(self) -> GroupKind:
+        """Its type, and that of its members' protocol."""
+        return GroupKind("classic", self.protocol_type or "")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members, and nobody is about to become one."""
+        return not self.members and not self._promised
+
+    @property
+    def size(self) -> int:
+        """Bytes that its members take."""
+        return sum(member.size for member in self.members.values()) + MEMBER_BYTES * len(self._promised)
+
+    def join(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
+        """Lets a client in, or back in; what comes of it is known once all members have joined.
+
+        Raises GroupError if it can't join.
+        """
+        self._require_protocols(wanted)
+        if not wanted.member_id:
+            return self._join_first(wanted, now)
+        if wanted.member_id in self._promised:
+            del self._promised[wanted.member_id]
+            return self._add(wanted, wanted.member_id, now)
+        member = self._member(wanted.member_id, wanted.instance_id)
+        is_known = member.is_same(wanted)
+        if self.state is ClassicState.PREPARING or not is_known or self._is_leader_of_all(member):
+            return self._rejoin(member, wanted, now)
+        member.hear(now)
+        return _done(self._joined(member))
+
+    def _is_leader_of_all(self, member: ClassicMember) -> bool:
+        """Whether a member that joins once more makes all others do so: a leader, which may know of new partitions."""
+        return self.state is ClassicState.STABLE and member.member_id == self.leader
+
+    def _join_first(self, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
+        instance = wanted.instance_id
+        member_id = f"{wanted.client.client_id if instance is None else instance}-{uuid4()}"
+        if instance is not None and instance in self._instances:
+            return self._replace(self.members[self._instances[instance]], wanted, member_id, now)
+        if instance is None and wanted.needs_known_id:
+            self._require_room()
+            self._promised[member_id] = now + wanted.session_seconds
+            raise GroupError(ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
+        return self._add(wanted, member_id, now)
+
+    def _require_room(self) -> None:
+        if len(self.members) + len(self._promised) >= MOST_MEMBERS:
+            raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED)
+
+    def _require_protocols(self, wanted: JoinWanted) -> None:
+        names = {each.name for each in wanted.protocols}
+        if not names or not wanted.protocol_type:
+            raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        if self.members:
+            common = names.intersection(*(member.protocols for member in self.members.values()))
+            if wanted.protocol_type != self.protocol_type or not common:
+                raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+
+    def _add(self, wanted: JoinWanted, member_id: str, now: float) -> Future[JoinOutcome]:
+        self._require_room()
+        if not self.members:
+            self.protocol_type = wanted.protocol_type
+        member = ClassicMember(member_id, wanted)
+        self.members[member_id] = member
+        if wanted.instance_id is not None:
+            self._instances[wanted.instance_id] = member_id
+        self.leader = self.leader or member_id
+        if now < self._first_join_end:
+            self._first_join_end = min(now + FIRST_JOIN_SECONDS, self._join_deadline)
+        return self._rejoin(member, wanted, now)
+
+    def _rejoin(self, member: ClassicMember, wanted: JoinWanted, now: float) -> Future[JoinOutcome]:
+        member.update(wanted)
+        member.hear(now)
+        member.join_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))  # an earlier request of a client that has gone
+        waiting = member.joining = Future()
+        self._rebalance(now)
+        return waiting
+
+    def _replace(self, old: ClassicMember, wanted: JoinWanted, member_id: str, now: float) -> Future[JoinOutcome]:
+        """A static member that was started again takes the place of its former self, mostly without a rebalance."""
+        fenced = GroupError(ErrorCode.FENCED_INSTANCE_ID)
+        old.join_with(fenced)
+        old.sync_with(fenced)
+        former_leader, is_same = self.leader, old.is_same(wanted)
+        member = ClassicMember(member_id, wanted, assignment=old.assignment)
+        self.members = {member_id if key == old.member_id else key: each for key, each in self.members.items()}
+        self.members[member_id] = member
+        self._instances[str(wanted.instance_id)] = member_id
+        self._unsynced.discard(old.member_id)
+        if former_leader == old.member_id:
+            self.leader = member_id
+        if self.state is not ClassicState.STABLE or not (is_same or self._chosen_protocol() == self.protocol):
+            return self._rejoin(member, wanted, now)
+        member.hear(now)
+        if wanted.may_skip_assignment:
+            return _done(self._joined(member)._replace(skips_assignment=self.leader == member_id))
+        # An older client that is told it leads would assign partitions again, to which nobody would listen.
+        return _done(self._joined(member)._replace(leader=former_leader or member_id, members=()))
+
+    def sync(
+        self, who: MemberName, protocol: tuple[str | None, str | None], assignments: dict[str, bytes], now: float
+    ) -> Future[Synced]:
+        """What a member is to read: known once the leader has said it, in its own request to sync.
+
+        `protocol`: type and name that the client goes by, None where it doesn't say. Raises GroupError if it is no
+        member, or of another generation.
+        """
+        member = self._member(who.member_id, who.instance_id)
+        self._require_generation(who.epoch)
+        if self.state is ClassicState.PREPARING:
+            raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+        own = (self.protocol_type, self.protocol)
+        if any(said not in (None, known) for said, known in zip(protocol, own, strict=True)):
+            raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        member.hear(now)
+        self._unsynced.discard(member.member_id)
+        if self.state is ClassicState.STABLE:
+            return _done(self._synced(member))
+        member.sync_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))
+        waiting = member.syncing = Future()
+        if member.member_id == self.leader:
+            self._assign(assignments, now)
+        return waiting
+
+    def _assign(self, assignments: dict[str, bytes], now: float) -> None:
+        self.state = ClassicState.STABLE
+        for member in self.members.values():
+            member.assignment = assignments.get(member.member_id, b"")
+            if member.syncing is not None:
+                member.hear(now)
+            member.sync_with(self._synced(member))
+
+    def heartbeat(self, who: MemberName, now: float) -> None:
+        """Keeps a member in. Raises GroupError if it is none, or if it is to join once more."""
+        member = self._member(who.member_id, who.instance_id)
+        self._require_generation(who.epoch)
+        member.hear(now)
+        if self.state is ClassicState.PREPARING:
+            raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def leave(self, member_id: str, instance_id: str | None, now: float) -> None:
+        """Takes a member out; a static one also by its instance alone. Raises GroupError if it is none."""
+        if instance_id is None and self._promised.pop(member_id, None) is not None:
+            self._complete_if_all(now)
+            return
+        if instance_id is not None and not member_id:
+            member_id = self._instances.get(instance_id, "")
+        self._remove(self._member(member_id, instance_id))
+        self._rebalance(now)
+
+    def check_commit(self, who: MemberName) -> None:
+        """Raises GroupError if an offset isn't to be committed by this client, or not now."""
+        if who.epoch < 0 and not self.members:
+            return
+        self._member(who.member_id, who.instance_id)
+        self._require_generation(who.epoch)
+        if self.state is ClassicState.COMPLETING:
+            raise GroupError(ErrorCode.REBALANCE_IN_PROGRESS)
+
+    def pass_time(self, now: float) -> None:
+        """Takes those out whose time is over: silent members, ones that didn't join or sync in time."""
+        late = [member_id for member_id, deadline in self._promised.items() if now >= deadline]
+        for member_id in late:
+            del self._promised[member_id]
+        gone = [member for member in self.members.values() if member.is_silent(now)]
+        if self.state in (ClassicState.COMPLETING, ClassicState.STABLE) and now >= self._sync_deadline:
+            gone += [self.members[each] for each in self._unsynced if self.members[each] not in gone]
+        for member in gone:
+            self._remove(member)
+        if gone:
+            self._rebalance(now)
+        self._complete_if_all(now)
+        if self.state is ClassicState.PREPARING and now >= self._join_deadline:
+            self._complete(now)
+
+    def _member(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """A member. Raises GroupError if there is none, or if its instance is another one by now."""
+        if instance_id is not None:
+            if instance_id not in self._instances:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if self._instances[instance_id] != member_id:
+                raise GroupError(ErrorCode.FENCED_INSTANCE_ID)
+        if member_id not in self.members:
+            raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return self.members[member_id]
+
+    def _require_generation(self, generation: int) -> None:
+        if generation != self.generation:
+            raise GroupError(ErrorCode.ILLEGAL_GENERATION)
+
+    def _remove(self, member: ClassicMember) -> None:
+        gone = GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+        member.join_with(gone)
+        member.sync_with(gone)
+        del self.members[member.member_id]
+        self._unsynced.discard(member.member_id)
+        if member.wanted.instance_id is not None:
+            del self._instances[member.wanted.instance_id]
+        if self.leader == member.member_id:
+            self.leader = next(iter(self.members), None)
+
+    def _rebalance(self, now: float) -> None:
+        """Has all members join once more; that is over when they have."""
+        if self.state is not ClassicState.PREPARING:
+            for member in self.members.values():
+                member.sync_with(GroupError(ErrorCode.REBALANCE_IN_PROGRESS))
+            self._first_join_end = now + FIRST_JOIN_SECONDS if self.state is ClassicState.EMPTY else now
+            self.state = ClassicState.PREPARING
+            self._unsynced.clear()
+            self._join_deadline = now + self._longest_rebalance()
+        self._complete_if_all(now)
+
+    def _longest_rebalance(self) -> float:
+        return max((member.wanted.rebalance_seconds for member in self.members.values()), default=0.0)
+
+    def _complete_if_all(self, now: float) -> None:
+        is_all = not self._promised and all(member.joining is not None for member in self.members.values())
+        if self.state is ClassicState.PREPARING and is_all and now >= self._first_join_end:
+            self._complete(now)
+
+    def _complete(self, now: float) -> None:
+        """Begins a generation with those who have joined, and static members, which may come back."""
+        for member in [each for each in self.members.values() if each.joining is None]:
+            if member.wanted.instance_id is None:
+                self._remove(member)
+        joined = [member for member in self.members.values() if member.joining is not None]
+        if self.members and not joined:
+            self._join_deadline = now + self._longest_rebalance()
+            return
+        self.generation += 1
+        if not self.members:
+            self.state, self.protocol, self.leader = ClassicState.EMPTY, None, None
+            return
+        if self.leader not in {member.member_id for member in joined}:
+            self.leader = joined[0].member_id
+        self.state, self.protocol = ClassicState.COMPLETING, self._chosen_protocol()
+        self._sync_deadline = now + self._longest_rebalance()
+        self._unsynced = {member.member_id for member in joined}
+        for member in joined:
+            member.hear(now)
+            member.join_with(self._joined(member))
+
+    def _chosen_protocol(self) -> str:
+        """The protocol that most members would take, of those that all know."""
+        known = [list(member.protocols) for member in self.members.values()]
+        common = set(known[0]).intersection(*known)
+        votes = Counter(next(name for name in names if name in common) for names in known)
+        return votes.most_common(1)[0][0]
+
+    def _joined(self, member: ClassicMember) -> JoinOutcome:
+        name, leader = self.protocol or "", self.leader or ""
+        members: tuple[JoinedMember, ...] = ()
+        if leader == member.member_id:
+            members = tuple(
+                JoinedMember(each.member_id, each.wanted.instance_id, each.protocols[name])
+                for each in self.members.values()
+            )
+        return JoinOutcome(self.generation, self.protocol_type or "", name, leader, member.member_id, members)
+
+    def _synced(self, member: ClassicMember) -> Synced:
+        return Synced(self.protocol_type or "", self.protocol or "", member.assignment)
+
+
+def _done(outcome: Outcome) -> Future[Outcome]:
+    known: Future[Outcome] = Future()
+    settle(known, outcome)
+    return known

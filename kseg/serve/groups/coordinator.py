@@ -1,0 +1,198 @@
+"""The coordinator of all groups: finds them by name, keeps them within limits, lets time pass."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from threading import RLock
+from time import monotonic
+from typing import TypeVar
+
+from kseg.serve.groups.classic import ClassicGroup, JoinOutcome, JoinWanted, MemberName, Synced
+from kseg.serve.groups.commits import Commits, Committed, Partition, size_of
+from kseg.serve.groups.consumer import JOINS, Beat, ConsumerGroup, HeartbeatWanted
+from kseg.serve.values import GROUP_SECONDS, MOST_GROUP_BYTES, MOST_GROUPS, ErrorCode, GroupError, shown_text
+
+LiveGroup = ClassicGroup | ConsumerGroup
+Seen = TypeVar("Seen")
+
+
+class GroupCoordinator:
+    """Groups that have members, and what groups have committed; for several threads.
+
+    A group without members is forgotten, its commits aren't. Time passes for a group when somebody asks for it.
+    """
+
+    def __init__(
+        self,
+        commits: Commits,
+        counts: Mapping[str, int],
+        say: Callable[[str], None],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """No groups yet.
+
+        Args:
+            commits: committed offsets.
+            counts: partitions of each topic that can be assigned.
+            say: called, once, when something is committed.
+            clock: seconds.
+        """
+        self._commits, self._counts, self._say, self._clock = commits, counts, say, clock
+        self._groups: dict[str, LiveGroup] = {}
+        self._sizes: dict[str, int] = {}
+        self._size = 0
+        self._next_look = 0.0
+        self._has_told = False
+        self._lock = RLock()
+
+    def join(self, name: str, wanted: JoinWanted) -> Future[JoinOutcome]:
+        """Lets a client into a classic group. Raises GroupError."""
+        with self._changed(name, wanted.size) as group:
+            if group is None and wanted.member_id:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            if isinstance(group, ConsumerGroup):
+                raise GroupError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+            classic = ClassicGroup(name) if group is None else group
+            if group is None:
+                self._add(classic)
+            return classic.join(wanted, self._clock())
+
+    def sync(
+        self, name: str, who: MemberName, protocol: tuple[str | None, str | None], assignments: dict[str, bytes]
+    ) -> Future[Synced]:
+        """What a member of a classic group is to read; `protocol`: type and name that it goes by. Raises GroupError."""
+        with self._changed(name, sum(map(len, assignments.values()))) as group:
+            return _classic(group).sync(who, protocol, assignments, self._clock())
+
+    def heartbeat(self, name: str, who: MemberName) -> None:
+        """Keeps a member in a classic group. Raises GroupError."""
+        with self._changed(name) as group:
+            _classic(group).heartbeat(who, self._clock())
+
+    def leave(self, name: str, member_id: str, instance_id: str | None) -> None:
+        """Takes a member out of a group. Raises GroupError."""
+        with self._changed(name) as group:
+            if isinstance(group, ConsumerGroup):
+                group.remove(member_id, instance_id)
+            else:
+                _classic(group).leave(member_id, instance_id, self._clock())
+
+    def consumer_heartbeat(self, name: str, wanted: HeartbeatWanted) -> Beat:
+        """Lets a client into a group of the consumer protocol, keeps it in, takes it out. Raises GroupError."""
+        with self._changed(name, wanted.size if wanted.says_everything else 0) as group:
+            if isinstance(group, ClassicGroup):
+                raise GroupError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {name} uses the classic protocol")
+            if group is None and wanted.epoch != JOINS:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            consumer = ConsumerGroup(name, self._counts) if group is None else group
+            if group is None:
+                self._add(consumer)
+            return consumer.heartbeat(wanted, self._clock())
+
+    def commit(self, name: str, who: MemberName, offsets: Mapping[Partition, Committed]) -> None:
+        """Keeps offsets in memory. Raises GroupError if they aren't this client's to commit."""
+        with self._changed(name, size_of(offsets)) as group:
+            if isinstance(group, ConsumerGroup):
+                group.check_epoch(who.member_id, who.epoch)
+            elif group is not None:
+                group.check_commit(who)
+            elif who.epoch >= 0 or who.member_id:
+                raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+            elif name not in self._commits.new_groups:
+                self._require_room_for_group()
+            self._commits.take(name, offsets, None if group is None else group.kind)
+            if not self._has_told:
+                self._has_told = True
+                self._say(
+                    f"group {shown_text(name)}: commits are kept while this server runs, and not written to the disk"
+                )
+
+    def committed(self, name: str, member_id: str | None, epoch: int) -> dict[Partition, Committed]:
+        """What a group has committed. Raises GroupError if the client isn't the member that it says it is."""
+        with self._changed(name) as group:
+            if isinstance(group, ConsumerGroup) and member_id is not None:
+                group.check_epoch(member_id, epoch)
+            new = self._commits.new_of(name)
+        return self._commits.stored_of(name) | new  # which may have to be read first: nobody else waits for that
+
+    def see(self, name: str, look: Callable[[LiveGroup], Seen]) -> Seen | None:
+        """What is seen of a group with members while nobody changes it; None if there is none."""
+        with self._changed(name) as group:
+            return None if group is None else look(group)
+
+    def live(self, look: Callable[[LiveGroup], Seen]) -> dict[str, Seen]:
+        """What is seen of each group with members."""
+        with self._lock:
+            self._pass_time()
+            return {name: look(group) for name, group in self._groups.items()}
+
+    @property
+    def commits(self) -> Commits:
+        """Committed offsets, and the groups that have some."""
+        return self._commits
+
+    @property
+    def is_look_due(self) -> bool:
+        """Whether somebody's time may be over since it was last looked at."""
+        return self._clock() >= self._next_look
+
+    def pass_time(self) -> None:
+        """Takes members out whose time is over, so that those who wait for them go on."""
+        with self._lock:
+            if self.is_look_due:
+                self._pass_time()
+
+    def _pass_time(self) -> None:
+        now = self._clock()
+        self._next_look = now + GROUP_SECONDS / 2
+        for group in list(self._groups.values()):
+            group.pass_time(now)
+            self._weigh(group)
+
+    @contextmanager
+    def _changed(self, name: str, size: int = 0) -> Iterator[LiveGroup | None]:
+        """A group that is to be changed, None if it has no members; `size`: what it may grow by, at most.
+
+        Raises GroupError if there is no room for that.
+        """
+        with self._lock:
+            group = self._groups.get(name)
+            if group is not None:
+                group.pass_time(self._clock())
+                self._weigh(group)
+            if size and self._size + self._commits.size + size > MOST_GROUP_BYTES:
+                self._pass_time()
+                if self._size + self._commits.size + size > MOST_GROUP_BYTES:
+                    raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, "kseg serve has no room for more of groups")
+            try:
+                yield self._groups.get(name)
+            finally:
+                changed = self._groups.get(name)
+                if changed is not None:
+                    self._weigh(changed)
+
+    def _add(self, group: LiveGroup) -> None:
+        if group.name not in self._commits.new_groups:
+            self._require_room_for_group()
+        self._groups[group.name] = group
+
+    def _require_room_for_group(self) -> None:
+        if len(self._groups) + len(self._commits.new_groups) < MOST_GROUPS:
+            return
+        self._pass_time()
+        if len(self._groups.keys() | self._commits.new_groups) >= MOST_GROUPS:
+            raise GroupError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"kseg serve has {MOST_GROUPS} groups at most")
+
+    def _weigh(self, group: LiveGroup) -> None:
+        """Notes a group's size, or forgets it if nobody is left."""
+        size = 0 if group.is_empty else group.size
+        self._size += size - self._sizes.get(group.name, 0)
+        self._sizes[group.name] = size
+        if group.is_empty:
+            del self._groups[group.name], self._sizes[group.name]
+
+
+def _classic(group: LiveGroup | None) -> ClassicGroup:
+    if not isinstance(group, ClassicGroup):
+        raise GroupError(ErrorCode.UNKNOWN_MEMBER_ID)
+    return group

@@ -1,0 +1,129 @@
+"""The Spark data source "kseg": tables, streams, and the writer that executes work orders."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceReader,
+    InputPartition,
+    WriterCommitMessage,
+)
+
+from kseg.cluster.copies import Copies
+from kseg.export.results import Result
+from kseg.export.settings import LogSelection
+from kseg.spark.options import STREAM_ONLY, FilterOffer, Request, batch_ranges
+from kseg.spark.tasks import OrderExecutor, Round, split
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from kseg.spark.stream import KsegStreamReader
+
+
+class KsegSource(DataSource):
+    """Log segments as a table. Spark makes one per query; its modules load what they need when they are used."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "kseg"
+
+    def schema(self) -> "StructType":
+        """The columns: spark-sql-kafka's, and those asked for."""
+        from kseg.spark.tasks import spark_schema
+
+        return spark_schema(self.options)
+
+    def reader(self, schema: "StructType") -> "KsegReader":
+        """Reads the columns of the schema, which a query may narrow."""
+        from kseg.spark.tasks import columns_of, request_of
+
+        request = request_of(self.options, schema)
+        return KsegReader(request, columns_of(schema, request))
+
+    def streamReader(self, schema: "StructType") -> "KsegStreamReader":
+        """Follows growing logs."""
+        from kseg.spark.stream import KsegStreamReader
+        from kseg.spark.tasks import columns_of, request_of
+
+        request = request_of(self.options, schema)
+        return KsegStreamReader(request, columns_of(schema, request))
+
+    def writer(self, schema: "StructType", overwrite: bool) -> "OrderWriter":
+        """Executes the work orders of an export; the rows are the numbers of its tasks."""
+        from kseg.spark.tasks import Round
+
+        return OrderWriter(Round(self.options["destination"], self.options["job"], self.options["number"]))
+
+
+class KsegReader(OrderExecutor, DataSourceReader):
+    """A batch query.
+
+    It takes filters only if `pushdown` is true: Spark 4.1 to 4.3 keep what was planned with them for the next query
+    of the same DataFrame, whose filters are others.
+    """
+
+    def __init__(self, request: Request, columns: Sequence[str]) -> None:
+        super().__init__(request, columns)
+        if request.flag("pushdown"):
+            self.pushFilters = FilterOffer(self.filters)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Byte ranges of segments, balanced by bytes, planned from names, sizes and indexes. Runs on the driver."""
+        self.request.note_unused(STREAM_ONLY)
+        copies = self.filters.find(self.request.find())
+        return split(copies, self._selection(copies), self.request)
+
+    def _selection(self, copies: Copies) -> LogSelection:
+        """What the options and the filters leave; where times can't be looked up, rows are filtered alone."""
+        ranges = {key: self.filters.narrow(offsets) for key, offsets in batch_ranges(self.request, copies).items()}
+        selection = LogSelection(offsets_of=ranges)
+        is_local = all(not replicas[0].is_remote for replicas in copies.values())
+        return replace(selection, first_time=self.filters.first_time()) if is_local else selection
+
+
+@dataclass
+class OrdersDone(WriterCommitMessage):
+    """What a task did: results of its orders."""
+
+    results: list[Result]
+
+
+class OrderWriter(DataSourceArrowWriter):
+    """Takes rows that are numbers of a round's tasks.
+
+    Of each task one message reaches `commit`; only files that it names get into the manifest.
+    """
+
+    def __init__(self, wanted: Round) -> None:
+        self._round = wanted
+
+    def write(self, iterator: Iterator["RecordBatch"]) -> OrdersDone:
+        """Runs in a task: reads segments, writes Parquet files."""
+        tasks = (task for batch in iterator for task in batch.column(0).to_pylist())
+        return OrdersDone(list(self._round.execute(tasks)))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Runs on the driver, at most once: hands the results to the program that asked for them."""
+        done = [message for message in messages if isinstance(message, OrdersDone)]
+        self._round.write_results(result for message in done for result in message.results)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Leaves what the tasks have finished: the next run takes it up, or removes it."""
+
+
+def register(spark: "SparkSession") -> None:
+    """Makes `spark.read.format("kseg")` known to a session; where kseg is installed, Spark finds it by itself."""
+    from pyspark.errors import AnalysisException
+
+    try:
+        spark.dataSource.register(KsegSource)
+    except AnalysisException as error:
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):  # pyspark 4.0 refuses what it has found by itself
+            raise

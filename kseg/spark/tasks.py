@@ -1,0 +1,342 @@
+"""Tasks of Spark that execute work orders, exchange them, and report problems."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import zip_longest
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql.datasource import InputPartition
+
+from kseg import errors, kernel
+from kseg.cluster.copies import Copies
+from kseg.errors import ClusterError, DamagedError, KsegError, UsageError
+from kseg.export.commit.commit import JOBS
+from kseg.export.commit.order import Job, execute_order
+from kseg.export.destination import open_destination
+from kseg.export.plan import ByteRange, Splitting, WorkOrder, balance, plan_orders
+from kseg.export.read.order_reader import ChangedError, OrderReader, RangeReader, coalesced
+from kseg.export.report import damage_rows
+from kseg.export.results import Result
+from kseg.export.settings import LogSelection, parse_json
+from kseg.index.header_scan import header_runs, walk_headers
+from kseg.kernel.fold_contract import Event
+from kseg.output.progress import talk
+from kseg.reading.blocks import Damage
+from kseg.spark.options import Key, PushedFilters, Request
+from kseg.store import remote_files as remote
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+
+class Round(NamedTuple):
+    """Where the orders of a round stand: in which destination, of which job, the how many-th."""
+
+    destination: str
+    job: str
+    number: str
+
+    def write_orders(self, job: Job, tasks: Sequence[Sequence[WorkOrder]]) -> None:
+        """Leaves there what the tasks are to do."""
+        members = {"job": job.to_json(), "tasks": [[order.to_json() for order in task] for task in tasks]}
+        self._write("orders", members)
+
+    def execute(self, tasks: Iterable[int]) -> Iterator[Result]:
+        """Runs in Spark's tasks: executes the orders of the tasks with these numbers.
+
+        Attempts may run at once, be killed, and run again: each writes files of its own names.
+        """
+        place = open_destination(self.destination)
+        members = self._read("orders")
+        job = Job.from_json(members["job"])
+        for task in tasks:
+            for order in map(WorkOrder.from_json, members["tasks"][task]):
+                yield execute_order(order, job, place)
+
+    def write_results(self, results: Iterable[Result]) -> None:
+        """Leaves the results there for the program that asked for them."""
+        self._write("results", {"results": [result.to_json() for result in results]})
+
+    def read_results(self) -> list[Result]:
+        """The results that `write_results` has left."""
+        return [*map(Result.from_json, self._read("results")["results"])]
+
+    def _name(self, content: str) -> str:
+        return f"{JOBS}/{self.job}/{content}-{self.number}.json"
+
+    def _write(self, content: str, members: dict[str, Any]) -> None:
+        open_destination(self.destination).replace(self._name(content), json.dumps(members).encode())
+
+    def _read(self, content: str) -> dict[str, Any]:
+        found = open_destination(self.destination).read(self._name(content))
+        if found is None:
+            raise KsegError("is not the same place here as on the driver: all machines must reach it", self.destination)
+        members: dict[str, Any] = parse_json(found, self._name(content))
+        return members
+
+
+_OWN = "kseg.errors."
+_NO_MESSAGES = ("SQLSTATE", "Driver stacktrace:")
+"""Beginnings of lines that say nothing to a user."""
+
+
+def error_of(error: Exception) -> KsegError:
+    """The error as kseg's own: of the kind that a task raised, with its message; else the cluster has failed."""
+    lines = _lines_of(error)
+    own = [line for line in lines if line.startswith(_OWN)]
+    if not own:
+        return ClusterError(lines[-1] if lines else type(error).__name__)
+    name, _, message = own[-1].removeprefix(_OWN).partition(": ")
+    kind = getattr(errors, name, None)
+    return kind(message) if isinstance(kind, type) and issubclass(kind, KsegError) else KsegError(message)
+
+
+def message_of(error: Exception) -> str:
+    """The last line of a Python error of a task, without the exception's name; else what the JVM said."""
+    return error_of(error).message
+
+
+def _lines_of(error: Exception) -> list[str]:
+    java = getattr(error, "java_exception", None)
+    text = str(error) if java is None else str(java.toString())
+    return [line for line in text.splitlines() if line[:1].strip() and not line.startswith(_NO_MESSAGES)]
+
+
+_METADATA = "kseg.options"
+_OPTION = "option."
+"""Begins the names of options among a catalog's properties."""
+
+
+def table_schema(request: Request) -> "pa.Schema":
+    """The columns that the options ask for."""
+    if request.is_of_damages:
+        from kseg.export.report import SCHEMA
+
+        return SCHEMA
+    return request.reading().schema()
+
+
+def spark_schema(options: Mapping[str, str]) -> "StructType":
+    """The same for Spark, of a query's options or a catalog table's properties. Raises UsageError if they are wrong."""
+    if "provider" not in options:
+        return _as_spark(table_schema(Request.parse(options)))
+    own = {name.removeprefix(_OPTION): value for name, value in options.items() if name.startswith(_OPTION)}
+    place = {"path": options["location"]} if "location" in options else {}
+    request = Request.parse({**own, **place})
+    sources = [source if "://" in source else str(Path(source).absolute()) for source in request.sources()]
+    columns = _as_spark(table_schema(request))
+    columns.fields[0].metadata = {_METADATA: json.dumps({**own, "path": json.dumps(sources)})}
+    return columns
+
+
+def request_of(options: Mapping[str, str], columns: "StructType") -> Request:
+    """What a query asks by its options, and by those that its table keeps."""
+    metadata = columns.fields[0].metadata if columns.fields else {}
+    return Request.parse({**json.loads(metadata.get(_METADATA, "{}")), **options})
+
+
+def columns_of(asked: "StructType", request: Request) -> list[str]:
+    """The names of the columns that a query's own schema asks for.
+
+    Raises UsageError if the table has no such column, or one of another type: what is read must be what Spark expects.
+    """
+    from kseg.export.settings import ReadOptions
+
+    schema = table_schema(request) if request.is_of_damages else ReadOptions(batch_columns=True).schema()
+    types = {column.name: column.dataType.simpleString() for column in _as_spark(schema).fields}
+    for column in asked.fields:
+        kind = column.dataType.simpleString()
+        if types.get(column.name) != kind:
+            had = ", ".join(f"{name} {known}" for name, known in types.items())
+            raise UsageError(f"the schema asks for {column.name} {kind}; there are: {had}")
+    return [column.name for column in asked.fields]
+
+
+def _as_spark(schema: "pa.Schema") -> "StructType":
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return from_arrow_schema(schema)
+
+
+ROWS = 1 << 14
+"""Rows of a batch: between 8 and 32 thousand it makes no difference, below it costs more."""
+MAXIMUM_PARTITIONS = 2000
+"""Partitions of a query above which small orders share one."""
+_NEXT_SIZE = 1 << 18
+"""Bytes of the next order in which its first batch is looked for."""
+
+
+class TaskOrder(NamedTuple):
+    """An order for one task.
+
+    next: where the next order of the same partition begins; None for the last one. is_whole: it is the partition's only
+    one. must_reach: the offset up to which the log was seen when the query was planned; None if it doesn't matter.
+    """
+
+    order: WorkOrder
+    next: ByteRange | None
+    is_whole: bool
+    must_reach: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """The order as JSON's values."""
+        return {**self._asdict(), "order": self.order.to_json()}
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any]) -> "TaskOrder":
+        """The order of `to_json`."""
+        return cls(**{**members, "order": WorkOrder.from_json(members["order"])})
+
+    def has_disorder(self) -> bool:
+        """Whether its batches' offsets don't rise, by their headers."""
+        fold = kernel.load().HeaderFold(Event.FALL)
+        fold.passes_legacy = True
+        for part in self.order.ranges:
+            with RangeReader(part, 0, checksum=False) as reader, reader.open(part.start, part.end, part.end) as log:
+                for run in header_runs(log, part.start):
+                    if not isinstance(run, Damage):
+                        row, _ = fold.fold(run.buffer, run.rows, 0, run.row_count, run.position)
+                        if row < run.row_count:
+                            return True
+        return False
+
+    def next_offset(self) -> int | None:
+        """The first offset of the next order; None if there is none, or its header can't be read."""
+        if self.next is None:
+            return None
+        start, size = self.next.start, self.next.size
+        with (
+            suppress(ChangedError),
+            RangeReader(self.next, 0, checksum=False) as reader,
+            reader.open(start, min(start + _NEXT_SIZE, size), None) as log,
+        ):
+            header = next(walk_headers(log, start), None)
+            return None if header is None or isinstance(header, Damage) else header.first_offset
+        return None
+
+
+class OrderPartition(InputPartition):
+    """The orders of a task, as JSON's values."""
+
+    def __init__(self, orders: Sequence[TaskOrder]) -> None:
+        super().__init__([order.to_json() for order in orders])
+
+
+class OrderExecutor:
+    """What batch and stream readers do in a task."""
+
+    def __init__(self, request: Request, columns: Sequence[str]) -> None:
+        self.request = request
+        self.columns = list(columns)
+        self.filters = PushedFilters(table_schema(request), has_offsets=not request.is_of_damages)
+        self.options = request.reading(None if request.is_of_damages else columns)
+
+    def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
+        """The rows of the partition's orders; none for the empty partition that Spark makes of an empty list.
+
+        What a report would note of transactions goes to the task's stderr.
+        """
+        said: dict[str, None] = {}
+        for members in partition.value or ():
+            for item in self._read(TaskOrder.from_json(members)):
+                if not isinstance(item, str):
+                    yield item
+                elif item not in said:
+                    said[item] = None
+                    talk(f"kseg: {item}")
+
+    def _read(self, task: TaskOrder) -> Iterator["pa.RecordBatch | str"]:
+        """The rows of an order, then notes."""
+        order, changes = task.order, list[str]()
+        with suppress(ChangedError):  # it comes again below
+            if task.is_whole and not remote.is_remote(order.replica) and task.has_disorder():
+                order = replace(order, is_disordered=True)
+        reader = OrderReader(order, self.options, checksums=False)
+        batches = _until_changed(reader.batches(), changes)
+        yield from self._damages(reader, batches) if self.request.is_of_damages else self._records(batches)
+        yield from reader.notes()
+        for problem in _problems(task, reader, changes):
+            if self.request.flag("failOnDataLoss") and not self.request.is_of_damages:
+                raise DamagedError(f"{problem}; failOnDataLoss=false goes on", order.replica)
+            yield f"{order.replica}: {problem}"
+
+    def _records(self, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        filtered = map(self.filters.apply, map(_as_connector, batches))
+        wanted = (batch.select(self.columns) for batch in filtered if batch.num_rows)
+        yield from coalesced(wanted, self.options.max_bytes, ROWS)
+
+    def _damages(self, reader: OrderReader, batches: Iterator["pa.RecordBatch"]) -> Iterator["pa.RecordBatch"]:
+        for _ in batches:
+            pass  # only the accounts are wanted
+        if reader.tally.losses:
+            rows = damage_rows(reader.order.topic, reader.order.partition, reader.tally.losses)
+            yield self.filters.apply(rows).select(self.columns)
+
+
+def split(
+    copies: Copies, selection: LogSelection, request: Request, reached: Mapping[Key, int] | None = None
+) -> list[InputPartition]:
+    """The query's partitions: at least `minPartitions`, each of about `splitSize` bytes at most.
+
+    reached: for partitions the offset up to which the log is there.
+    """
+    total = sum(replicas[0].size for replicas in copies.values())
+    least = request.number("minPartitions") or 1
+    target = min(request.number("splitSize") or 1, max(total // least, 1))
+    orders = plan_orders(copies, selection, Splitting(target, least))
+    tasks = {task.order.number: task for task in _tasks(orders, reached or {})}
+    balanced = balance(orders, min(len(orders), MAXIMUM_PARTITIONS))
+    return [OrderPartition([tasks[order.number] for order in members]) for members in balanced]
+
+
+def _tasks(orders: Sequence[WorkOrder], reached: Mapping[Key, int]) -> Iterator[TaskOrder]:
+    by_partition: dict[Key, list[WorkOrder]] = defaultdict(list)
+    for order in sorted(orders, key=lambda order: order.number):
+        by_partition[order.topic, order.partition].append(order)
+    for key, members in by_partition.items():
+        for order, following in zip_longest(members, members[1:]):
+            begins = following.ranges[0] if following is not None and following.ranges else None
+            yield TaskOrder(order, begins, len(members) == 1, None if following is not None else reached.get(key))
+
+
+def _as_connector(batch: "pa.RecordBatch") -> "pa.RecordBatch":
+    """A record without headers has null in the connector's rows, and an empty list in kseg's.
+
+    Only here: null lists make Spark's way to Arrow slow, which an export doesn't take.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    place = batch.schema.get_field_index("headers")
+    if place < 0:
+        return batch
+    lists = batch.column(place)
+    is_empty = pc.equal(pc.list_value_length(lists), 0)
+    nulled = pa.ListArray.from_arrays(lists.offsets, lists.values, type=lists.type, mask=is_empty)
+    return batch.set_column(place, batch.schema.field(place), nulled)
+
+
+def _until_changed(batches: Iterator["pa.RecordBatch"], changes: list[str]) -> Iterator["pa.RecordBatch"]:
+    """The records before a log that isn't the one any more that was listed; `changes` gets what to say of it."""
+    try:
+        yield from batches
+    except ChangedError as error:
+        changes.append(f"{PurePath(error.path or '').name} {error.message}")
+
+
+def _problems(task: TaskOrder, reader: OrderReader, changes: Sequence[str]) -> Iterator[str]:
+    """What can't be right of an order that was read; `changes` of its logs among it."""
+    read_to = reader.tally.next_offset
+    first_of_next = task.next_offset()
+    falls_at_end = first_of_next is not None and read_to is not None and first_of_next < read_to
+    if reader.is_useless or falls_at_end:
+        yield "offsets don't rise, so records may come twice; with a larger splitSize one task takes each offset once"
+    if task.must_reach is not None and (read_to is None or read_to < task.must_reach):
+        yield f"offsets {read_to} to {task.must_reach} are gone: the log changed after the query was planned"
+    else:
+        yield from changes

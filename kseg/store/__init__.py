@@ -1,0 +1,1 @@
+"""Places of bytes: archives, directories and object stores."""

@@ -1,0 +1,417 @@
+"""Turns a user's paths into paths that can be read: unpacks archives and standard input as far as needed.
+
+Nothing in an archive decides where something is written, and no more is unpacked than the limit allows.
+"""
+
+import io
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from glob import escape, glob
+from itertools import takewhile
+from pathlib import PurePosixPath
+from typing import IO, BinaryIO, cast
+
+from kseg.errors import OpenError, UsageError
+from kseg.formats.codes import MAGIC_POSITION, stored_offset
+from kseg.formats.file_names import (
+    KIND_OF_NAME,
+    KINDS_WITH_OFFSET,
+    FileKind,
+    parse_file_name,
+    parse_partition_directory,
+)
+from kseg.store.archive_members import (
+    MOST_READ,
+    TAR_MAGIC_END,
+    CutError,
+    Member,
+    compressed_start,
+    is_archive,
+    is_zip,
+    opened_compressed,
+    opened_member,
+    read_members,
+    read_piece,
+)
+from kseg.store.location import MAX_UNPACKED, SHARE_OF_FREE, STANDARD_INPUT, is_compressed_file, is_pattern, split_path
+from kseg.system.files import open_regular
+from kseg.system.new_directory import scratch_directory, temporary_place
+from kseg.system.terminal_text import forget, show_as
+
+MOST_MEMBERS = 1 << 20
+_BLOCK = 1 << 12
+"""Blocks of this size become holes if they are zeros."""
+
+
+class ArchiveError(OpenError):
+    """An archive that can't be read, or must not be unpacked."""
+
+
+class Inputs:
+    """Turns a user's paths into paths that can be read; a context manager that removes everything at its end.
+
+    problems: what couldn't be unpacked although the rest could.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        *,
+        max_unpacked: int | None = None,
+        standard_input: BinaryIO | None = None,
+        input_name: str = "log",
+        beside: str = "",
+    ) -> None:
+        """Unpacks nothing yet.
+
+        Args:
+            say: is called with each problem.
+            max_unpacked: the most bytes unpacked from all archives; None for MAX_UNPACKED or SHARE_OF_FREE of what is
+                free in the temporary directory when the first is unpacked, whichever is less.
+            standard_input: the stream for `-`.
+            input_name: its contents, unless it is an archive: a FileKind, or the complete name of a Kafka file.
+            beside: a partition that is unpacked too if it is next to one that is read.
+        """
+        self._say = say
+        self._max_unpacked = max_unpacked
+        self._left = self._limit = 0
+        self._standard_input = standard_input
+        self._input_name = input_name
+        self._beside = beside
+        self._stack = ExitStack()
+        self._root: str | None = None
+        self._unpacked: dict[tuple[str, str], str] = {}
+        self._directories: dict[str, str] = {}
+        self._count = 0
+        self.problems = 0
+
+    def __enter__(self) -> "Inputs":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything was unpacked."""
+        return self._root is not None
+
+    def local(self, path: str) -> str:
+        """The path to read: the same one unless it leads into an archive, is a compressed file, or is `-`.
+
+        Raises:
+            ArchiveError: it isn't an archive, leads out of itself, or is larger than the limit.
+            OpenError: it can't be opened, or doesn't have the file.
+            UsageError: for an `input_name` that isn't one.
+        """
+        if path == STANDARD_INPUT:
+            return self._from_standard_input()
+        archive, inner = split_path(path)
+        if archive is None:
+            is_file = is_compressed_file(path) and os.path.isfile(path)  # noqa: PTH113
+            return self._of_compressed_file(path) if is_file else path
+        directory = self._directory_of(archive, _needed(inner))
+        local = f"{directory}/{inner}" if inner else _innermost(directory)
+        if not os.path.lexists(local):
+            raise OpenError("isn't in the archive, or isn't a Kafka file", path)
+        return local
+
+    def all_local(self, path: str) -> list[str]:
+        """As `local`, for a path that may be a glob inside an archive. Raises OpenError too if nothing matches."""
+        archive, inner = split_path(path)
+        if archive is None or not is_pattern(inner):
+            return [self.local(path)]
+        fixed = "/".join(takewhile(lambda part: not is_pattern(part), inner.split("/")))
+        directory = self._directory_of(archive, fixed)
+        if os.path.lexists(f"{directory}/{inner}"):
+            return [f"{directory}/{inner}"]
+        found = sorted(glob(f"{escape(directory)}/{inner}", recursive=True))  # noqa: PTH207
+        if not found:
+            raise OpenError("nothing in the archive matches", path)
+        return found
+
+    def refuse(self, error: OpenError) -> None:
+        """Reports a path that can't be read while others can."""
+        self._problem(str(error))
+
+    def _directory_of(self, archive: str, needed: str) -> str:
+        """Where an archive is unpacked, as far as it is needed."""
+        if (archive, needed) not in self._unpacked:
+            descriptor, _ = open_regular(archive)
+            with os.fdopen(descriptor, "rb") as file:
+                self._unpacked[archive, needed] = self._unpack(file, archive, needed)
+        return self._unpacked[archive, needed]
+
+    def _of_compressed_file(self, path: str) -> str:
+        """Where a compressed file is unpacked: beside others of its directory, in one of the same name."""
+        if (path, "") not in self._unpacked:
+            target = self._target_of(path)
+            descriptor, _ = open_regular(path)
+            with os.fdopen(descriptor, "rb") as file:
+                self._decompress(file, target, path)
+                _set_time(target, os.fstat(file.fileno()).st_mtime)
+            self._unpacked[path, ""] = target
+        return self._unpacked[path, ""]
+
+    def _target_of(self, path: str) -> str:
+        parent = os.path.dirname(path) or "."  # noqa: PTH120
+        name = os.path.splitext(os.path.basename(path))[0]  # noqa: PTH119, PTH122
+        directory = self._directories.get(parent)
+        if directory is None or os.path.lexists(f"{directory}/{name}"):
+            own = os.path.basename(os.path.realpath(parent)) or "root"  # noqa: PTH119
+            directory = self._directories[parent] = f"{self._new_directory(parent)}/{own}"
+            os.mkdir(directory)  # noqa: PTH102
+            self._show_as(directory, parent)
+        self._show_as(f"{directory}/{name}", path)
+        return f"{directory}/{name}"
+
+    def _decompress(self, file: BinaryIO, target: str, path: str) -> None:
+        try:
+            content = opened_compressed(file)
+            with _new_file(target) as unpacked:
+                self._copy(content, unpacked, path)
+        except CutError as error:
+            if not os.path.exists(target) or not os.path.getsize(target):  # noqa: PTH110, PTH202
+                raise ArchiveError(f"can't be decompressed: {error}", path) from error
+            self._problem(f"{path}: can't be read to its end ({error}); the part before that is read")
+        except OSError as error:
+            raise ArchiveError(f"can't be unpacked into {temporary_place()}: {error.strerror}", path) from error
+
+    def _show_as(self, path: str, name: str) -> None:
+        show_as(path, name)
+        self._stack.callback(forget, path)
+
+    def _new_directory(self, name: str) -> str:
+        """An empty directory that is shown under a name."""
+        if self._root is None:
+            self._root = str(self._stack.enter_context(scratch_directory()))
+            self._left = self._limit = self._max_unpacked or _default_limit(self._root)
+        self._count += 1
+        directory = f"{self._root}/{self._count}"
+        os.mkdir(directory)  # noqa: PTH102
+        self._show_as(directory, name)
+        return directory
+
+    def _unpack(self, file: BinaryIO, name: str, needed: str) -> str:
+        directory = self._new_directory(name)
+        try:
+            members = read_members(file, lambda size: self._spend(size, name))
+            self._unpack_members(members, directory, name, needed)
+        except CutError as error:
+            if not os.listdir(directory):  # noqa: PTH208
+                raise ArchiveError(f"can't be read as an archive: {error}", name) from error
+            self._problem(f"{name}: can't be read to its end ({error}); the part before that is read")
+        except OSError as error:
+            raise ArchiveError(f"can't be unpacked into {temporary_place()}: {error.strerror}", name) from error
+        return directory
+
+    def _unpack_members(self, members: Iterator[Member], directory: str, name: str, needed: str) -> None:
+        for number, member in enumerate(members):
+            if number >= MOST_MEMBERS:
+                raise ArchiveError(f"has more than {MOST_MEMBERS} members", name)
+            inner = _inner_path(member.name, name)
+            if inner is None or not _is_needed(inner, needed, self._beside, is_directory=member.is_directory):
+                continue
+            target = f"{directory}/{inner}"
+            if member.is_directory:
+                os.makedirs(target, exist_ok=True)  # noqa: PTH103
+            elif member.is_file:
+                try:
+                    self._write(member, target, name)
+                except CutError as error:
+                    self._problem(f"{name}/{inner}: can't be read to its end: {error}")
+            else:
+                self._problem(f"{name}/{inner}: is a link or a device: not unpacked")
+
+    def _write(self, member: Member, target: str, name: str) -> None:
+        if member.size > self._left:
+            raise self._too_large(name)
+        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
+        with opened_member(member) as source, _new_file(target) as file:
+            self._copy(source, file, name)
+        _set_time(target, member.modified)
+
+    def _copy(self, source: IO[bytes], target: BinaryIO, name: str) -> None:
+        """Copies everything; blocks of zeros, as in preallocated indexes, become holes."""
+        position = 0
+        try:
+            while piece := read_piece(source):
+                self._spend(len(piece), name)
+                if piece.count(0) < len(piece):
+                    _write_content(piece, target, position)
+                position += len(piece)
+        finally:
+            target.truncate(position)
+
+    def _spend(self, size: int, name: str) -> None:
+        """Counts bytes that were unpacked, also from skipped members."""
+        self._left -= size
+        if self._left < 0:
+            raise self._too_large(name)
+
+    def _too_large(self, name: str) -> ArchiveError:
+        return ArchiveError(f"unpacks to more than {self._limit} bytes: --max-unpacked sets another limit", name)
+
+    def _problem(self, text: str) -> None:
+        self.problems += 1
+        self._say(f"kseg: {text}")
+
+    def _from_standard_input(self) -> str:
+        key = (STANDARD_INPUT, "")
+        if key not in self._unpacked:
+            if self._standard_input is None:
+                raise UsageError("there is no standard input")
+            stream = io.BufferedReader(cast(io.RawIOBase, _Peeked(self._standard_input)), MOST_READ)
+            first = stream.peek(TAR_MAGIC_END)
+            content = compressed_start(first)
+            if content is not None:
+                name = _file_name(self._input_name, content)
+                self._unpacked[key] = self._store(opened_compressed(cast(BinaryIO, stream)), name)
+            elif is_zip(first):
+                with open(self._store(stream, "stdin.zip"), "rb") as file:  # noqa: PTH123
+                    self._unpacked[key] = _innermost(self._unpack(file, STANDARD_INPUT, ""))
+            elif is_archive(first):
+                self._unpacked[key] = _innermost(self._unpack(cast(BinaryIO, stream), STANDARD_INPUT, ""))
+            else:
+                self._unpacked[key] = self._store(stream, _file_name(self._input_name, first))
+        return self._unpacked[key]
+
+    def _store(self, stream: IO[bytes], file_name: str) -> str:
+        # In a directory named like a partition's, so that commands on partitions accept it too.
+        directory = self._new_directory(STANDARD_INPUT)
+        path = f"{directory}/stdin-0/{file_name}"
+        os.mkdir(os.path.dirname(path))  # noqa: PTH102, PTH120
+        try:
+            with _new_file(path) as file:
+                self._copy(stream, file, STANDARD_INPUT)
+        except CutError as error:
+            self._problem(f"{STANDARD_INPUT}: can't be read to its end ({error}); the part before that is read")
+        except OSError as error:
+            raise ArchiveError(f"can't be kept in {temporary_place()}: {error.strerror}", STANDARD_INPUT) from error
+        self._show_as(path, STANDARD_INPUT)
+        return path
+
+
+class _Peeked:
+    """A stream for io.BufferedReader: returns as many bytes as were asked for, unless it ends."""
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fills the buffer as far as there are bytes."""
+        filled = 0
+        while filled < len(buffer) and (piece := self._stream.read(len(buffer) - filled)):
+            buffer[filled : filled + len(piece)] = piece
+            filled += len(piece)
+        return filled
+
+    def flush(self) -> None:
+        """Nothing is written."""
+
+    def close(self) -> None:
+        """Standard input stays open."""
+
+
+def _write_content(piece: bytes, target: BinaryIO, position: int) -> None:
+    """Writes the blocks of a piece that aren't zeros."""
+    for at in range(0, len(piece), _BLOCK):
+        block = piece[at : at + _BLOCK]
+        if block.count(0) < len(block):
+            target.seek(position + at)
+            target.write(block)
+
+
+def _innermost(directory: str) -> str:
+    """The first directory with more than one entry: archives often have everything in a folder of their own name."""
+    while len(names := os.listdir(directory)) == 1:  # noqa: PTH208
+        inner = f"{directory}/{names[0]}"
+        if not os.path.isdir(inner) or parse_partition_directory(inner) is not None:  # noqa: PTH112
+            break
+        directory = inner
+    return directory
+
+
+def _default_limit(directory: str) -> int:
+    """The default limit for unpacked bytes; it leaves most of the file system to others."""
+    return min(MAX_UNPACKED, int(shutil.disk_usage(directory).free * SHARE_OF_FREE))
+
+
+def _needed(inner: str) -> str:
+    """The directory in an archive that is needed to read a path: a file's own, for the indexes next to it."""
+    path = PurePosixPath(inner)
+    is_file = parse_file_name(path).kind is not FileKind.UNKNOWN
+    return "" if not inner or (is_file and str(path.parent) == ".") else str(path.parent if is_file else path)
+
+
+def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> bool:
+    """Whether a member is needed: Kafka's files, and what is next to them, below a directory.
+
+    From the directory's disk, the checkpoints and the partition `beside` it are needed too.
+    """
+    parent, _, name = inner.rpartition("/")
+    if needed:
+        disk = needed.rpartition("/")[0]
+        if parent == disk and name in KIND_OF_NAME:
+            return not is_directory
+        wanted = (needed, f"{disk}/{beside}".lstrip("/") if beside else needed)
+        if not any(inner == each or inner.startswith(f"{each}/") for each in wanted):
+            return False
+    if is_directory:
+        return parse_partition_directory(name) is not None
+    return parse_partition_directory(parent) is not None or parse_file_name(name).kind is not FileKind.UNKNOWN
+
+
+def _inner_path(member: str, archive: str) -> str | None:
+    """A member's path without `.`; None for the archive's own directory. Raises ArchiveError if it leads out of it."""
+    parts = [part for part in member.split("/") if part not in ("", ".")]
+    if member.startswith("/") or ".." in parts or "\0" in member:
+        raise ArchiveError(f"its member {member!r} would be outside of it: kseg doesn't read this archive", archive)
+    return "/".join(parts) or None
+
+
+@contextmanager
+def _new_file(path: str) -> Iterator[BinaryIO]:
+    """A file to write; it replaces one of the same name that was unpacked before, as with `tar x`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        yield file
+
+
+def _set_time(path: str, modified: float) -> None:
+    """Sets the time of the member, if it has one."""
+    if modified > 0:
+        try:
+            os.utime(path, (modified, modified))
+        except (OSError, OverflowError):
+            return  # the file system can't store it; the content is the same
+
+
+def _file_name(wanted: str, first: bytes) -> str:
+    """A file name for standard input. Raises UsageError if Kafka has no such file."""
+    name = parse_file_name(wanted)
+    if name.kind is not FileKind.UNKNOWN and "/" not in wanted:
+        return wanted
+    if wanted == FileKind.LOG:
+        return f"{_base_offset(first):020}.log"
+    if wanted in KINDS_WITH_OFFSET:
+        return f"{0:020}.{wanted}"
+    if wanted == FileKind.METADATA_SNAPSHOT:
+        return f"{0:020}-{0:010}.checkpoint"
+    if wanted == FileKind.OFFSET_CHECKPOINT:
+        return "replication-offset-checkpoint"
+    raise UsageError(f"--as {wanted}: give {', '.join(KINDS_WITH_OFFSET)}, checkpoint, or a file's complete name")
+
+
+def _base_offset(first: bytes) -> int:
+    """The first offset of a log, from its first header; 0 if that is impossible."""
+    offset = stored_offset(first)
+    return offset if len(first) > MAGIC_POSITION and offset >= 0 and first[MAGIC_POSITION] == 2 else 0

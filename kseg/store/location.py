@@ -1,0 +1,188 @@
+"""Locations that a user names, checks that outputs lie outside inputs, and what a store of objects can do."""
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from kseg.errors import OpenError, UsageError
+from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
+
+_OF_A_LOG_DIRECTORY = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+"""A directory with any of these is a broker's log directory."""
+
+
+def check_outside(target: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]) -> None:
+    """Raises UsageError if `target` is within the input or contains it, so that the input is never changed.
+
+    A Kafka file counts with its directory, a partition with the broker's log directory that it is in. Directories are
+    compared by device and inode, so links, `..` and other mounts of the same directory don't matter.
+    """
+    real = os.path.realpath(target)
+    above = set(map(_identity, _with_parents(real)))
+    for path in inputs:
+        for directory in () if path is None else _directories_read(Path(os.path.realpath(path))):
+            identity = _identity(directory)
+            if identity is None:
+                continue
+            if identity in above:
+                raise UsageError(f"is inside {directory}, which is read: kseg writes nothing there", target)
+            if _identity(real) in map(_identity, _with_parents(directory)):
+                raise UsageError(f"contains {directory}, which is read: kseg writes nothing there", target)
+
+
+def _with_parents(path: str | Path) -> tuple[Path, ...]:
+    return (Path(path), *Path(path).parents)
+
+
+def _directories_read(path: Path) -> Iterator[Path]:
+    """The directories whose files are used to read a path."""
+    if path.is_dir():
+        own = path
+    elif parse_file_name(path).kind is not FileKind.UNKNOWN or parse_partition_directory(path.parent) is not None:
+        own = path.parent
+    else:
+        return  # a file of another kind, such as records for `kseg build`: the files next to it aren't used
+    yield own
+    if any((own.parent / name).exists() for name in _OF_A_LOG_DIRECTORY):
+        yield own.parent
+
+
+def _identity(path: str | Path) -> tuple[int, int] | None:
+    """A directory's device and inode; None if it isn't there."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+STANDARD_INPUT = "-"
+ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".zip")
+"""Names of archives, which are used like directories: `bundle.tar.gz/orders-0` is a partition."""
+COMPRESSED = (".gz", ".zst")
+"""Names of Kafka's files that are compressed one by one: `00000000000000000000.log.gz`."""
+MAX_UNPACKED = 16 << 30
+"""The most bytes unpacked from archives and standard input, if no other limit is given."""
+SHARE_OF_FREE = 0.25
+"""And no more than this share of the free space in the temporary directory."""
+
+
+def leads_inside(path: str) -> bool:
+    """Whether a path is `-`, a compressed file, or may lead into an archive, by its name; opens nothing."""
+    if path == STANDARD_INPUT or is_compressed_file(path):
+        return True
+    return any(part.lower().endswith(ENDINGS) for part in path.split("/"))
+
+
+def is_compressed_file(path: str) -> bool:
+    """Whether a path is one of Kafka's files, compressed, by its name."""
+    name, ending = os.path.splitext(path)  # noqa: PTH122
+    return ending in COMPRESSED and parse_file_name(name).kind is not FileKind.UNKNOWN
+
+
+def split_path(path: str) -> tuple[str | None, str]:
+    """The archive that a path leads into, and the path in it; None and the path itself if there is none."""
+    parts = path.split("/")
+    for count, part in enumerate(parts, 1):
+        prefix = "/".join(parts[:count])
+        if part.lower().endswith(ENDINGS) and os.path.isfile(prefix):  # noqa: PTH113
+            return prefix, "/".join(inner for inner in parts[count:] if inner not in ("", "."))
+    return None, path
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path has characters that mean others in a shell's globs; a URL is never one."""
+    return "://" not in path and not set(path).isdisjoint("*?[")
+
+
+def matching_paths(path: str) -> list[str]:
+    """The paths that a glob which the shell left alone matches, sorted, `**` for directories below directories.
+
+    The path itself if it is none, is there as it stands, or matches nothing.
+    """
+    if not is_pattern(path) or os.path.lexists(path):
+        return [path]
+    from glob import glob
+
+    return sorted(glob(path, recursive=True)) or [path]  # noqa: PTH207  the text as the user would write it
+
+
+class StoredObject(NamedTuple):
+    """An object as it was listed: its key below the store's root, bytes, milliseconds since 1970 of its last change."""
+
+    key: str
+    size: int
+    modified_ms: int
+
+
+class ObjectStore(Protocol):
+    """Objects below one root.
+
+    name: the root as the user gave it; address: all of it, which objects' names go on. is_near: whether each read costs
+    so little that many may be made where one would do.
+    """
+
+    name: str
+    address: str
+    is_near: bool
+
+    def objects(self) -> Iterator[StoredObject]:
+        """All of them. Raises OpenError or ClusterError if they can't be listed."""
+
+    def read(self, key: str, start: int, end: int) -> bytes:
+        """Bytes of an object, fewer where it ends.
+
+        Raises OSError if the object can't be read, ClusterError if the store fails.
+        """
+
+
+def place_of(store: ObjectStore, key: str) -> str:
+    """Where an object lies, for messages."""
+    return f"{store.name.rstrip('/')}/{key}" if key else store.name
+
+
+class DirectoryStore:
+    """Objects that are files below a directory; symbolic links to directories aren't followed."""
+
+    is_near = True
+
+    def __init__(self, root: str) -> None:
+        self.name = root
+        self.address = self._root = os.path.abspath(root)  # noqa: PTH100  without following links
+
+    def objects(self) -> Iterator[StoredObject]:
+        """See ObjectStore."""
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                with os.scandir(os.path.join(self._root, folder)) as entries:  # noqa: PTH118  many of them
+                    found = sorted(entries, key=lambda entry: entry.name)
+            except OSError as error:
+                raise OpenError(f"can't be listed: {error.strerror}", place_of(self, folder)) from error
+            for entry in found:
+                key = f"{folder}{entry.name}"
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(f"{key}/")
+                elif entry.is_file():
+                    status = entry.stat()
+                    yield StoredObject(key, status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def read(self, key: str, start: int, end: int) -> bytes:
+        """See ObjectStore."""
+        descriptor = os.open(os.path.join(self._root, key), os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))  # noqa: PTH118
+        try:
+            pieces: list[bytes] = []
+            while start < end and (piece := os.pread(descriptor, end - start, start)):
+                pieces.append(piece)
+                start += len(piece)
+        finally:
+            os.close(descriptor)
+        return b"".join(pieces)
+
+
+def broken(reason: str) -> OSError:
+    """The error of bytes that are there and aren't what they should be."""
+    return OSError(errno.EIO, reason)

@@ -1,0 +1,449 @@
+"""Sources in object stores and HDFS: listed, read by ranges, and kept apart from destinations."""
+
+import errno
+import getpass
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
+from glob import glob
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
+
+from kseg.errors import KsegError, OpenError, UsageError, missing_library
+from kseg.store.location import check_outside
+from kseg.system.new_directory import scratch_directory
+from kseg.system.run_usage import in_threads
+
+if TYPE_CHECKING:
+    import requests
+
+
+SCHEME = "webhdfs"
+SCHEMES = ("hdfs", "viewfs", SCHEME)
+DEFAULT_PORT = 9870
+"""`dfs.namenode.http-address` since Hadoop 3."""
+
+
+def web_file_system(root: str) -> Any:
+    """Pyarrow's file system for webhdfs://[USER@]NAMENODE[:PORT]/. Raises UsageError if fsspec or requests is missing.
+
+    The user is that of the URL, of HADOOP_USER_NAME, or of this process, as with Hadoop's own clients.
+    """
+    try:
+        from fsspec.implementations.webhdfs import WebHDFS
+    except ImportError as error:
+        raise UsageError(missing_library(str(error.name), "hdfs"), root) from error
+    from pyarrow.fs import FSSpecHandler, PyFileSystem
+
+    class WebHdfs(WebHDFS):  # type: ignore[misc]
+        """Raises OSError alone, tells when files were changed, and takes no failure for a file that isn't there."""
+
+        def _type(self, path: str) -> str | None:
+            try:
+                return str(self.info(path)["type"])
+            except FileNotFoundError:
+                return None
+
+        def exists(self, path: str, **_: Any) -> bool:
+            return self._type(path) is not None
+
+        def isfile(self, path: str) -> bool:
+            return self._type(path) == "file"
+
+        def isdir(self, path: str) -> bool:
+            return self._type(path) == "directory"
+
+        def _call(self, *arguments: Any, **options: Any) -> "requests.Response":
+            with _as_system_errors(self.url):
+                return super()._call(*arguments, **options)  # type: ignore[no-any-return]
+
+        @staticmethod
+        def _process_info(info: dict[str, Any]) -> dict[str, Any]:
+            changed: dict[str, Any] = WebHDFS._process_info(info)
+            return changed | {"mtime": info["modificationTime"] / 1000}
+
+        def replace(self, path: str, target: str) -> None:
+            """Moves a file, in the place of one that is there."""
+            self._call("RENAME", method="put", path=path, destination=target, renameoptions="OVERWRITE")
+
+    place = urlsplit(root)
+    user = unquote(place.username or "") or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
+    return PyFileSystem(FSSpecHandler(WebHdfs(place.hostname, place.port or DEFAULT_PORT, user=user)))
+
+
+@contextmanager
+def _as_system_errors(url: str) -> Iterator[None]:
+    """Turns the errors of fsspec and requests into OSError; `url`: the service's."""
+    from requests.exceptions import ConnectionError as NoConnection
+
+    try:
+        yield
+    except NoConnection as error:
+        asked = url if error.request is None else error.request.url
+        raise OSError(f"{str(asked).partition('?')[0]} doesn't answer") from error
+    except (RuntimeError, ValueError) as error:
+        raise OSError(str(error)) from error
+
+
+def no_libhdfs(root: str, why: str) -> UsageError:
+    """What to say where pyarrow can't load libhdfs, or the JVM that it needs; `why` is what pyarrow says."""
+    name = urlsplit(root).hostname or "NAMENODE"
+    return UsageError(
+        f"{why}: libhdfs needs JAVA_HOME, and ARROW_LIBHDFS_DIR and CLASSPATH of a Hadoop client;"
+        f" {SCHEME}://{name}:{DEFAULT_PORT}/… needs neither",
+        root,
+    )
+
+
+AT_ONCE = 16
+"""Requests that are under way at the same time."""
+REQUESTS_OF_RANGE = 4
+"""About how many requests a range of keys takes: few enough to share, and many enough for what a range asks in vain."""
+FEW_FOLDERS = 16
+"""So few folders are looked into for theirs: brokers' or disks', not partitions."""
+MOST_LEVELS = 3
+
+
+class S3Object(NamedTuple):
+    """An object: its key, bytes, and milliseconds since 1970 of its last change."""
+
+    key: str
+    size: int
+    modified_ms: int
+
+
+class S3Folder:
+    """A bucket's objects whose keys begin with a prefix. Errors are botocore's."""
+
+    def __init__(self, bucket: str, prefix: str) -> None:
+        self._bucket, self._prefix = bucket, prefix
+        self._client = s3_client()
+
+    def objects(self) -> Iterator[S3Object]:
+        """All of them, by key."""
+        answer = self._ask()
+        first = [_object(found) for found in answer.get("Contents", ())]
+        yield from first
+        if not answer["IsTruncated"]:
+            return
+        folders = {found.key.rpartition("/")[0] for found in first}
+        per_range = max(REQUESTS_OF_RANGE * len(folders), 1)
+        for found in in_threads(lambda ends: self._listed(*ends), self._ranges(first[-1].key, per_range), AT_ONCE):
+            yield from found
+
+    def _ranges(self, above: str, per_range: int) -> Iterator[tuple[str, str | None]]:
+        """Ranges of keys that follow each other: from above the first, up to the second."""
+        for number, folder in enumerate(self._folders(self._prefix, above, MOST_LEVELS), 1):
+            if number % per_range == 0 and folder > above:
+                yield above, folder
+                above = folder
+        yield above, None
+
+    def _folders(self, prefix: str, above: str, levels: int) -> Iterator[str]:
+        """Folders below a prefix, in order; where they are few, those below them."""
+        answer = self._ask(Prefix=prefix, Delimiter="/", StartAfter=above)
+        folders = [each["Prefix"] for each in answer.get("CommonPrefixes", ())]
+        if not answer["IsTruncated"] and len(folders) < FEW_FOLDERS and levels:
+            for folder in folders:
+                yield folder
+                yield from self._folders(folder, above, levels - 1)
+            return
+        yield from folders
+        while folders and answer["IsTruncated"]:
+            answer = self._ask(Prefix=prefix, Delimiter="/", ContinuationToken=answer["NextContinuationToken"])
+            yield from (each["Prefix"] for each in answer.get("CommonPrefixes", ()))
+
+    def _listed(self, above: str, end: str | None) -> list[S3Object]:
+        """The objects of a range."""
+        found: list[S3Object] = []
+        wanted = {"StartAfter": above}
+        while True:
+            answer = self._ask(**wanted)
+            found += (_object(each) for each in answer.get("Contents", ()))
+            is_past = end is not None and bool(found) and found[-1].key > end
+            if is_past or not answer["IsTruncated"]:
+                return [each for each in found if above < each.key and (end is None or each.key <= end)]
+            wanted = {"ContinuationToken": answer["NextContinuationToken"]}
+
+    def _ask(self, **wanted: str) -> dict[str, Any]:
+        answer: dict[str, Any] = self._client.list_objects_v2(
+            **{"Bucket": self._bucket, "Prefix": self._prefix, **wanted}
+        )
+        return answer
+
+
+def _object(found: dict[str, Any]) -> S3Object:
+    return S3Object(found["Key"], found["Size"], int(found["LastModified"].timestamp() * 1000))
+
+
+def s3_client() -> Any:
+    """Botocore's client, which finds credentials where pyarrow does. Raises ImportError without botocore."""
+    from botocore.config import Config
+    from botocore.session import get_session
+
+    endpoint = os.environ.get("AWS_ENDPOINT_URL") or None
+    region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION"))
+    style = {"addressing_style": "path"} if endpoint else {}
+    config = Config(max_pool_connections=AT_ONCE, s3=style)
+    client = get_session().create_client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    client.meta.events.register("before-parse.s3.ListObjectsV2", _parse)
+    return client
+
+
+def _parse(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
+    """Reads an answer in botocore's place, which takes ten times as long for it; gives what botocore would."""
+    if response_dict["status_code"] != 200:
+        return
+    root = ElementTree.fromstring(response_dict["body"])  # noqa: S314  the store is trusted as far as by botocore
+    names = root.tag.removesuffix("ListBucketResult")
+    contents = [{part.tag: part.text for part in each} for each in root.iterfind(f"{names}Contents")]
+    key, size, modified = (f"{names}{name}" for name in ("Key", "Size", "LastModified"))
+    customized_response_dict.update(
+        Contents=[
+            {
+                "Key": each[key],
+                "Size": int(each[size] or 0),
+                "LastModified": datetime.fromisoformat(each[modified] or ""),
+            }
+            for each in contents
+        ],
+        CommonPrefixes=[{"Prefix": each.text} for each in root.iterfind(f"{names}CommonPrefixes/{names}Prefix")],
+        IsTruncated=root.findtext(f"{names}IsTruncated") == "true",
+        NextContinuationToken=root.findtext(f"{names}NextContinuationToken"),
+        EncodingType=root.findtext(f"{names}EncodingType"),
+    )
+    response_dict["body"] = b"<ListBucketResult/>"
+
+
+PIECE = 8 << 20
+"""Bytes that a request asks for."""
+PIECES_AT_ONCE = 4
+"""Requests for pieces of a file that are under way at the same time."""
+S3 = ("s3://", "s3a://")
+UNSORTED = "--x-s3"
+"""Ends the names of buckets whose objects aren't listed in order."""
+SMALL_FILES = ("leader-epoch-checkpoint", ".txnindex", ".snapshot")
+"""Ends of names of files that say something about a partition as a whole."""
+
+
+class RemoteFile(NamedTuple):
+    """A file as it was listed: bytes, and milliseconds since 1970 of its last change."""
+
+    url: str
+    size: int
+    modified_ms: int
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
+@cache
+def file_system(root: str) -> Any:
+    """Pyarrow's file system for the URLs that begin so. Raises UsageError if pyarrow knows none."""
+    import pyarrow as pa
+    from pyarrow import fs
+
+    if root.startswith(f"{SCHEME}://"):
+        return web_file_system(root)
+    try:
+        return fs.FileSystem.from_uri(_with_environment(root))[0]
+    except (pa.ArrowException, OSError) as error:
+        first = str(error).partition("\n")[0]  # of a line for each place where a library isn't
+        if "libhdfs" in first or "libjvm" in first:
+            raise no_libhdfs(root, first) from error
+        raise UsageError(f"no file system for it: {first}", root) from error
+
+
+def _with_environment(root: str) -> str:
+    """An S3 URL with the endpoint of AWS_ENDPOINT_URL, which pyarrow doesn't look at."""
+    endpoint = os.environ.get("AWS_ENDPOINT_URL", "")
+    if not root.startswith("s3://") or not endpoint:
+        return root
+    scheme, _, place = endpoint.partition("://")
+    region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION", "us-east-1"))
+    return f"{root}?endpoint_override={place}&scheme={scheme}&region={region}"
+
+
+def locate(url: str) -> tuple[Any, str]:
+    """The file system of a URL, and the path in it."""
+    scheme, _, path = url.partition("://")
+    authority, _, rest = path.partition("/")
+    if scheme in ("s3", "s3a", "gs", "abfs", "abfss"):
+        return file_system(f"{'s3' if scheme == 's3a' else scheme}://{authority}"), path.rstrip("/")
+    return file_system(f"{scheme}://{authority}/"), "/" + rest.rstrip("/")
+
+
+def is_hdfs(url: str) -> bool:
+    """Whether a URL is one of HDFS, which renames files as disks do."""
+    return url.partition("://")[0] in SCHEMES
+
+
+def list_files(url: str) -> Iterator[RemoteFile]:
+    """The files at a URL and below it; of S3, with s3fs, by several requests at once.
+
+    Raises OpenError if it can't be listed.
+    """
+    listed = _objects(url) if url.startswith(S3) else None
+    return iter(listed or _list_files(url))
+
+
+def _objects(url: str) -> list[RemoteFile] | None:
+    """The objects of S3; None if there are none, or s3fs isn't there: then pyarrow looks, and says what is wrong."""
+    try:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+    except ImportError:
+        return None
+    start, _, path = url.partition("://")
+    bucket, _, folder = path.strip("/").partition("/")
+    if bucket.endswith(UNSORTED):
+        return None
+    try:
+        objects = list(S3Folder(bucket, f"{folder}/" if folder else "").objects())
+    except (BotoCoreError, ClientError):
+        return None
+    is_file = [found for found in objects if not found.key.endswith("/")]
+    return [RemoteFile(f"{start}://{bucket}/{found.key}", found.size, found.modified_ms) for found in is_file]
+
+
+def _list_files(url: str) -> Iterator[RemoteFile]:
+    from pyarrow import fs
+
+    system, path = locate(url)
+    try:
+        found = system.get_file_info(fs.FileSelector(path, recursive=True))
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error}", url) from error
+    prefix = url.rstrip("/").removesuffix(path)
+    for info in found:
+        if info.type == fs.FileType.File:
+            yield RemoteFile(prefix + info.path, info.size, (info.mtime_ns or 0) // 1_000_000)
+
+
+def copy_range(url: str, target: Path, start: int, end: int) -> None:
+    """Copies bytes of a file to the same place of a local one. Raises OpenError if they can't be read."""
+    with _copying(url, target, start) as (file, descriptor):
+        _copy(file, descriptor, start, end)
+
+
+def copy_file(url: str, target: Path) -> None:
+    """Copies a whole file. Raises OpenError if it can't be read."""
+    with _copying(url, target) as (file, descriptor):
+        _copy(file, descriptor, 0, file.size())
+
+
+@contextmanager
+def _copying(url: str, target: Path, start: int | None = None) -> Iterator[tuple[Any, int]]:
+    """The file, and the descriptor of one on this machine to write to."""
+    system, path = locate(url)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        with system.open_input_file(path) as file:
+            yield file, descriptor
+    except OSError as error:
+        raise OpenError(f"can't be read: {error}", url, start) from error
+    finally:
+        os.close(descriptor)
+
+
+def read_range(url: str, start: int, end: int) -> bytes:
+    """Bytes of a file. Raises OpenError if they can't be read."""
+    system, path = locate(url)
+    try:
+        with system.open_input_file(path) as file:
+            found: bytes = file.read_at(end - start, start)
+            return found
+    except OSError as error:
+        raise OpenError(f"can't be read: {error}", url, start) from error
+
+
+def _copy(file: Any, descriptor: int, start: int, end: int) -> None:
+    """Copies the bytes, several pieces at once."""
+
+    def copy(position: int) -> None:
+        os.pwrite(descriptor, file.read_at(min(PIECE, end - position), position), position)
+
+    for _ in in_threads(copy, range(start, end, PIECE), PIECES_AT_ONCE):
+        pass
+
+
+def put_if_absent(url: str, content: bytes) -> bool:
+    """Writes an object unless one is there; False if one is. By s3fs: pyarrow's put has no conditions.
+
+    Raises KsegError where no such put can be had, OSError if it fails.
+    """
+    try:
+        import s3fs
+        from botocore.exceptions import BotoCoreError
+    except ImportError as error:
+        raise KsegError(missing_library("s3fs", "s3"), url) from error
+    scheme, _, path = url.partition("://")
+    if scheme not in ("s3", "s3a"):
+        raise KsegError("this storage can't create an object only where there is none: choose another place", url)
+    region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION"))
+    settings = {"endpoint_url": os.environ.get("AWS_ENDPOINT_URL") or None, "client_kwargs": {"region_name": region}}
+    try:
+        s3fs.S3FileSystem(**settings).pipe_file(path, content, chunksize=len(content) + 1, mode="create")
+    except FileExistsError:
+        return False
+    except BotoCoreError as error:
+        raise OSError(str(error)) from error
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # some stores don't say which condition failed
+            return False
+        raise
+    return True
+
+
+@contextmanager
+def local_directory(url: str, endings: Iterable[str]) -> Iterator[Path]:
+    """A directory on this machine, named as the one at the URL, with those of its files whose names end so."""
+    with scratch_directory() as scratch:
+        directory = scratch / url.rstrip("/").rpartition("/")[2]
+        directory.mkdir()
+        for file in list_files(url):
+            name = file.url.rpartition("/")[2]
+            if name.endswith(tuple(endings)) and file.url.rpartition("/")[0] == url.rstrip("/"):
+                copy_range(file.url, directory / name, 0, file.size)
+        yield directory
+
+
+_SAME_SCHEME = {"s3a": "s3", "s3n": "s3"}
+
+
+def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
+    """Raises UsageError if files of the destination would lie among those that are read, or the other way round.
+
+    Inputs are paths, globs or URLs.
+    """
+    read = [place for each in inputs if each is not None for place in _places(each)]
+    (target,) = _places(destination, is_glob=False)
+    if not is_remote(target):
+        check_outside(target, (place for place in read if not is_remote(place)))
+        return
+    for place in read:
+        if f"{target}/".startswith(f"{place}/"):
+            raise UsageError(f"is inside {place}, which is read: kseg writes nothing there", destination)
+        if f"{place}/".startswith(f"{target}/"):
+            raise UsageError(f"contains {place}, which is read: kseg writes nothing there", destination)
+
+
+def _places(path: str, *, is_glob: bool = True) -> Iterator[str]:
+    """A path as it is, a glob's matches too, a URL as all that mean the same place have it."""
+    if not is_remote(path):
+        yield path
+        if is_glob:
+            yield from glob(path)  # noqa: PTH207  an absolute one too
+        return
+    scheme, _, place = path.partition("://")
+    if scheme == "file":
+        yield f"/{place.partition('/')[2]}"
+    else:
+        parts = [part for part in place.split("/") if part]
+        yield f"{_SAME_SCHEME.get(scheme, scheme)}://{'/'.join(parts)}"

@@ -1,0 +1,221 @@
+"""Files to read: regular files only, sparse files, and files whose bytes are stored elsewhere."""
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from kseg.errors import KsegError, OpenError, UnreadableError
+
+Identity = tuple[int, int]
+"""A file's device and inode."""
+
+
+class RangedBytes(Protocol):
+    """The bytes of a file that lie elsewhere. size: how many there are."""
+
+    size: int
+
+    def check(self) -> None:
+        """Raises OpenError if none of the bytes can be had: a key is missing."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """Bytes from a position on, fewer at the end. Raises OSError if they can't be had, ClusterError as a store."""
+
+    def stretch_end(self, position: int) -> int:
+        """Up to where bytes come with those at a position, at no further cost: the end of their chunk."""
+
+
+_STANDS_FOR: dict[Identity, RangedBytes] = {}
+_RANGE_PIECE = 8 << 20
+
+
+def let_stand_for(path: str, source: RangedBytes) -> Identity:
+    """Makes an empty file of the source's size at a path; from now on it stands for the source."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        os.ftruncate(descriptor, source.size)
+        identity = _identity(os.fstat(descriptor))
+        _STANDS_FOR[identity] = source
+    finally:
+        os.close(descriptor)
+    return identity
+
+
+def forget(identities: Iterable[Identity]) -> None:
+    """Forgets what files stand for; to be called before they are removed, since others may get their inodes."""
+    for identity in identities:
+        _STANDS_FOR.pop(identity, None)
+
+
+def source_of(found: os.stat_result) -> RangedBytes | None:
+    """What an open file stands for; None if its bytes are its own."""
+    return _STANDS_FOR.get(_identity(found)) if _STANDS_FOR else None
+
+
+def fill(path: str | os.PathLike[str], source: RangedBytes) -> None:
+    """Gives a file all bytes of what it stands for: from now on they are its own. Raises OSError as they do."""
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        position = 0
+        while position < source.size:
+            piece = source.read(position, min(_RANGE_PIECE, source.size - position))
+            if not piece:
+                raise OSError(errno.EIO, f"it ends at {position}, {source.size - position} bytes early")
+            position += os.pwrite(descriptor, piece, position)
+        _STANDS_FOR.pop(_identity(os.fstat(descriptor)), None)
+    finally:
+        os.close(descriptor)
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return found.st_dev, found.st_ino
+
+
+_BLOCK = 512
+"""The unit, in bytes, in which the system counts a file's storage."""
+_SEEK_DATA, _SEEK_HOLE = getattr(os, "SEEK_DATA", None), getattr(os, "SEEK_HOLE", None)
+
+
+def next_data(descriptor: int, position: int, end: int) -> int:
+    """Position of the next bytes that aren't in a hole; `end` if there are none before it.
+
+    The position itself if the system doesn't say; the bytes there may be zeros then.
+    """
+    return _sought(descriptor, position, end, _SEEK_DATA, after_last=end, unknown=position)
+
+
+def data_end(descriptor: int, position: int, end: int) -> int:
+    """Where the first hole begins from a position on; `end` if none does, or where the system doesn't tell."""
+    return _sought(descriptor, position, end, _SEEK_HOLE, after_last=position, unknown=end)
+
+
+def stored_stretches(descriptor: int, position: int, end: int) -> Iterator[tuple[int, int]]:
+    """Start and end of the stretches between holes, from a position up to an end."""
+    while (start := next_data(descriptor, position, end)) < end:
+        position = max(data_end(descriptor, start, end), start + 1)  # the file may change meanwhile
+        yield start, position
+
+
+def stored_size(descriptor: int) -> int:
+    """Bytes that the file takes on the disk; its size if the system doesn't say."""
+    found = os.fstat(descriptor)
+    blocks: int | None = getattr(found, "st_blocks", None)
+    return found.st_size if blocks is None else min(blocks * _BLOCK, found.st_size)
+
+
+def _sought(descriptor: int, position: int, end: int, whence: int | None, *, after_last: int, unknown: int) -> int:
+    if position >= end:
+        return end
+    if whence is None:
+        return unknown
+    try:
+        found = os.lseek(descriptor, position, whence)
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # only a hole is left, or nothing
+            return after_last
+        return unknown
+    return min(found, end)
+
+
+def cache_directory() -> Path | None:
+    """`kseg` in XDG_CACHE_HOME, else in `~/.cache`; None if there is no home. It need not be there.
+
+    Source: the XDG Base Directory Specification, by which a relative path counts for nothing.
+    """
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    place = Path(given if Path(given).is_absolute() else os.path.expanduser("~/.cache"))  # noqa: PTH111 (never raises)
+    return place / "kseg" if place.is_absolute() else None
+
+
+LARGEST_TEXT = 1 << 26
+"""The largest size of a text file, in bytes; a checkpoint of a million partitions has fewer."""
+_PIECE = 1 << 20
+
+
+class OpenedFile(NamedTuple):
+    """A file to read from: its descriptor, its bytes, and the bytes elsewhere that it stands for, if it does."""
+
+    descriptor: int
+    size: int
+    source: RangedBytes | None = None
+
+
+def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
+    """A descriptor to read from, and the file's size in bytes. A file that stands for bytes elsewhere gets all of them.
+
+    Raises OpenError if it can't be opened, or is a directory, a pipe or a device.
+    """
+    descriptor, size, source = open_ranged(path)
+    if source is not None:
+        try:
+            fill(path, source)
+        except OSError as error:
+            os.close(descriptor)
+            raise OpenError(f"can't be read: {error.strerror}", path) from error
+    return descriptor, size
+
+
+def open_ranged(path: str | os.PathLike[str]) -> OpenedFile:
+    """As `open_regular`, but a file that stands for bytes elsewhere stays empty: `source` has these.
+
+    Raises OpenError also if none of them can be had.
+    """
+    try:
+        # A pipe must not make the opening wait.
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
+    except OSError as error:
+        raise OpenError(f"can't be opened: {error.strerror}", path) from error
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        os.close(descriptor)
+        raise OpenError("isn't a regular file", path)
+    source = source_of(found)
+    if source is not None:
+        try:
+            source.check()
+        except KsegError as error:
+            os.close(descriptor)
+            error.path = error.path or os.fspath(path)
+            raise
+    return OpenedFile(descriptor, found.st_size, source)
+
+
+def read_small(path: str | os.PathLike[str], most: int) -> bytes:
+    """The content of a file that has at most `most` bytes. Raises OpenError if it has more, or can't be read."""
+    content = read_regular(path, most + 1)
+    if len(content) > most:
+        raise OpenError(f"has more than {most} bytes, too many for such a file", path)
+    return content
+
+
+def read_regular(path: str | os.PathLike[str], most: int | None = None) -> bytes:
+    """The content of a file, or the first `most` bytes of it.
+
+    Raises OpenError if it can't be opened, UnreadableError if the disk can't read it.
+    """
+    descriptor, size = open_regular(path)
+    pieces: list[bytes] = []
+    left = (size or None) if most is None else min(size or most, most)  # some systems' own files have size 0
+    try:
+        while left != 0 and (piece := os.read(descriptor, _PIECE if left is None else min(left, _PIECE))):
+            pieces.append(piece)
+            left = None if left is None else left - len(piece)
+    except OSError as error:
+        raise UnreadableError(f"can't be read: {error.strerror}", path) from error
+    finally:
+        os.close(descriptor)
+    return b"".join(pieces)
+
+
+def read_text_file(path: str | os.PathLike[str]) -> bytes:
+    """The content of one of Kafka's text files.
+
+    Raises OpenError if it can't be opened or read, KsegError if it is too large for one.
+    """
+    content = read_regular(path, LARGEST_TEXT + 1)
+    if len(content) > LARGEST_TEXT:
+        raise KsegError(f"more than {LARGEST_TEXT} bytes: too large for a text file of Kafka", path)
+    return content

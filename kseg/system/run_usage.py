@@ -1,0 +1,68 @@
+"""What a run has used, and work that waits in threads."""
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+AT_ONCE = 8
+"""Things that are worked on at the same time."""
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def in_threads(work: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE) -> Iterator[Result]:
+    """What `work` gives for each thing, in their order. If one fails, or no more is wanted, no other is begun."""
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        yield from pool.map(work, items)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+_READ = Path("/proc/self/io")
+_KIB = 1 if sys.platform == "darwin" else 1024
+"""The unit of `ru_maxrss`."""
+
+
+class Usage:
+    """Counts from its making on; memory is that of the whole process, processes that it has waited for included."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._processors = _processor_seconds()
+        self._read = _bytes_read()
+
+    def line(self) -> str:
+        """What was taken so far."""
+        parts = [
+            f"{time.monotonic() - self._start:.2f} s",
+            f"{_processor_seconds() - self._processors:.2f} s of processors",
+            f"{_largest_memory() >> 20} MiB of memory at most",
+        ]
+        read = _bytes_read()
+        if read is not None and self._read is not None:
+            parts.append(f"{read - self._read} bytes read")
+        return ", ".join(parts)
+
+
+def _processor_seconds() -> float:
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in both)
+
+
+def _largest_memory() -> int:
+    both = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return max(used.ru_maxrss for used in both) * _KIB
+
+
+def _bytes_read() -> int | None:
+    """Bytes that this process has read, as Linux counts them; None where nobody does."""
+    try:
+        counted = dict(line.split(": ") for line in _READ.read_text(encoding="ascii").splitlines())
+        return int(counted["rchar"])
+    except (OSError, ValueError, KeyError):
+        return None

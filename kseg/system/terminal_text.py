@@ -1,0 +1,93 @@
+"""Text that is safe on a terminal: no control characters, and the user's paths."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+RANGES = (
+    (0x00, 0x08),  # C0, but tab and line feed
+    (0x0B, 0x1F),
+    (0x7F, 0x9F),  # DEL, C1
+    (0x061C, 0x061C),  # marks of direction
+    (0x180E, 0x180E),
+    (0x200B, 0x200B),  # zero width space
+    (0x200E, 0x200F),
+    (0x2028, 0x202E),  # ends of lines and paragraphs, embeddings and overrides of direction
+    (0x2060, 0x206F),  # invisible operators, isolates of direction
+    (0xFEFF, 0xFEFF),  # byte order mark
+    (0xFFF9, 0xFFFB),  # interlinear annotations
+    (0xE0000, 0xE007F),  # tags
+)
+"""First and last ones. Joiners (U+200C, U+200D) shape scripts and emoji: they are none."""
+
+CHARACTER_CLASS = "".join(f"{chr(first)}-{chr(last)}" for first, last in RANGES)
+"""The same inside the brackets of a regular expression."""
+
+
+def control_characters() -> Iterator[str]:
+    """Each of them."""
+    for first, last in RANGES:
+        yield from map(chr, range(first, last + 1))
+
+
+def escaped_text(text: str) -> str:
+    """The text with all that isn't printable as \\xNN, and so bytes of a name that aren't UTF-8."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else escaped_character(char) for char in text)
+
+
+def escaped_character(char: str) -> str:
+    r"""`\n` and the like; \xNN also for a byte that isn't UTF-8, which Python has as \udcNN."""
+    byte = ord(char) - 0xDC00
+    return f"\\x{byte:02x}" if 0x80 <= byte <= 0xFF else char.encode("unicode_escape").decode("ascii")
+
+
+def json_escaped(text: str) -> str:
+    r"""JSON with these characters as `\u009b`, of which it means the same; above U+FFFF as two halves."""
+    if (text.isascii() and "\x7f" not in text) or re.search(f"[{CHARACTER_CLASS}]", text) is None:
+        return text
+    return text.translate(_json_escapes())
+
+
+def json_bytes_escaped(content: bytes) -> bytes:
+    """The same in UTF-8; what isn't UTF-8 stays as it is."""
+    if content.isascii() and b"\x7f" not in content:
+        return content
+    return json_escaped(content.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+
+@cache
+def _json_escapes() -> dict[int, str]:
+    """By the character's number."""
+    return {ord(character): _json_escape(character) for character in control_characters()}
+
+
+def _json_escape(character: str) -> str:
+    halves = character.encode("utf-16-be").hex()
+    return "".join(f"\\u{halves[at : at + 4]}" for at in range(0, len(halves), 4))
+
+
+_NAMES: dict[str, str] = {}
+
+
+def show_as(path: str, name: str) -> None:
+    """From now on, shows a path, and everything below it, under a name; a name for a longer path goes first."""
+    _NAMES[path] = name
+    for each in sorted(_NAMES, key=len):
+        _NAMES[each] = _NAMES.pop(each)
+
+
+def forget(path: str) -> None:
+    """Forgets a path that is gone."""
+    _NAMES.pop(path, None)
+
+
+def shown(text: str) -> str:
+    """A text with the user's names in place of temporary paths."""
+    if not _NAMES:
+        return text
+    for path, name in reversed(_NAMES.items()):
+        if path in text:
+            text = text.replace(path, name)
+    return text

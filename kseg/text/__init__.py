@@ -1,0 +1,1 @@
+"""Columns and sentences that commands print."""

@@ -1,0 +1,269 @@
+"""Text of `kseg compact` and `kseg retain`."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from operator import attrgetter
+from pathlib import Path
+
+from kseg.errors import counted
+from kseg.log.compaction_plan import Gone
+from kseg.log.partition import PartitionLog
+from kseg.output.rows import write_json
+from kseg.output.streams import write_line, write_lines
+from kseg.output.table import TableColumn, aligned_lines
+from kseg.rewrite.compact import Compacted, Retained, RetainedCopy
+from kseg.times import time_text
+
+_WORDS = {
+    Gone.SUPERSEDED: "of keys that have a later one",
+    Gone.TOMBSTONE: "tombstones past their time",
+    Gone.ABORTED: "of aborted transactions",
+    Gone.MARKER: "markers of transactions that are gone",
+    Gone.NO_KEY: "without a key",
+}
+
+
+def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
+    """A partition's report."""
+    plan = done.plan
+    if not done.passes:
+        reached = f"from offset {plan.first_dirty} on it is clean or left alone, for {plan.why_ends}"
+        yield f"{partition.path}: nothing to clean: {reached}"
+        return
+    yield (
+        f"{partition.path}: offsets below {plan.end_offset} cleaned, dirty from {plan.first_dirty} on; "
+        f"{done.bytes_left_alone} bytes after that left alone, for {plan.why_ends}"
+    )
+    yield f"  {done.kept} of {done.record_count} records stay, {done.bytes_after} of {done.bytes_before} bytes"
+    for reason, words in _WORDS.items():
+        if done.gone[reason]:
+            yield f"  {done.gone[reason]} go: {words}"
+    if done.emptied:
+        yield f"  {done.emptied} batches stay without a record, for the producer's state or the last offset"
+    passes = "1 pass" if done.passes == 1 else f"{done.passes} passes"
+    yield f"  {_joined(done)} segments become {len(done.segments)}, in {passes}"
+
+
+def _joined(done: Compacted) -> int:
+    return len({base for segment in done.segments for base in segment.sources})
+
+
+def compacted_object(partition: PartitionLog, done: Compacted) -> dict[str, object]:
+    """A partition's report for JSON."""
+    return {
+        "type": "compaction",
+        "directory": str(partition.path),
+        "firstDirtyOffset": done.plan.first_dirty,
+        "endOffset": done.plan.end_offset,
+        "endsFor": done.plan.why_ends,
+        "passes": done.passes,
+        "records": done.record_count,
+        "kept": done.kept,
+        "gone": {str(reason): done.gone[reason] for reason in Gone},
+        "emptyBatches": done.emptied,
+        "bytes": done.bytes_before,
+        "bytesKept": done.bytes_after,
+        "bytesLeftAlone": done.bytes_left_alone,
+        "segments": [
+            {"baseOffset": segment.base_offset, "size": segment.size, "madeOf": list(segment.sources)}
+            for segment in done.segments
+        ],
+    }
+
+
+def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
+    """What the user should know of a partition, whatever the form of the report."""
+    yield from done.notes
+    if done.gone[Gone.NO_KEY]:
+        yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so they are dropped"
+
+
+def write_compacted(partition: PartitionLog, done: Compacted, form: str, *, quiet: bool) -> None:
+    """Writes a partition's report to standard output; the text is left out where the user wants quiet."""
+    if form == "json":
+        write_json(compacted_object(partition, done))
+    elif not quiet:
+        write_lines(compacted_lines(partition, done))
+
+
+TIMELINE_WIDTH = 40
+
+
+def _decision(each: Retained) -> str:
+    return "" if each.segment.retention is None else str(each.segment.retention)
+
+
+def _columns(zone: tzinfo) -> tuple[TableColumn[Retained], ...]:
+    return (
+        TableColumn("baseOffset", "base offset", 1, lambda each: each.segment.base_offset),
+        TableColumn("bytes", "bytes", 1, lambda each: each.segment.size),
+        TableColumn(
+            "largestTimestamp",
+            "largest time",
+            -1,
+            lambda each: each.segment.largest_timestamp,
+            lambda each: time_text(each.segment.largest_timestamp, zone),
+        ),
+        TableColumn("retention", "retention", -1, _decision),
+        TableColumn(
+            "expires",
+            "expires by time",
+            -1,
+            lambda each: each.expires_ms,
+            lambda each: time_text(each.expires_ms, zone),
+        ),
+    )
+
+
+def retained_object(partition: PartitionLog, each: Retained) -> dict[str, object]:
+    """A segment for JSON."""
+    place: dict[str, object] = {"type": "segment", "directory": str(partition.path)}
+    return place | {column.name: column.value(each) for column in _columns(UTC)}
+
+
+@dataclass(slots=True)
+class RetainedSum:
+    """What retention deletes in a topic, in a log directory, or in total."""
+
+    name: str
+    partitions: int = 0
+    segments: int = 0
+    size: int = 0
+    to_delete: int = 0
+    size_to_delete: int = 0
+
+    def add(self, retained: list[Retained]) -> None:
+        """Takes a partition."""
+        going = [each.segment.size for each in retained if not each.is_kept]
+        self.partitions += 1
+        self.segments += len(retained)
+        self.size += sum(each.segment.size for each in retained)
+        self.to_delete += len(going)
+        self.size_to_delete += sum(going)
+
+
+SUM_COLUMNS: tuple[TableColumn[RetainedSum], ...] = (
+    TableColumn("name", "total of", -1, attrgetter("name")),
+    TableColumn("partitions", "partitions", 1, attrgetter("partitions")),
+    TableColumn("segments", "segments", 1, attrgetter("segments")),
+    TableColumn("bytes", "bytes", 1, attrgetter("size")),
+    TableColumn("segmentsToDelete", "segments to delete", 1, attrgetter("to_delete")),
+    TableColumn("bytesToDelete", "bytes to delete", 1, attrgetter("size_to_delete")),
+)
+_TOPIC, _LOG_DIR, _TOTAL = "topic", "directory", "total"
+
+
+class RetainedTotals:
+    """Sums over partitions: by topic, by log directory, of all."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, RetainedSum] = {}
+        self._log_dirs: dict[str, RetainedSum] = {}
+        self._all = RetainedSum("all")
+
+    def add(self, partition: PartitionLog, retained: list[Retained]) -> None:
+        """Takes a partition."""
+        topic = partition.topic or partition.directory_name
+        log_dir = str(partition.path.parent)
+        self._topics.setdefault(topic, RetainedSum(topic)).add(retained)
+        self._log_dirs.setdefault(log_dir, RetainedSum(log_dir)).add(retained)
+        self._all.add(retained)
+
+    def lines(self) -> list[str]:
+        """The sums for people, topics by name; of a single partition there is nothing to sum up."""
+        if self._all.partitions < 2:
+            return []
+        topics = [self._topics[name] for name in sorted(self._topics)]
+        return list(aligned_lines(SUM_COLUMNS, [*topics, *self._log_dirs.values(), self._all]))
+
+    def objects(self) -> Iterator[dict[str, object]]:
+        """The sums as JSON tells them: one of each topic, one of each log directory, one of all."""
+        for name in sorted(self._topics):
+            yield _sum_object(_TOPIC, self._topics[name])
+        for each in self._log_dirs.values():
+            yield _sum_object(_LOG_DIR, each)
+        yield _sum_object(_TOTAL, self._all)
+
+
+def _sum_object(kind: str, sums: RetainedSum) -> dict[str, object]:
+    columns = {column.name: column.value(sums) for column in SUM_COLUMNS[1:]}
+    return {"type": kind, **({} if kind == _TOTAL else {kind: sums.name}), **columns}
+
+
+class RetentionReport:
+    """Writes what retention does to standard output, as text, JSON or a timeline."""
+
+    def __init__(self, form: str, now_ms: int, zone: tzinfo) -> None:
+        """Takes the form, the time that is judged by, which a timeline shows, and the zone of printed times."""
+        self._zone = zone
+        self._form = form
+        self._now_ms = now_ms
+        self._totals = RetainedTotals()
+
+    def take(self, partition: PartitionLog, retained: list[Retained]) -> None:
+        """Writes a partition's segments."""
+        self._totals.add(partition, retained)
+        if self._form == "json":
+            for each in retained:
+                write_json(retained_object(partition, each))
+            return
+        if self._form == "text":
+            lines: Iterable[str] = aligned_lines(_columns(self._zone), retained)
+        else:
+            lines = timeline(retained, self._now_ms, self._zone)
+        write_lines([str(partition.path), *(f"  {line}" for line in lines)])
+
+    def finish(self, directory: Path | None, copied: RetainedCopy | None) -> None:
+        """Writes the sums, and what was copied into a directory."""
+        if self._form == "json":
+            for sums in self._totals.objects():
+                write_json(sums)
+        else:
+            write_lines(self._totals.lines())
+        if directory is None or copied is None:
+            return
+        if self._form == "json":
+            write_json(copy_object(directory, copied))
+        else:
+            write_line(copy_line(directory, copied))
+
+
+def copy_object(directory: Path, copied: RetainedCopy) -> dict[str, object]:
+    """A copy for JSON; `rolled` is null unless a new, empty segment took the place of all."""
+    base_offsets = list(copied.base_offsets)
+    return {"type": "copy", "directory": str(directory), "baseOffsets": base_offsets, "rolled": copied.rolled}
+
+
+def copy_line(directory: Path, copied: RetainedCopy) -> str:
+    """A copy in a line."""
+    if copied.rolled is not None:
+        return f"{directory}: no segment is left; an empty one at the log end offset {copied.rolled} is written"
+    return f"{directory}: {counted(len(copied.base_offsets), 'segment')} copied"
+
+
+def timeline(retained: list[Retained], now_ms: int, zone: tzinfo) -> list[str]:
+    """A line per segment over time: from its first record to its last `█`, to its end by age `·`; `|` is now."""
+    starts = [each.segment.first_timestamp for each in retained if each.segment.first_timestamp >= 0]
+    ends = [each.expires_ms for each in retained if each.expires_ms is not None]
+    if not starts:
+        return []
+    first, last = min(starts), max([*ends, now_ms])
+    scale = max(last - first, 1)
+
+    def column(ms: int) -> int:
+        return min(max((ms - first) * (TIMELINE_WIDTH - 1) // scale, 0), TIMELINE_WIDTH - 1)
+
+    lines = [f"{time_text(first, zone)} to {time_text(last, zone)}"]
+    for each in retained:
+        cells = [" "] * TIMELINE_WIDTH
+        if each.segment.first_timestamp >= 0:
+            end = each.expires_ms if each.expires_ms is not None else last
+            for place in range(column(each.segment.first_timestamp), column(end) + 1):
+                cells[place] = "·"
+            largest = max(each.segment.largest_timestamp, each.segment.first_timestamp)
+            for place in range(column(each.segment.first_timestamp), column(largest) + 1):
+                cells[place] = "█"
+        cells[column(now_ms)] = "|"
+        lines.append(f"{''.join(cells).rstrip():<{TIMELINE_WIDTH}}  {each.segment.base_offset:020} {_decision(each)}")
+    return lines

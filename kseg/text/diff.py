@@ -1,0 +1,394 @@
+"""Text of `kseg diff`: differences between copies, and the report of a run."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, tzinfo
+from typing import NamedTuple
+
+from kseg.diff.cursor import FoundDamage
+from kseg.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
+from kseg.diff.heads import Rule
+from kseg.errors import counted
+from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
+from kseg.output.rows import CsvWriter, write_json
+from kseg.output.streams import write_line, write_stdout
+from kseg.output.table import TableColumn, write_rich_table
+from kseg.times import iso_time
+
+
+def diff_object(diff: PartitionDiff) -> dict[str, object]:
+    """A partition for JSON."""
+    members: dict[str, object] = {
+        "type": "partition",
+        "topic": diff.topic,
+        "partition": diff.partition,
+        "topicId": diff.topic_id,
+        "verdict": str(diff.verdict),
+        "comparedFrom": diff.compared_from if diff.copies else None,
+        "firstDifference": diff.first_difference,
+        "epochsDifferFrom": diff.epochs_differ_from,
+        "absentFrom": [str(path) for path in diff.absent_from],
+        "copies": [_copy_object(copy) for copy in diff.copies],
+        "divergence": None,
+        "onlyIn": [{"path": str(copy.path), **_epoch_object(each)} for copy in diff.copies for each in copy.only_here],
+    }
+    if diff.divergence is not None:
+        members["divergence"] = {
+            "offset": diff.divergence.offset,
+            "leaderEpoch": diff.divergence.leader_epoch,
+            "batches": [_batch_object(batch) for batch in diff.divergence.batches],
+        }
+    if diff.leader is not None or diff.lacks_leader:
+        members["leader"] = None if diff.leader is None else str(diff.leader)
+        members["lostRecords"] = diff.lost_records
+        members["truncations"] = [_truncation_object(each) for each in diff.truncations]
+    return members
+
+
+def _copy_object(copy: ComparedCopy) -> dict[str, object]:
+    return {
+        "path": str(copy.path),
+        "logStartOffset": copy.log_start_offset,
+        "logEndOffset": copy.log_end_offset,
+        "highWatermark": copy.high_watermark,
+        "lastEpoch": copy.last_epoch,
+        "records": copy.records,
+        "missing": copy.missing,
+        "superseded": copy.superseded,
+        "unjudged": copy.unjudged,
+        "damageCount": copy.damage_count,
+        "damages": [_damage_object(damage) for damage in copy.damages],
+    }
+
+
+def _damage_object(damage: FoundDamage) -> dict[str, object]:
+    return {
+        "id": damage.id,
+        "file": str(damage.log),
+        "position": damage.position,
+        "size": damage.size,
+        "detail": damage.detail,
+    }
+
+
+def _epoch_object(records: EpochRecords) -> dict[str, object]:
+    return {
+        "leaderEpoch": records.leader_epoch,
+        "records": records.records,
+        "controlRecords": records.control_records,
+        "ranges": [{"from": first, "to": last} for first, last in records.ranges],
+        "rangesLeftOut": records.ranges_left_out,
+    }
+
+
+def _batch_object(batch: BatchAt) -> dict[str, object]:
+    header = batch.header
+    return {
+        "path": str(batch.path),
+        "file": batch.log.name,
+        "position": header.position,
+        "baseOffset": header.first_offset,
+        "lastOffset": header.last_offset,
+        "leaderEpoch": header.partition_leader_epoch,
+        **dict(zip(map(camel_case, PRODUCER_NAMES), header.producer, strict=True)),
+        "firstTimestamp": header.base_timestamp,
+        "maxTimestamp": header.max_timestamp,
+        "crc": header.crc,
+    }
+
+
+def _truncation_object(truncation: Truncation) -> dict[str, object]:
+    return {
+        "path": str(truncation.path),
+        "toOffset": truncation.to_offset,
+        "rule": str(truncation.rule),
+        "lostRecords": truncation.lost_records,
+        "lostByEpoch": [_epoch_object(each) for each in truncation.lost],
+        "keptRecords": truncation.kept_records,
+        "keptByEpoch": [_epoch_object(each) for each in truncation.kept],
+    }
+
+
+class DiffSummary:
+    """How many partitions are what; and how many records are lost under a leader."""
+
+    def __init__(self) -> None:
+        self._verdicts: Counter[DiffVerdict] = Counter()
+        self._lost_records = 0
+
+    def add(self, diff: PartitionDiff) -> None:
+        """Counts a partition."""
+        self._verdicts[diff.verdict] += 1
+        self._lost_records += diff.lost_records
+
+    @property
+    def is_identical(self) -> bool:
+        """Whether no partition differs."""
+        return self._verdicts.total() == self._verdicts[DiffVerdict.IDENTICAL]
+
+    def as_object(self) -> dict[str, object]:
+        """For JSON."""
+        counts = {str(verdict): self._verdicts[verdict] for verdict in _WORDS}
+        return {
+            "type": "summary",
+            "partitions": self._verdicts.total(),
+            **counts,
+            "lostRecords": self._lost_records,
+        }
+
+    def line(self) -> str:
+        """For people."""
+        counts = [f"{self._verdicts[verdict]} {words}" for verdict, words in _WORDS.items() if self._verdicts[verdict]]
+        lost = f"; {counted(self._lost_records, 'record')} lost under the leader" if self._lost_records else ""
+        return f"{counted(self._verdicts.total(), 'partition')}: {', '.join(counts) or 'nothing to compare'}{lost}"
+
+
+_WORDS = {
+    DiffVerdict.IDENTICAL: "identical",
+    DiffVerdict.AHEAD: "ahead",
+    DiffVerdict.DIVERGED: "diverged",
+    DiffVerdict.HOLES: "with holes",
+    DiffVerdict.ONLY_HERE: "not everywhere",
+    DiffVerdict.MISSING: "missing",
+}
+
+
+SHOWN = 5
+"""The most ranges of offsets, and damages of a copy, that the text names one by one."""
+_RULES = {
+    Rule.LEADER_EPOCHS: "by its leader epochs",
+    Rule.HIGH_WATERMARK: "to its high watermark, since it has no leader epochs",
+    Rule.LOG_START: "where the leader's log starts",
+}
+
+
+class DiffReport:
+    """Writes partitions as they come, and at the end their sums. summary: what they add up to."""
+
+    def __init__(
+        self,
+        form: str,
+        *,
+        zone: tzinfo = UTC,
+        color: bool | None = None,
+        csv_safe: bool = False,
+        quiet: bool = False,
+        record_fields: Sequence[str] = (),
+    ) -> None:
+        """Takes text, json, csv or table.
+
+        quiet: identical partitions are left out, and the sums. record_fields: of CSV with records, which then has only
+        these.
+        """
+        self.summary = DiffSummary()
+        self._form = form
+        self._zone = zone
+        self._color = color
+        self._quiet = quiet
+        self._rows: list[_CopyRow] = []
+        self._has_only_records = form == "csv" and bool(record_fields)
+        names = record_fields or [column.name for column in COLUMNS]
+        self._csv = CsvWriter(names, is_safe=csv_safe) if form == "csv" else None
+
+    def take(self, diff: PartitionDiff | bytes) -> None:
+        """Writes a partition, or lines of records that not every copy has; partitions of a table come at the end."""
+        if isinstance(diff, bytes):
+            write_stdout(diff)
+            return
+        self.summary.add(diff)
+        if self._has_only_records or (self._quiet and diff.verdict is DiffVerdict.IDENTICAL):
+            return
+        rows = [_CopyRow(diff, copy) for copy in diff.copies or (None,)]
+        if self._form == "json":
+            write_json(diff_object(diff))
+        elif self._csv is not None:
+            for row in rows:
+                self._csv.write(column.value(row) for column in COLUMNS)
+        elif self._form == "table":
+            self._rows += rows
+        else:
+            for line in diff_lines(diff, self._zone):
+                write_line(line)
+
+    def finish(self) -> None:
+        """Writes what comes last."""
+        if self._form == "table":
+            write_rich_table(COLUMNS, self._rows, color=self._color)
+        if self._quiet:
+            return
+        if self._form == "json":
+            write_json(self.summary.as_object())
+        elif self._form == "text":
+            write_line(self.summary.line())
+
+
+def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
+    """A partition for people."""
+    yield f"{diff.name}: {_verdict_text(diff)}"
+    if diff.epochs_differ_from is not None:
+        yield f"  the same records, of different leader epochs, from offset {diff.epochs_differ_from} on"
+    batches = {} if diff.divergence is None else {batch.path: batch for batch in diff.divergence.batches}
+    for copy in diff.copies:
+        if diff.verdict is DiffVerdict.IDENTICAL and not _is_worth_telling(diff, copy):
+            continue
+        yield f"  {copy.path}: {_extent_text(copy)}"
+        if copy.path in batches:
+            yield f"    {_batch_text(batches[copy.path], zone)}"
+        if copy.only_here:
+            yield f"    only here: {_records_text(copy.only_here)}"
+        yield from _missing_lines(copy)
+    yield from (f"  not in {path}" for path in diff.absent_from)
+    yield from _leader_lines(diff)
+
+
+def _verdict_text(diff: PartitionDiff) -> str:
+    match diff.verdict:
+        case DiffVerdict.IDENTICAL:
+            end = max(copy.log_end_offset for copy in diff.copies)
+            offsets = f"offsets {diff.compared_from} to {end - 1}" if end > diff.compared_from else "without records"
+            return f"identical, {counted(len(diff.copies), 'copy', 'copies')}, {offsets}"
+        case DiffVerdict.ONLY_HERE:
+            return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
+        case DiffVerdict.MISSING:
+            return "missing: the cluster has it, and no side does"
+        case DiffVerdict.AHEAD if diff.first_difference is None:
+            return f"nothing in common: one begins at offset {diff.compared_from}, where another has ended"
+        case DiffVerdict.AHEAD:
+            return f"identical up to offset {diff.first_difference}, where the shortest copy ends"
+        case DiffVerdict.HOLES if diff.first_difference is None:
+            return "bytes that can't be read in the same places"
+        case DiffVerdict.HOLES:
+            return f"holes, the first at offset {diff.first_difference}"
+        case DiffVerdict.DIVERGED:
+            assert diff.divergence is not None
+            return f"diverged at offset {diff.divergence.offset} in leader epoch {diff.divergence.leader_epoch}"
+
+
+def _is_worth_telling(diff: PartitionDiff, copy: ComparedCopy) -> bool:
+    """Whether an identical copy has what isn't compared: records below the others' start, or some that are gone."""
+    return copy.log_start_offset < diff.compared_from or bool(copy.superseded or copy.unjudged)
+
+
+def _extent_text(copy: ComparedCopy) -> str:
+    mark = "unknown" if copy.high_watermark is None else copy.high_watermark
+    offsets = f"offsets {copy.log_start_offset} to {copy.log_end_offset - 1}"
+    if copy.log_end_offset == copy.log_start_offset:
+        offsets = f"no offsets from {copy.log_start_offset} on"
+    return f"{offsets}, high watermark {mark}, last leader epoch {copy.last_epoch}"
+
+
+def _batch_text(batch: BatchAt, zone: tzinfo) -> str:
+    header = batch.header
+    producer_id, epoch, sequence = header.producer
+    producer = f"producer {producer_id} epoch {epoch} sequence {sequence}"
+    times = f"{iso_time(header.base_timestamp, zone)} to {iso_time(header.max_timestamp, zone)}"
+    return (
+        f"batch at position {header.position} of {batch.log.name}: offsets {header.first_offset} to"
+        f" {header.last_offset}, leader epoch {header.partition_leader_epoch}, {producer}, {times},"
+        f" crc {header.crc:#010x}"
+    )
+
+
+def _missing_lines(copy: ComparedCopy) -> Iterator[str]:
+    if copy.missing:
+        yield f"    lacks {counted(copy.missing, 'record')} of another copy"
+    if copy.superseded:
+        yield f"    lacks {counted(copy.superseded, 'record')} that compaction takes"
+    if copy.unjudged:
+        yield f"    lacks {counted(copy.unjudged, 'record')} that couldn't be judged: there are too many keys"
+    for damage in copy.damages[:SHOWN]:
+        yield f"    {_damage_text(damage)}"
+    if copy.damage_count > SHOWN:
+        yield f"    {copy.damage_count - SHOWN} more places that weren't compared"
+
+
+def _damage_text(damage: FoundDamage) -> str:
+    return f"not compared: {damage.log.name} at position {damage.position}: {damage.id}: {damage.detail}"
+
+
+def _records_text(records: Sequence[EpochRecords]) -> str:
+    return "; ".join(map(_epoch_text, records))
+
+
+def _epoch_text(records: EpochRecords) -> str:
+    ranges = [f"{first}-{last}" if last > first else str(first) for first, last in records.ranges[:SHOWN]]
+    more = ", …" if len(records.ranges) > SHOWN or records.ranges_left_out else ""
+    count = counted(records.records, "record")
+    if records.control_records:
+        count += f" and {counted(records.control_records, 'control record')}"
+    epoch = "without a leader epoch" if records.leader_epoch < 0 else f"of leader epoch {records.leader_epoch}"
+    noun = "offset" if ranges[0].isdigit() and len(ranges) == 1 else "offsets"
+    return f"{count} {epoch} ({noun} {', '.join(ranges)}{more})"
+
+
+def _leader_lines(diff: PartitionDiff) -> Iterator[str]:
+    if diff.lacks_leader:
+        yield "  the side that leads has no copy of it"
+    if diff.leader is None:
+        return
+    yield f"  under the leader {diff.leader}:"
+    for truncation in diff.truncations:
+        yield f"    {_truncation_text(truncation)}"
+        if truncation.kept:
+            yield f"      it keeps {_records_text(truncation.kept)}, which the leader lacks: consumers don't get them"
+
+
+def _truncation_text(truncation: Truncation) -> str:
+    if truncation.to_offset is None:
+        return (
+            f"{truncation.path} would truncate to its high watermark, which isn't known: it has no leader epochs, and"
+            " its log directory no replication-offset-checkpoint"
+        )
+    lost = f"loses {_records_text(truncation.lost)}" if truncation.lost else "loses nothing"
+    return f"{truncation.path} truncates to offset {truncation.to_offset} {_RULES[truncation.rule]}, and {lost}"
+
+
+class _CopyRow(NamedTuple):
+    """A copy of a partition, or that it has none."""
+
+    diff: PartitionDiff
+    copy: ComparedCopy | None
+
+    @property
+    def path(self) -> str | None:
+        return None if self.copy is None else str(self.copy.path)
+
+    @property
+    def truncation(self) -> Truncation | None:
+        return next((each for each in self.diff.truncations if str(each.path) == self.path), None)
+
+
+def _of_copy(name: str) -> Callable[[_CopyRow], int | None]:
+    """A number of the copy, by its attribute's name."""
+    return lambda row: None if row.copy is None else getattr(row.copy, name)
+
+
+def _to_offset(row: _CopyRow) -> int | None:
+    return None if row.truncation is None else row.truncation.to_offset
+
+
+def _lost(row: _CopyRow) -> int | None:
+    return None if row.truncation is None else row.truncation.lost_records
+
+
+def _divergence(row: _CopyRow) -> int | None:
+    return None if row.diff.divergence is None else row.diff.divergence.offset
+
+
+COLUMNS: tuple[TableColumn[_CopyRow], ...] = (
+    TableColumn("topic", "topic", -1, lambda row: row.diff.topic or row.diff.name),
+    TableColumn("partition", "partition", 1, lambda row: row.diff.partition),
+    TableColumn("verdict", "verdict", -1, lambda row: str(row.diff.verdict)),
+    TableColumn("path", "copy", -1, lambda row: row.path),
+    TableColumn("logStartOffset", "log start", 1, _of_copy("log_start_offset")),
+    TableColumn("logEndOffset", "log end", 1, _of_copy("log_end_offset")),
+    TableColumn("highWatermark", "high watermark", 1, _of_copy("high_watermark")),
+    TableColumn("lastEpoch", "last epoch", 1, _of_copy("last_epoch")),
+    TableColumn("records", "only here", 1, _of_copy("records")),
+    TableColumn("missing", "missing", 1, _of_copy("missing")),
+    TableColumn("firstDifference", "differs from", 1, lambda row: row.diff.first_difference),
+    TableColumn("divergenceOffset", "diverged at", 1, _divergence),
+    TableColumn("toOffset", "truncates to", 1, _to_offset),
+    TableColumn("lostRecords", "loses", 1, _lost),
+)
+"""A row for each copy of a partition."""

@@ -1,0 +1,177 @@
+"""What the doctor found as a page for people, the worst first."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from kseg.doctor.examination import CheckUp, Disk, TopicUse, Trouble
+from kseg.errors import counted
+from kseg.findings.kinds import Severity
+from kseg.output.pager import BOLD, FAINT, Fold, StyledLine
+from kseg.output.rows import human_size
+from kseg.output.table import bar
+
+NAMED, NAMED_LATER = 3, 1
+"""Places that are named of the first kinds of trouble, and of the others."""
+_FIRST_KINDS = 3
+"""Kinds that are explained on the page: more are a list of what to do next."""
+_TOPICS = 5
+_GOOD = "1;32"
+_STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: BOLD}
+"""Parameters of a terminal's SGR sequence: bold red, bold yellow, bold; bold green if all is well."""
+
+
+def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[StyledLine]:
+    """The lines of the page: the verdict, errors and warnings by kind, what fills the disk, notes."""
+    yield _verdict(found, is_complete=is_complete)
+    yield StyledLine(0, "", _extent(found), FAINT)
+    if not found.is_well:
+        yield StyledLine(0)
+    yield from serious_lines(found, verbose=verbose)
+    yield from _use_lines(found, verbose=verbose)
+    yield from _note_lines([each for each in found.troubles if each.severity is Severity.NOTE], verbose=verbose)
+
+
+def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
+    """Errors and warnings by kind."""
+    serious = [each for each in found.troubles if each.severity is not Severity.NOTE]
+    for place, alike in enumerate(_by_kind(serious)):
+        if place:
+            yield StyledLine(0)
+        if verbose:
+            yield from _kind_lines(alike, len(alike))
+        elif place < _FIRST_KINDS:
+            yield from _kind_lines(alike, NAMED)
+        else:
+            yield from _short_lines(alike)
+
+
+def _verdict(found: CheckUp, *, is_complete: bool) -> StyledLine:
+    errors, warnings = found.count(Severity.ERROR), found.count(Severity.WARNING)
+    seen = "nothing wrong was seen" if found.is_quick else "nothing is wrong"
+    what = f"{counted(errors, 'error')}, {counted(warnings, 'warning')}" if errors or warnings else seen
+    style = _STYLES[Severity.ERROR] if errors else _STYLES[Severity.WARNING] if warnings else _GOOD
+    if not is_complete:
+        style = style if errors else _STYLES[Severity.WARNING]
+        what = f"{what} so far" if errors or warnings else "nothing wrong was found so far"
+    return StyledLine(0, what, f"in {counted(found.partitions, 'partition')}, {human_size(found.size)}", style)
+
+
+def _extent(found: CheckUp) -> str:
+    if found.is_quick:
+        return "read: names, small files, ends of logs; not: contents, transactions, producers (without --quick)"
+    return f"read: every byte of the logs, {human_size(found.read)}"
+
+
+def _by_kind(troubles: Iterable[Trouble]) -> Iterator[list[Trouble]]:
+    """Troubles of one kind together, the kind of the worst one first."""
+    kinds: dict[str, list[Trouble]] = {}
+    for each in troubles:
+        kinds.setdefault(each.id, []).append(each)
+    yield from kinds.values()
+
+
+def _kind_lines(alike: list[Trouble], named: int) -> Iterator[StyledLine]:
+    """A kind of trouble: its meaning, its risk, so many places, and the next command; each one's if all are named."""
+    first = alike[0]
+    yield _title(alike)
+    yield StyledLine(2, text=f"{first.kind.meaning} Risk: {first.kind.risk}", fold=Fold.ALWAYS)
+    for each in alike[:named]:
+        yield StyledLine(2, text=_place(each))
+        if named >= len(alike) > 1 and each.command not in (None, first.command):
+            yield _next(4, each)
+    yield from _end_lines(alike, named)
+
+
+def _short_lines(alike: list[Trouble]) -> Iterator[StyledLine]:
+    """A kind of trouble without its meaning, and the worst place."""
+    yield _title(alike)
+    yield StyledLine(2, text=_place(alike[0]))
+    yield from _end_lines(alike, NAMED_LATER)
+
+
+def _end_lines(alike: list[Trouble], named: int) -> Iterator[StyledLine]:
+    if len(alike) > named:
+        yield StyledLine(2, text=f"and {len(alike) - named} more: -v lists them")
+    if alike[0].command is not None:
+        yield _next(2, alike[0])
+
+
+def _next(indent: int, trouble: Trouble) -> StyledLine:
+    """The command to run next."""
+    return StyledLine(indent, "next:", trouble.command or "", fold=Fold.NEVER)
+
+
+def _title(alike: list[Trouble]) -> StyledLine:
+    """How bad, what, and in how many places."""
+    first = alike[0]
+    homes = {(each.topic, each.partition) if each.topic else each.file.parent for each in alike}
+    spread = "" if len(alike) == 1 else f"{len(alike)} in {counted(len(homes), 'partition')}"
+    return StyledLine(0, f"{first.severity} {first.id}{':' if spread else ''}", spread, _STYLES[first.severity])
+
+
+def _place(each: Trouble) -> str:
+    """Where and what, and how much it holds back."""
+    position = "" if each.position is None else f" at position {each.position}:"
+    held_back = "" if not each.held_back else f"; {counted(each.held_back, 'offset')} wait behind it"
+    return f"{each.file}:{position} {each.sentence}{held_back}"
+
+
+def _use_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
+    """What fills the disks: how full they are, the largest topics."""
+    if not found.topics:
+        return
+    yield StyledLine(0)
+    yield StyledLine(0, "disk")
+    for disk in found.disks:
+        yield StyledLine(2, text=_disk_text(disk))
+    topics = found.topics if verbose else found.topics[:_TOPICS]
+    for use in topics:
+        yield StyledLine(2, text=_topic_text(use, found.topics[0].size))
+    if len(found.topics) > len(topics):
+        rest = found.topics[len(topics) :]
+        yield StyledLine(2, text=f"and {counted(len(rest), 'topic')} more, {human_size(sum(use.size for use in rest))}")
+
+
+def _disk_text(disk: Disk) -> str:
+    used = 100 * (disk.size - disk.available) // disk.size
+    places = ", ".join(map(str, disk.log_dirs[:2])) + (" …" if len(disk.log_dirs) > 2 else "")
+    return f"{places}: {used} % of {human_size(disk.size)} in use, {human_size(disk.available)} free"
+
+
+def _topic_text(use: TopicUse, largest: int) -> str:
+    due = f"; {human_size(use.due)} past retention" if use.due else ""
+    return (
+        f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {counted(use.partitions, 'partition')}{due}"
+    )
+
+
+def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[StyledLine]:
+    """Notes with a next step by kind; the others only counted."""
+    if not notes:
+        return
+    yield StyledLine(0)
+    idle = [each for each in notes if each.command is None]
+    for alike in _by_kind(each for each in notes if each.command is not None):
+        if verbose:
+            yield from _kind_lines(alike, len(alike))
+            continue
+        yield StyledLine(0, f"note {alike[0].id}:", _note(alike), FAINT)
+        yield _next(2, alike[0])
+    if verbose:
+        for alike in _by_kind(idle):
+            yield from _kind_lines(alike, len(alike))
+    elif idle:
+        counts = Counter(each.id for each in idle)
+        named = ", ".join(f"{count} {name}" for name, count in counts.items())
+        yield StyledLine(0, "nothing to do:", f"{named}; -v lists them", FAINT)
+
+
+def _note(alike: list[Trouble]) -> str:
+    """Notes of one kind in a line: the only one, or how many, of how many bytes."""
+    if len(alike) == 1:
+        return _place(alike[0])
+    variants = Counter(each.variant for each in alike if each.variant is not None)
+    named = ", ".join(f"{count} {variant}" for variant, count in variants.items())
+    size = sum(each.size or 0 for each in alike)
+    of = f", {human_size(size)}" if size else ""
+    return f"{len(alike)}{f' ({named})' if named else ''}{of}; the first: {_place(alike[0])}"

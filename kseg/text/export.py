@@ -1,0 +1,333 @@
+"""Plans and reports of exports, as tables and as JSON objects."""
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from operator import attrgetter
+from typing import Any, Protocol
+
+from kseg.errors import KsegError, counted
+from kseg.output.progress import talk
+from kseg.output.rows import write_json
+from kseg.output.streams import flush_stdout, write_line
+from kseg.output.table import TableColumn, aligned_lines, duckdb_query, polars_expression
+
+UNKNOWN = "?"
+
+
+def _shown(value: object) -> str:
+    return UNKNOWN if value is None else str(value)
+
+
+def _column(title: str, name: str, width: int = 0) -> TableColumn[Any]:
+    return TableColumn(name, title, width, attrgetter(name), lambda row: _shown(attrgetter(name)(row)))
+
+
+_PLAN_COLUMNS = (
+    _column("topic", "topic", -1),
+    _column("partition", "partition"),
+    _column("orders", "orders"),
+    _column("bytes", "bytes"),
+    _column("files", "files"),
+)
+_REPORT_COLUMNS = (
+    _column("topic", "topic", -1),
+    _column("partition", "partition"),
+    _column("from", "from_offset"),
+    _column("to", "to_offset"),
+    _column("in", "records_in"),
+    _column("out", "records_out"),
+    _column("control", "control"),
+    _column("aborted", "aborted"),
+    _column("gaps", "gaps"),
+    TableColumn(
+        "lost", "lost", 0, attrgetter("lost"), lambda row: f"{row.lost}+" if row.has_lost_more else str(row.lost)
+    ),
+    _column("recovered", "recovered"),
+    _column("bytes", "bytes"),
+)
+_RARE_COLUMNS = (
+    _column("passed over", "passed_over"),
+    _column("missed", "missed"),
+    _column("withheld", "withheld"),
+    _column("unasked", "unasked"),
+    _column("unselected", "unselected"),
+)
+"""In a report only if one of its partitions has some."""
+_TOPIC_ID = _column("topic id", "topic_id", -1)
+"""In a report only if a topic was recreated."""
+
+
+class _OrderShape(Protocol):
+    topic: str
+    partition: int | None
+    ranges: tuple[Any, ...]
+
+    @property
+    def size(self) -> int: ...
+
+
+class _PlanShape(Protocol):
+    @property
+    def orders(self) -> tuple[Any, ...]: ...
+
+    @property
+    def refused(self) -> tuple[KsegError, ...]: ...
+
+
+class _ReportShape(Protocol):
+    @property
+    def destination(self) -> str: ...
+
+    @property
+    def partitions(self) -> tuple[Any, ...]: ...
+
+    @property
+    def new_files(self) -> int: ...
+
+    @property
+    def left_alone(self) -> tuple[str, ...]: ...
+
+    @property
+    def taken_up(self) -> int: ...
+
+    @property
+    def refused(self) -> tuple[KsegError, ...]: ...
+
+    @property
+    def is_whole(self) -> bool: ...
+
+    @property
+    def folders(self) -> tuple[str, ...]: ...
+
+    @property
+    def merged(self) -> tuple[int, int] | None: ...
+
+    @property
+    def has_files(self) -> bool: ...
+
+    @property
+    def table_format(self) -> str: ...
+
+    @property
+    def table(self) -> str: ...
+
+    @property
+    def is_typed(self) -> bool: ...
+
+
+@dataclass(slots=True)
+class PlanRow:
+    """What is planned for a partition: orders, and bytes and ranges of files to read."""
+
+    topic: str
+    partition: int | None
+    orders: int = 0
+    bytes: int = 0
+    files: int = 0
+
+
+def plan_rows(orders: Iterable[_OrderShape]) -> list[PlanRow]:
+    """A row for each partition."""
+    rows: dict[tuple[str, int | None], PlanRow] = {}
+    for order in orders:
+        row = rows.setdefault((order.topic, order.partition), PlanRow(order.topic, order.partition))
+        row.orders += 1
+        row.bytes += order.size
+        row.files += len(order.ranges)
+    return sorted(rows.values(), key=lambda row: (row.topic, row.partition or 0))
+
+
+def plan_objects(plan: _PlanShape) -> Iterator[dict[str, Any]]:
+    """A plan as objects: one per partition, and a summary."""
+    rows = plan_rows(plan.orders)
+    yield from ({"type": "partition", **asdict(row)} for row in rows)
+    size = sum(row.bytes for row in rows)
+    yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": size}
+
+
+def plan_lines(plan: _PlanShape) -> Iterator[str]:
+    """A plan as a table."""
+    rows = plan_rows(plan.orders)
+    yield from aligned_lines(_PLAN_COLUMNS, rows)
+    sums = (
+        counted(len(rows), "partition"),
+        counted(len(plan.orders), "order"),
+        counted(sum(row.bytes for row in rows), "byte"),
+    )
+    yield ", ".join(sums)
+
+
+def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
+    """A report as objects: one per partition, one per damage, and a summary."""
+    for partition in report.partitions:
+        members = partition.to_json()
+        damages = members.pop("damages")
+        yield {"type": "partition", **members}
+        place = {"topic": partition.topic, "partition": partition.partition}
+        yield from ({"type": "damage", **place, **damage} for damage in damages)
+    left_alone = {"leftAlone": list(report.left_alone)} if report.left_alone else {}
+    merged = {} if report.merged is None else dict(zip(("filesBefore", "filesAfter"), report.merged, strict=True))
+    yield {"type": "summary", **_sums(report), **merged, **left_alone, **_readers(report)}
+
+
+def report_lines(report: _ReportShape) -> Iterator[str]:
+    """A report as a table, with damages and notes below it, and with the lines that read the export."""
+    rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
+    remade = _remade(report.partitions)
+    rare += [_TOPIC_ID] if remade else []
+    yield from aligned_lines((*_REPORT_COLUMNS, *rare), report.partitions)
+    for partition in report.partitions:
+        for loss in map(asdict, partition.damages):
+            offsets = f"offsets {_shown(loss['first'])} to {_shown(loss['end'])}"
+            yield f"{loss['segment']}: at position {loss['position']}: {loss['kind']}: {loss['detail']}; {offsets}"
+    yield from (note for partition in report.partitions for note in partition.notes)
+    yield from (line for partition in report.partitions for line in _lines_about(partition))
+    yield from (line for earlier, later in remade for line in _lines_about_remade(earlier, later))
+    sums = _sums(report)
+    yield (
+        f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost, "
+        f"{_more(sums)}{counted(sums['damages'], 'damage')}; "
+        f"{counted(sums['newFiles'], 'new file')} in {report.destination}"
+    )
+    yield from _lines_about_earlier(report.partitions, sums)
+    if report.taken_up:
+        yield f"{report.taken_up} of the new files taken up from runs that were broken off"
+    if report.merged is not None:
+        before, after = report.merged
+        yield (
+            f"merged: {before} files became {after}"
+            if after < before
+            else f"merged: none; {counted(after, 'file')} as before"
+        )
+    yield from (f"left alone: {run}" for run in report.left_alone)
+    yield from (f"{name}: {line}" for name, line in _readers(report).items())
+
+
+def _name(partition: Any) -> str:
+    return partition.topic if partition.partition is None else f"{partition.topic}-{partition.partition}"
+
+
+def _remade(partitions: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """Accounts of partitions with one name, of topics that followed one another."""
+    return [(one, other) for one, other in pairwise(partitions) if _name(one) == _name(other)]
+
+
+def _lines_about_remade(earlier: Any, later: Any) -> Iterator[str]:
+    first = f"topic id {_shown(earlier.topic_id)} until offset {_shown(earlier.to_offset)}"
+    then = f"then {_shown(later.topic_id)} from offset {_shown(later.from_offset)} on"
+    yield f"{_name(later)}: the topic was recreated: {first}, {then}; both are exported"
+
+
+def _lines_about(partition: Any) -> Iterator[str]:
+    """What a partition's columns don't say of what isn't in the export, or isn't as it was."""
+    name = _name(partition)
+    if partition.is_gone:
+        yield f"{name}: is gone; its {partition.records_out} exported records stay"
+    for first, end in partition.missed_offsets:
+        yield f"{name}: offsets {first} to {end} had gone from the log since the run before: missed"
+    if partition.open_from is not None:
+        whose = "" if partition.open_producer_id is None else f" of producer {partition.open_producer_id}"
+        since = "" if partition.open_since is None else f" since {partition.open_since}"
+        yield (
+            f"{name}: {partition.withheld} offsets from {partition.open_from} on, {partition.withheld_records} records,"
+            f" are withheld: a transaction{whose} is open{since}"
+        )
+    for first, end in partition.remote:
+        yield f"{name}: offsets {first} to {end} are in the remote tier alone: not exported"
+    if partition.disordered:
+        yield f"{name}: {partition.disordered} records stand after higher offsets: the log is out of order"
+    if partition.passed_over:
+        yield f"{name}: {partition.passed_over} records passed over: other records have their offsets"
+    if partition.without_time:
+        yield f"{name}: {partition.without_time} records have times that microseconds can't tell: null in the table"
+
+
+def _lines_about_earlier(partitions: Iterable[Any], sums: dict[str, Any]) -> Iterator[str]:
+    """What runs before have told already: it doesn't make this one fail."""
+    earlier = {name: sums[name] - sums[f"new{name.capitalize()}"] for name in ("lost", "missed")}
+    if any(earlier.values()):
+        yield f"before this run: {earlier['lost']} offsets lost, {earlier['missed']} missed"
+    elif any(not partition.is_sound and not partition.has_new_losses for partition in partitions):
+        yield "before this run: what the lines above say is wrong, but for what is new"
+
+
+def _more(sums: dict[str, Any]) -> str:
+    """Offsets that the export lacks for other reasons, if there are any."""
+    return "".join(f"{sums[name]} {name}, " for name in ("missed", "withheld") if sums[name])
+
+
+def _readers(report: _ReportShape) -> dict[str, str]:
+    """What reads the export, by the reader's name; nothing if there is nothing to read."""
+    if not report.has_files:
+        return {}
+    place, folders, table_format = report.table or report.destination, report.folders, report.table_format
+    return {
+        "duckdb": duckdb_query(place, folders, table_format, is_typed=report.is_typed),
+        "polars": polars_expression(place, folders, table_format),
+    }
+
+
+def _sums(report: _ReportShape) -> dict[str, Any]:
+    partitions = report.partitions
+    return {
+        "partitions": len(partitions),
+        "isWhole": report.is_whole,
+        "recordsIn": sum(partition.records_in for partition in partitions),
+        "recordsOut": sum(partition.records_out for partition in partitions),
+        "lost": sum(partition.lost for partition in partitions),
+        "newLost": sum(partition.new_lost for partition in partitions),
+        "missed": sum(partition.missed for partition in partitions),
+        "newMissed": sum(partition.new_missed for partition in partitions),
+        "withheld": sum(partition.withheld for partition in partitions),
+        "damages": sum(len(partition.damages) for partition in partitions),
+        "newFiles": report.new_files,
+        **({"takenUp": report.taken_up} if report.taken_up else {}),
+    }
+
+
+def write_plan(plan: _PlanShape, form: str) -> None:
+    """Writes a plan to standard output; says on stderr what can't be read."""
+    _write(plan_objects(plan) if form == "json" else plan_lines(plan))
+    say_refused(plan.refused)
+
+
+def write_report(report: _ReportShape, form: str) -> None:
+    """Writes a report to standard output."""
+    _write(report_objects(report) if form == "json" else report_lines(report))
+
+
+def write_kept_report(content: bytes | None, destination: str, form: str) -> None:
+    """Writes to standard output what a destination's report says; None: it isn't there."""
+    if content is None:
+        talk(f"kseg: {destination}: there is no report")
+        return
+    report = json.loads(content)
+    partitions = report.pop("partitions")
+    sums = {name: sum(partition[name] for partition in partitions) for name in ("recordsIn", "recordsOut", "lost")}
+    if form == "json":
+        for partition in partitions:
+            write_json({"type": "partition", **partition})
+        write_json({"type": "summary", "partitions": len(partitions), **report, **sums})
+    else:
+        write_line(
+            f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost;"
+            f" {counted(report['newFiles'], 'new file')} in {destination}, _kseg/report.json there has the accounts"
+        )
+    flush_stdout()
+
+
+def _write(rows: Iterator[dict[str, Any]] | Iterator[str]) -> None:
+    for row in rows:
+        if isinstance(row, str):
+            write_line(row)
+        else:
+            write_json(row)
+    flush_stdout()
+
+
+def say_refused(refused: Iterable[KsegError]) -> None:
+    """Says on stderr which sources can't be read."""
+    for error in refused:
+        talk(f"kseg: {error}")

@@ -1,0 +1,237 @@
+"""Text and objects of findings, for `kseg verify` and `kseg doctor`."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import TracebackType
+
+from kseg.doctor.examination import CheckUp, Trouble
+from kseg.errors import KsegError, counted
+from kseg.findings.findings import Finding
+from kseg.findings.kinds import FindingKind, Severity, explanation
+from kseg.output.pager import StyledLine, write_styled_lines
+from kseg.output.rows import write_json
+from kseg.output.streams import flush_stdout, printable, takes_colors, write_line, write_stdout, write_styled
+from kseg.text.doctor_page import page, serious_lines
+from kseg.verify.verify import PassedOver, Verified
+
+SHOWN = 5
+"""The most names of skipped files that are shown per directory."""
+_STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "33", Severity.NOTE: "2"}
+"""Parameters of a terminal's SGR sequence: bold red, yellow, faint."""
+
+
+def write_findings(findings: Iterable[Finding], *, color: bool | None) -> None:
+    """Writes lines to standard output, the worst first. `color`: None lets the terminal and NO_COLOR decide."""
+    is_colored = takes_colors(sys.stdout, wanted=color)
+    for finding in sorted(findings, key=lambda finding: finding.severity.rank):
+        if is_colored:
+            write_styled(_styled_line(finding).encode() + b"\n")
+        else:
+            write_line(finding_line(finding))
+
+
+def finding_line(finding: Finding) -> str:
+    """Where, how bad, what."""
+    return " ".join(_parts(finding))
+
+
+def _styled_line(finding: Finding) -> str:
+    place, what, sentence = map(printable, _parts(finding))
+    return f"{place} \x1b[{_STYLES[finding.severity]}m{what}\x1b[0m {sentence}"
+
+
+def _parts(finding: Finding) -> tuple[str, str, str]:
+    place = "" if finding.position is None else f" at position {finding.position}:"
+    return f"{finding.file}:{place}", f"{finding.severity} {finding.id}:", finding.sentence
+
+
+def finding_object(finding: Finding) -> dict[str, object]:
+    """A finding for JSON."""
+    return {
+        "type": "finding",
+        "id": finding.id,
+        "severity": str(finding.severity),
+        "file": str(finding.file),
+        "position": finding.position,
+        "firstOffset": finding.first_offset,
+        "lastOffset": finding.last_offset,
+        "sentence": finding.sentence,
+    }
+
+
+def passed_over_line(passed_over: PassedOver) -> str:
+    """What wasn't read in a directory, with the first names."""
+    names = passed_over.names
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"{passed_over.directory}: skipped: {', '.join(names[:SHOWN])}{more}"
+
+
+def write_explanation(name: str, kinds: Mapping[str, FindingKind]) -> None:
+    """Writes what one of some kinds means to standard output, or what `all` do. Raises UsageError if there is none."""
+    write_stdout(explanation(name, kinds).encode())
+    flush_stdout()
+
+
+class FindingsReport:
+    """Writes findings to standard output: JSON at once; lines at the end, the worst first, however that comes.
+
+    A context manager: lines are written when it is left, so that whoever interrupts it sees what was found.
+    """
+
+    def __init__(self, form: str, partition_count: int, *, verbose: bool, color: bool | None) -> None:
+        """Takes text or json, whether notes are wanted in text, and colours; None lets the terminal decide."""
+        self._is_json = form == "json"
+        self._partition_count = partition_count
+        self._verbose = verbose
+        self._color = color
+        self._counts: Counter[Severity] = Counter()
+        self._found: list[Finding] = []
+        self._size = 0
+
+    def __enter__(self) -> "FindingsReport":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        write_findings(self._found, color=self._color)
+
+    def take(self, verified: Verified) -> None:
+        """Takes what was found in a partition or a log directory."""
+        for finding in verified.findings:
+            if self._is_json:
+                write_json(finding_object(finding))
+            elif self._verbose or finding.counts:
+                self._found.append(finding)
+        self._counts.update(finding.severity for finding in verified.findings)
+        self._size += verified.size
+
+    def take_all(
+        self, results: Iterable[Verified], note: Callable[[str], None], refuse: Callable[[KsegError], None]
+    ) -> None:
+        """Takes what was found everywhere. note, refuse: take each result's notes, and the errors of its files."""
+        for verified in results:
+            self.take(verified)
+            for text in verified.notes:
+                note(text)
+            for problem in verified.problems:
+                refuse(problem)
+
+    def finish(self, *, is_complete: bool) -> None:
+        """Writes the end; `is_complete`: whether everything requested was read."""
+        if self._is_json:
+            write_json(self._summary(is_complete=is_complete))
+        elif self.is_well and is_complete:
+            write_stdout(b"ok\n")
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there are neither errors nor warnings."""
+        return not self._counts[Severity.ERROR] and not self._counts[Severity.WARNING]
+
+    @property
+    def has_any(self) -> bool:
+        """Whether there is anything to count."""
+        return self._counts.total() > 0
+
+    def counts_line(self) -> str:
+        """How many findings of each severity there were, and how to see more of them."""
+        counts = self._counts
+        severities = ", ".join(counted(counts[each], each) for each in Severity)
+        places = counted(self._partition_count, "partition")
+        more = "" if self.is_well else "; `kseg verify --explain ID` tells more"
+        is_hidden = counts[Severity.NOTE] and not self._verbose and not self._is_json
+        return f"{severities} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
+
+    def _summary(self, *, is_complete: bool) -> dict[str, object]:
+        """The last object: whether all is well, and the counts."""
+        return {
+            "type": "summary",
+            "result": ("ok" if is_complete else "incomplete") if self.is_well else "findings",
+            "partitions": self._partition_count,
+            "bytes": self._size,
+            **{f"{severity}s": self._counts[severity] for severity in Severity},
+        }
+
+
+def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) -> Iterator[dict[str, object]]:
+    """Findings; unless it is to be quiet disks, topics, and a summary too."""
+    yield from map(trouble_object, found.troubles)
+    if quiet:
+        return
+    for disk in found.disks:
+        directories = list(map(str, disk.log_dirs))
+        yield {"type": "disk", "directories": directories, "bytes": disk.size, "availableBytes": disk.available}
+    for use in found.topics:
+        yield {
+            "type": "topic",
+            "topic": use.topic,
+            "partitions": use.partitions,
+            "segments": use.segments,
+            "bytes": use.size,
+            "bytesToDelete": use.due,
+        }
+    result = ("ok" if is_complete else "incomplete") if found.is_well else "findings"
+    counts = {f"{severity}s": found.count(severity) for severity in Severity}
+    sizes = {"partitions": found.partitions, "bytes": found.size, "bytesRead": found.read, "quick": found.is_quick}
+    yield {"type": "summary", "result": result, **sizes, **counts}
+
+
+def trouble_object(each: Trouble) -> dict[str, object]:
+    """A trouble for JSON."""
+    return {
+        "type": "finding",
+        "id": each.id,
+        "severity": str(each.severity),
+        "file": str(each.file),
+        "topic": each.topic,
+        "partition": each.partition,
+        "position": each.position,
+        "firstOffset": each.first_offset,
+        "lastOffset": each.last_offset,
+        "producerId": each.producer_id,
+        "bytes": each.size,
+        "heldBack": each.held_back,
+        "sentence": each.sentence,
+        "command": each.command,
+    }
+
+
+class DoctorReport:
+    """Writes a check-up when it is left, so that whoever interrupts it sees what was found until then."""
+
+    def __init__(
+        self, form: str, result: Callable[[], CheckUp], *, verbose: bool, quiet: bool, color: bool | None
+    ) -> None:
+        """Takes text or json; what gives the check-up; how much is wanted; colours, None: the terminal's.
+
+        verbose: every place, topic and note. quiet: nothing but findings, in text only those that count. is_complete:
+        whether all was examined.
+        """
+        self._is_json = form == "json"
+        self._result = result
+        self._verbose = verbose
+        self._quiet = quiet
+        self._color = color
+        self.is_complete = False
+
+    def __enter__(self) -> "DoctorReport":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        found = self._result()
+        if not (found.partitions or found.troubles or self.is_complete or self._is_json):
+            return  # nothing could be opened, as stderr says
+        if self._is_json:
+            for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
+                write_json(each)
+            return
+        write_styled_lines(self._lines(found), color=self._color)
+
+    def _lines(self, found: CheckUp) -> Iterator[StyledLine]:
+        if self._quiet:
+            return serious_lines(found, verbose=self._verbose)
+        return page(found, is_complete=self.is_complete, verbose=self._verbose)

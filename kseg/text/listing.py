@@ -1,0 +1,507 @@
+"""Columns and lines of `kseg ls`."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from itertools import groupby
+from operator import attrgetter
+from typing import Any
+
+from kseg.errors import counted
+from kseg.formats.codes import codec_name
+from kseg.log.cleaner import Cleaning
+from kseg.log.listing import PartitionListing
+from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow
+from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
+from kseg.output.pager import paged_lines
+from kseg.output.progress import talk
+from kseg.output.rows import exact_size, human_size, write_json
+from kseg.output.streams import write_line
+from kseg.output.table import NOT_SHOWN, GrowingLines, RowWriter, Section, TableColumn, aligned_lines, bar
+from kseg.text.retention import cleaning_text, keys_text
+from kseg.times import time_text
+
+Column = TableColumn[Any]
+
+_CACHE_BAR = 5
+_NONE_IF_ZERO = ("DELETABLE", "CLEANABLE")
+"""Titles of columns of sizes that people see only if they are more than none."""
+
+
+def _codec_text(codec: int) -> str:
+    return codec_name(codec) or str(codec)
+
+
+def _ratio(row: SegmentRow) -> float | None:
+    return None if row.segment.ratio is None else round(row.segment.ratio, 2)
+
+
+def _of(names: str) -> Callable[[Any], object]:
+    return attrgetter(names)
+
+
+def _of_selected(name: str) -> Callable[[Any], object]:
+    return lambda row: getattr(row.selected or SelectedRow(), name)
+
+
+def _of_cleaning(name: str) -> Callable[[PartitionSummary], object]:
+    return lambda row: getattr(row.cleaning, name, None)
+
+
+# --- segments ---------------------------------------------------------------------------------------------------------
+
+_SEGMENT_NAMES: tuple[Column, ...] = (
+    TableColumn("topic", "TOPIC", -1, _of("partition.topic")),
+    TableColumn("partition", "PART", 1, _of("partition.partition")),
+    TableColumn("directory", "DIRECTORY", -1, _of("partition.directory")),
+)
+_SEGMENT_SIZES: tuple[Column, ...] = (
+    TableColumn("baseOffset", "BASE", 1, _of("segment.base_offset")),
+    TableColumn("lastOffset", "LAST", 1, _of("segment.last_offset")),
+    TableColumn("bytes", "SIZE", 1, _of("segment.size")),
+)
+_BAR: Column = TableColumn("", "", -1, lambda _: None, lambda row: bar(row.segment.size, row.largest_size))
+_SEGMENT_TIMES: tuple[Column, ...] = (
+    TableColumn("firstTimestamp", "FIRST TIME", -1, _of("segment.first_timestamp")),
+    TableColumn("largestTimestamp", "LARGEST TIME", -1, _of("segment.largest_timestamp")),
+    TableColumn(
+        "codecs",
+        "CODECS",
+        -1,
+        lambda row: [_codec_text(codec) for codec in row.segment.codecs],
+        lambda row: ",".join(map(_codec_text, row.segment.codecs)),
+    ),
+    TableColumn(
+        "magics",
+        "MAGIC",
+        1,
+        lambda row: list(row.segment.magics),
+        lambda row: ",".join(map(str, row.segment.magics)),
+    ),
+)
+_SEGMENT_HEADERS: tuple[Column, ...] = (
+    TableColumn("records", "RECORDS", 1, _of("segment.records")),
+    TableColumn("batches", "BATCHES", 1, _of("segment.batches")),
+    TableColumn("compressionRatio", "RATIO", 1, _ratio),
+    TableColumn(
+        "producerIds",
+        "PRODUCERS",
+        1,
+        lambda row: None if row.segment.producer_ids is None else list(row.segment.producer_ids),
+        lambda row: "" if row.segment.producer_ids is None else str(len(row.segment.producer_ids)),
+    ),
+    TableColumn("openTransactions", "OPEN TXN", 1, _of("segment.open_transactions")),
+)
+_SEGMENT_STATE: tuple[Column, ...] = (
+    TableColumn("abortedTransactions", "ABORTED", 1, _of("segment.aborted_transactions")),
+    TableColumn("indexEntries", "INDEX", 1, _of("segment.index_entries")),
+    TableColumn("timeIndexEntries", "TIMES", 1, _of("segment.time_index_entries")),
+    TableColumn("indexHealth", "HEALTH", -1, _of("segment.index_health"), lambda row: _health(row.segment)),
+    TableColumn("damagePosition", NOT_SHOWN, 1, lambda row: row.segment.damage and row.segment.damage.position),
+    TableColumn("rolled", "ROLLED", -1, lambda row: str(row.segment.rolled)),
+    TableColumn(
+        "retention",
+        "RETENTION",
+        -1,
+        lambda row: None if row.segment.retention is None else str(row.segment.retention),
+    ),
+)
+_SEGMENT_SELECTED: tuple[Column, ...] = tuple(
+    TableColumn(name, title, width, _of(f"segment.selected.{attribute}"))
+    for name, title, width, attribute in (
+        ("selectedRecords", "SEL RECORDS", 1, "records"),
+        ("selectedBatches", "SEL BATCHES", 1, "batches"),
+        ("selectedBytes", "SEL SIZE", 1, "size"),
+        ("selectedFirstOffset", "SEL FIRST", 1, "first_offset"),
+        ("selectedLastOffset", "SEL LAST", 1, "last_offset"),
+        ("selectedFirstTimestamp", "SEL FIRST TIME", -1, "first_timestamp"),
+        ("selectedLargestTimestamp", "SEL LARGEST TIME", -1, "largest_timestamp"),
+    )
+)
+_SEGMENT_TIER: tuple[Column, ...] = (
+    TableColumn("storedBytes", "STORED", 1, lambda row: row.segment.tier and row.segment.tier.stored_size),
+    TableColumn("standing", "STANDING", -1, lambda row: row.segment.tier and row.segment.tier.standing),
+    TableColumn("keyId", "KEY", -1, lambda row: row.segment.tier and row.segment.tier.key_id),
+    TableColumn("segmentId", NOT_SHOWN, -1, lambda row: row.segment.tier and row.segment.tier.segment_id),
+)
+_SEGMENT_CACHE: tuple[Column, ...] = (
+    TableColumn("cachedBytes", "CACHED", 1, _of("segment.cached_size"), lambda row: _share(row.segment)),
+    TableColumn(
+        "", "", -1, lambda _: None, lambda row: bar(row.segment.cached_size or 0, row.segment.size, _CACHE_BAR)
+    ),
+)
+
+
+def _share(row: SegmentListing | PartitionSummary | ListingSum) -> str:
+    """How much of the logs is in the page cache."""
+    if row.cached_size is None:
+        return "?"
+    return f"{100 * row.cached_size // row.size}%" if row.size else ""
+
+
+def _health(segment: SegmentListing) -> str:
+    """What is wrong with the indexes and, as far as it was read, with the log."""
+    if segment.damage is None:
+        return segment.index_health
+    damage = f"damage at {segment.damage.position}"
+    return damage if segment.index_health == OK else f"{damage}; {segment.index_health}"
+
+
+def segment_style(row: SegmentRow) -> str:
+    """The style of a segment's line in a table."""
+    if row.segment.index_health != OK or row.segment.damage is not None:
+        return "red"
+    if row.is_to_delete:
+        return "yellow"
+    return "bold" if row.is_active else ""
+
+
+# --- partitions -------------------------------------------------------------------------------------------------------
+
+
+def _dirty_text(row: PartitionSummary) -> str:
+    if row.cleaning is None:
+        return ""
+    return f"{100 * (row.dirty_ratio or 0.0):.0f}%" if row.cleaning.is_stop_certain else "?"
+
+
+def _rounded_ratio(row: PartitionSummary) -> float | None:
+    return None if row.dirty_ratio is None else round(row.dirty_ratio, 4)
+
+
+def _reason(row: PartitionSummary) -> str | None:
+    return None if row.cleaning is None else cleaning_text(row.cleaning)
+
+
+_PARTITION_NAMES: tuple[Column, ...] = (
+    TableColumn("topic", NOT_SHOWN, -1, _of("topic")),
+    TableColumn("partition", NOT_SHOWN, 1, _of("partition")),
+    TableColumn("directory", "PARTITION", -1, _of("directory")),
+    TableColumn("state", NOT_SHOWN, -1, _of("state")),
+    TableColumn("topicId", NOT_SHOWN, -1, _of("topic_id")),
+)
+_SUMS: tuple[Column, ...] = (
+    TableColumn("segments", "SEGMENTS", 1, _of("segments")),
+    TableColumn("bytes", "SIZE", 1, _of("size")),
+    TableColumn("records", "RECORDS", 1, _of("records")),
+)
+_PARTITION_OFFSETS: tuple[Column, ...] = (
+    TableColumn("logStartOffset", "FIRST", 1, _of("log_start_offset")),
+    TableColumn("lastOffset", "LAST", 1, _of("last_offset")),
+    TableColumn("logEndOffset", NOT_SHOWN, 1, _of("log_end_offset")),
+    TableColumn("localStartOffset", NOT_SHOWN, 1, lambda row: row.tier and row.tier.local_start_offset),
+    TableColumn("highWatermark", NOT_SHOWN, 1, _of("high_watermark")),
+    TableColumn("recoveryPoint", NOT_SHOWN, 1, _of("recovery_point")),
+    TableColumn("leaderEpoch", NOT_SHOWN, 1, _of("leader_epoch")),
+)
+_SUMS_OF_STATE: tuple[Column, ...] = (
+    TableColumn("largestTimestamp", "LARGEST TIME", -1, _of("largest_timestamp")),
+    TableColumn("segmentsToDelete", NOT_SHOWN, 1, _of("segments_to_delete")),
+    TableColumn("bytesToDelete", "DELETABLE", 1, _of("size_to_delete")),
+)
+_CLEANING: tuple[Column, ...] = (
+    TableColumn("dirtyRatio", "DIRTY", 1, _rounded_ratio, _dirty_text),
+    TableColumn("cleanable", NOT_SHOWN, -1, _of_cleaning("is_cleanable")),
+    TableColumn("cleanableReason", NOT_SHOWN, -1, _reason),
+    TableColumn("firstDirtyOffset", NOT_SHOWN, 1, _of_cleaning("first_dirty")),
+    TableColumn("firstUncleanableOffset", NOT_SHOWN, 1, _of_cleaning("end_offset")),
+    TableColumn("cleanBytes", NOT_SHOWN, 1, _of_cleaning("clean_size")),
+    TableColumn("cleanableBytes", NOT_SHOWN, 1, _of_cleaning("cleanable_size")),
+    TableColumn("cleanerStop", NOT_SHOWN, -1, lambda row: row.cleaning and str(row.cleaning.stop)),
+    TableColumn("cleanerStopOffset", NOT_SHOWN, 1, _of_cleaning("stop_offset")),
+    TableColumn("keysToCleanAtMost", NOT_SHOWN, 1, _of_cleaning("most_records")),
+    TableColumn("keysAtOnce", NOT_SHOWN, 1, _of_cleaning("most_keys")),
+    TableColumn("cleanedByTimestamp", NOT_SHOWN, 1, _of("cleaned_by_ms")),
+)
+_PARTITION_FILES: tuple[Column, ...] = (
+    TableColumn("unhealthySegments", NOT_SHOWN, 1, _of("unhealthy_segments")),
+    TableColumn("leftovers", NOT_SHOWN, -1, lambda row: list(row.leftovers)),
+    TableColumn("orphans", NOT_SHOWN, -1, lambda row: list(row.orphans)),
+    TableColumn("problems", NOT_SHOWN, -1, lambda row: list(row.problems)),
+)
+_TIER: tuple[Column, ...] = (
+    TableColumn("storedBytes", "STORED", 1, lambda row: row.tier_sums and row.tier_sums.stored_size),
+    TableColumn("layout", NOT_SHOWN, -1, lambda row: row.tier_sums and row.tier_sums.layout),
+    TableColumn("keyIds", NOT_SHOWN, -1, lambda row: row.tier_sums and list(row.tier_sums.key_ids)),
+    TableColumn("joinedFromOffset", NOT_SHOWN, 1, lambda row: row.tier_sums and row.tier_sums.local_start),
+    TableColumn("standings", NOT_SHOWN, -1, lambda row: row.tier_sums and dict(row.tier_sums.standings)),
+)
+_NOTES: Column = TableColumn("", "NOTES", -1, lambda _: None, lambda row: "; ".join(notes_on(row)))
+_SELECTED: tuple[Column, ...] = tuple(
+    column._replace(value=_of_selected(attribute))
+    for column, attribute in zip(
+        _SEGMENT_SELECTED,
+        ("records", "batches", "size", "first_offset", "last_offset", "first_timestamp", "largest_timestamp"),
+        strict=True,
+    )
+)
+_CACHE: Column = TableColumn("cachedBytes", "CACHED", 1, _of("cached_size"), _share)
+
+
+def notes_on(row: PartitionSummary) -> list[str]:
+    """What is remarkable about a partition, in words."""
+    notes = [] if row.state is None else [f"-{row.state}"]
+    if row.problems:
+        notes.append(counted(len(row.problems), "problem"))
+    if row.unhealthy_segments:
+        notes.append(f"{counted(row.unhealthy_segments, 'segment')} with unhealthy indexes")
+    if row.tier is not None and row.tier.has_remote_part:
+        notes.append(row.tier.text())
+    if row.tier_sums is not None:
+        notes += _tier_notes(row.tier_sums)
+    if row.leftovers:
+        notes.append(counted(len(row.leftovers), "leftover"))
+    if row.orphans:
+        notes.append(f"{counted(len(row.orphans), 'index file')} without a log")
+    return notes + cleaning_notes(row.cleaning)
+
+
+def _tier_notes(sums: TierSums) -> list[str]:
+    """What there is in a remote tier, in words."""
+    keys = [f"encrypted with {', '.join(sums.key_ids)}"] if sums.key_ids else []
+    local = [] if sums.local_start is None else [f"local from {sums.local_start}"]
+    counts = [f"{count} {standing}" for standing, count in sums.standings]
+    return [f"tier of {sums.layout}", *keys, *local, *counts]
+
+
+def cleaning_notes(cleaning: Cleaning | None) -> list[str]:
+    """What the log cleaner would do, in words; nothing of a partition that it has nothing to do with."""
+    if cleaning is None:
+        return []
+    keys = keys_text(cleaning)
+    return [cleaning_text(cleaning), *(() if keys is None else (keys,))]
+
+
+def partition_style(row: PartitionSummary) -> str:
+    """The style of a partition's line in a table."""
+    return "red" if row.problems or row.unhealthy_segments else "yellow" if row.size_to_delete else ""
+
+
+def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzinfo = UTC) -> str:
+    """A partition's heading for people."""
+    parts = [counted(row.segments, "segment"), size_words(row.size, size)]
+    has_offsets = row.last_offset is not None
+    parts.append(f"offsets {row.log_start_offset} to {row.last_offset}" if has_offsets else "no offsets")
+    if row.records is not None:
+        parts.append(counted(row.records, "record"))
+    if row.selected is not None:
+        parts.append(f"{counted(row.selected.records, 'record')} selected")
+    if row.topic_id is not None:
+        parts.append(f"topic id {row.topic_id}")
+    if row.leader_epoch is not None:
+        parts.append(f"leader epoch {row.leader_epoch}")
+    if row.cleaned_by_ms is not None and row.cleaning is not None:
+        by = time_text(row.cleaned_by_ms, zone)
+        parts.append(f"cleaned before offset {row.cleaning.first_dirty}, not after {by}")
+    return f"{row.directory}: {', '.join([*parts, *notes_on(row)])}"
+
+
+# --- topics and log directories ---------------------------------------------------------------------------------------
+
+_COUNTS: tuple[Column, ...] = (TableColumn("partitions", "PARTITIONS", 1, _of("partitions")),)
+_CLEANABLE: tuple[Column, ...] = (
+    TableColumn("cleanablePartitions", NOT_SHOWN, 1, _of("cleanable_partitions")),
+    TableColumn("cleanableBytes", "CLEANABLE", 1, _of("cleanable_size")),
+)
+_NAMES_OF_SUMS: dict[str, tuple[Column, ...]] = {
+    "topic": (TableColumn("topic", "TOPIC", -1, _of("name")),),
+    "directory": (
+        TableColumn("directory", "DIRECTORY", -1, _of("name")),
+        TableColumn("topics", "TOPICS", 1, lambda row: len(row.topics)),
+    ),
+    "total": (TableColumn("topics", "TOPICS", 1, lambda row: len(row.topics)),),
+}
+
+
+# --- which columns ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ListingColumns:
+    """Which columns are wanted, and how people see them.
+
+    by: what there is a row for. deep: those that only reading every header fills. selected: those of what is selected;
+    for people in place of times and state. cache: how much lies in the page cache. has_exact_sizes: bytes, for people
+    too. has_tiers: what is known of segments in a remote tier. zone: of times.
+    """
+
+    by: str = "partition"
+    deep: bool = False
+    selected: bool = False
+    cache: bool = False
+    has_exact_sizes: bool = False
+    has_tiers: bool = False
+    zone: tzinfo = UTC
+
+    @property
+    def size_text(self) -> Callable[[int], str]:
+        """How people see sizes."""
+        return exact_size if self.has_exact_sizes else human_size
+
+    def section(self, *, names: bool = True) -> Section[Any]:
+        """The rows; `names`: segments are shown with the names of their partition."""
+        if self.by == "segment":
+            return self._section(self._segment_columns(), self._shown_of_segments(names=names), segment_style)
+        if self.by == "partition":
+            return self._section(self._partition_columns(), self._shown_of_partitions(), partition_style)
+        return self._section(self._sum_columns(self.by), self._shown_of_sums(), None)
+
+    def total(self) -> Section[ListingSum]:
+        """The sums over all."""
+        return Section("total", None, self._sum_columns("total"))
+
+    def _section(self, columns: list[Column], shown: list[Column], style: Callable[[Any], str] | None) -> Section[Any]:
+        return Section(self.by, None, columns, style, [self._for_people(each) for each in shown if _is_shown(each)])
+
+    def _segment_columns(self) -> list[Column]:
+        columns = [*_SEGMENT_NAMES, *_SEGMENT_SIZES, *_SEGMENT_TIMES, *_SEGMENT_HEADERS, *_SEGMENT_STATE]
+        columns += _SEGMENT_TIER if self.has_tiers else ()
+        return [*columns, *(_SEGMENT_SELECTED if self.selected else ()), *(_SEGMENT_CACHE[:1] if self.cache else ())]
+
+    def _shown_of_segments(self, *, names: bool) -> list[Column]:
+        columns = [_SEGMENT_NAMES[-1]] if names else []
+        columns += [*_SEGMENT_SIZES, _BAR, *(_SEGMENT_CACHE if self.cache else ())]
+        columns += _SEGMENT_TIER if self.has_tiers else ()
+        headers = _SEGMENT_HEADERS if self.deep else ()
+        if self.selected:
+            return [*columns, *headers, *_SEGMENT_SELECTED]
+        return [*columns, *_SEGMENT_TIMES, *headers, *_SEGMENT_STATE]
+
+    def _partition_columns(self) -> list[Column]:
+        columns = [*_PARTITION_NAMES, *_SUMS, *_PARTITION_OFFSETS, *_SUMS_OF_STATE, *_CLEANING, *_PARTITION_FILES]
+        columns += _TIER if self.has_tiers else ()
+        return [*columns, *(_SELECTED if self.selected else ()), *((_CACHE,) if self.cache else ())]
+
+    def _shown_of_partitions(self) -> list[Column]:
+        ends = [*_SELECTED] if self.selected else [*_SUMS_OF_STATE, *_CLEANING]
+        cache = ((_CACHE,) if self.cache else ()) + (_TIER if self.has_tiers else ())
+        return [*_PARTITION_NAMES, *self._shown_sums(), *cache, *_PARTITION_OFFSETS, *ends, _NOTES]
+
+    def _sum_columns(self, kind: str) -> list[Column]:
+        columns = [*_NAMES_OF_SUMS[kind], *_COUNTS, *_SUMS, *_SUMS_OF_STATE, *_CLEANABLE]
+        return [*columns, *(_SELECTED if self.selected else ()), *((_CACHE,) if self.cache else ())]
+
+    def _shown_of_sums(self) -> list[Column]:
+        ends = [*_SELECTED] if self.selected else [*_SUMS_OF_STATE, *_CLEANABLE]
+        cache = (_CACHE,) if self.cache else ()
+        return [*_NAMES_OF_SUMS[self.by], *_COUNTS, *self._shown_sums(), *cache, *ends]
+
+    def _shown_sums(self) -> tuple[Column, ...]:
+        return _SUMS if self.deep else _SUMS[:-1]
+
+    def _for_people(self, column: Column) -> Column:
+        """The column, its times as people read them in the zone, and its sizes in the wanted units."""
+        if column.show is not None:
+            return column
+        if column.name.endswith("Timestamp"):
+            return column._replace(show=lambda row: _time_text(column.value(row), self.zone))
+        if "bytes" not in column.name.lower():
+            return column
+        is_always_shown = column.title not in _NONE_IF_ZERO
+
+        def show(row: Any) -> str:
+            size = column.value(row)
+            return self.size_text(size) if isinstance(size, int) and (size or is_always_shown) else ""
+
+        return column._replace(show=show)
+
+
+def _time_text(timestamp: object, zone: tzinfo) -> str:
+    return time_text(timestamp, zone) if isinstance(timestamp, int) else ""
+
+
+def _is_shown(column: Column) -> bool:
+    """Whether people see it; a bar has no title, since it belongs to the column before it."""
+    return column.title != NOT_SHOWN or not column.name
+
+
+def size_words(size: int, text: Callable[[int], str]) -> str:
+    """A size in a sentence: exact ones with their unit."""
+    return counted(size, "byte") if text is exact_size else text(size)
+
+
+def write_listings(
+    listings: Iterable[PartitionListing], rows: Rows, columns: ListingColumns, writer: RowWriter, *, has_sums: bool
+) -> None:
+    """Writes the rows of partitions as these come, what is cut, and sums at the end, which CSV doesn't have.
+
+    has_sums: whether the end is wanted.
+    """
+    found = rows.of(listings)
+    if writer.form.name == "text":
+        with paged_lines() as write:
+            _write_lines(found, rows, columns, write)
+            for line in _last_lines(rows, columns) if has_sums else ():
+                write(line)
+        return
+    if writer.form.name == "table":
+        writer.write(columns.section(), _with_largest(found))
+        for line in _last_lines(rows, columns) if has_sums else ():
+            write_line(line)
+        return
+    writer.write(columns.section(), found)
+    if not has_sums:
+        return
+    if writer.form.name == "json":
+        if rows.cut.rows:
+            write_json({"type": "cut", "rows": rows.cut.rows, "bytes": rows.cut.size})
+        write_json(columns.total().as_object(rows.total))
+    elif rows.cut.rows:
+        talk(f"kseg: {_cut_line(rows, columns)}")
+
+
+def _write_lines(found: Iterator[Row], rows: Rows, columns: ListingColumns, write: Callable[[str], None]) -> None:
+    if columns.by == "segment" and rows.are_in_listed_order:
+        _write_by_partition(found, columns, write)
+        return
+    lines = GrowingLines(columns.section().shown_columns, write)
+    for row in found:
+        lines.add(row)
+    lines.finish()
+
+
+def _write_by_partition(found: Iterator[Row], columns: ListingColumns, write: Callable[[str], None]) -> None:
+    """Segments below a heading for their partition."""
+    shown = columns.section(names=False).shown_columns
+    segments = (row for row in found if isinstance(row, SegmentRow))
+    for partition, group in groupby(segments, key=lambda row: row.partition):
+        write(partition_line(partition, columns.size_text, columns.zone))
+        for line in aligned_lines(shown, group):
+            write(f"  {line}")
+
+
+def _with_largest(found: Iterator[Row]) -> Iterator[Row]:
+    """Segments of several partitions with the size of the largest of all, for their bars."""
+    rows = list(found)
+    largest = max((row.size for row in rows), default=0)
+    for row in rows:
+        yield row._replace(largest_size=largest) if isinstance(row, SegmentRow) else row
+
+
+def _last_lines(rows: Rows, columns: ListingColumns) -> Iterator[str]:
+    if rows.cut.rows:
+        yield _cut_line(rows, columns)
+    yield _total_line(rows.total, columns)
+
+
+def _cut_line(rows: Rows, columns: ListingColumns) -> str:
+    plural = "more directories" if columns.by == "directory" else None
+    size = size_words(rows.cut.size, columns.size_text)
+    return f"Not shown: {counted(rows.cut.rows, f'more {columns.by}', plural)}, {size}"
+
+
+def _total_line(total: ListingSum, columns: ListingColumns) -> str:
+    """The sums for people."""
+    sums = [
+        counted(len(total.topics), "topic"),
+        counted(total.partitions, "partition"),
+        counted(total.segments, "segment"),
+        size_words(total.size, columns.size_text),
+    ]
+    if total.records is not None and columns.deep:
+        sums.append(counted(total.records, "record"))
+    if columns.selected:
+        sums.append(f"{counted(0 if total.selected is None else total.selected.records, 'record')} selected")
+    going = size_words(total.size_to_delete, columns.size_text)
+    deletes = f"; retention would delete {counted(total.segments_to_delete, 'segment')}, {going}"
+    return f"Total: {', '.join(sums)}" + (deletes if total.segments_to_delete else "")

@@ -1,0 +1,176 @@
+"""Text about retention and cleaning: what goes, when, and what it frees."""
+
+import shlex
+from collections.abc import Iterator
+from datetime import tzinfo
+
+from kseg.errors import counted
+from kseg.formats.codes import UNLIMITED
+from kseg.log.cleaner import CleanerStop, CleanerVerdict, Cleaning
+from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment
+from kseg.output.rows import human_size, write_json
+from kseg.output.streams import flush_stdout, write_lines
+from kseg.output.table import TableColumn, aligned_lines
+from kseg.times import duration_text, time_text
+
+_COLUMNS: tuple[TableColumn[LoweredTopic], ...] = (
+    TableColumn("topic", "topic", -1, lambda each: each.topic),
+    TableColumn("setting", "setting", -1, lambda each: each.setting),
+    TableColumn("before", "now", 1, lambda each: each.before, lambda each: _age(each.before)),
+    TableColumn("after", "then", 1, lambda each: each.after, lambda each: _age(each.after)),
+    TableColumn("segments", "segments", 1, lambda each: each.segments),
+    TableColumn("bytes", "frees", 1, lambda each: each.size, lambda each: human_size(each.size)),
+)
+
+
+def _age(ms: int) -> str:
+    return "unlimited" if ms == UNLIMITED else duration_text(ms)
+
+
+def write_freeing(plan: FreeingPlan, form: str, zone: tzinfo, bootstrap_server: str) -> None:
+    """Writes a plan to standard output, as text or JSON."""
+    if form == "json":
+        _write_json(plan, bootstrap_server)
+    else:
+        write_lines(_lines(plan, zone, bootstrap_server))
+    flush_stdout()
+
+
+def _write_json(plan: FreeingPlan, bootstrap_server: str) -> None:
+    for lowered in plan.lowered:
+        row = {column.name: column.value(lowered) for column in _COLUMNS}
+        lines = {"command": _command(lowered, bootstrap_server), "undo": _undo(lowered, bootstrap_server)}
+        write_json({"type": "lowered", **row, **lines})
+    for pinned in plan.pinned:
+        write_json(
+            {
+                "type": "pinned",
+                "topic": pinned.topic,
+                "directory": pinned.directory,
+                "baseOffset": pinned.base_offset,
+                "largestTimestamp": pinned.largest_timestamp,
+                "bytes": pinned.size,
+                "retentionBytes": pinned.retention_bytes,
+            }
+        )
+    write_json(
+        {
+            "type": "plan",
+            "wantedBytes": plan.wanted,
+            "isEnough": plan.is_enough,
+            "segmentsDeletableNow": plan.segments_now,
+            "bytesDeletableNow": plan.size_now,
+            "freedBytes": plan.size,
+            "mostBytes": plan.most_size,
+            "ageMs": plan.age_ms,
+        }
+    )
+
+
+def _lines(plan: FreeingPlan, zone: tzinfo, bootstrap_server: str) -> Iterator[str]:
+    yield f"Deletable now: {counted(plan.segments_now, 'segment')}, {human_size(plan.size_now)}"
+    if plan.lowered:
+        more = human_size(sum(each.size for each in plan.lowered))
+        topics = counted(len(plan.lowered), "topic")
+        yield f"Lower the retention of {topics} to free {more} more, {human_size(plan.size)} in all:"
+        yield from (f"  {line}" for line in aligned_lines(_COLUMNS, plan.lowered))
+        yield from (_command(each, bootstrap_server) for each in plan.lowered)
+        yield "To undo it when the segments have gone:"
+        for each in plan.lowered:
+            yield _undo(each, bootstrap_server) or f"# what {each.topic} had isn't known here: look it up before"
+    elif plan.is_enough:
+        yield f"That is enough for {human_size(plan.wanted)}: no retention needs to be lowered"
+    else:
+        can = f"at most {human_size(plan.most_size)} can be freed in whole closed segments"
+        how = f", which --free {plan.most_size} shows" if plan.most_size else ""
+        yield f"Can't free {human_size(plan.wanted)}: {can}{how}"
+        yield "Left alone: topics that are internal or compacted, or whose policy isn't known"
+    for pinned in plan.pinned:
+        yield _pinned_line(pinned, zone)
+
+
+def _pinned_line(pinned: PinnedSegment, zone: tzinfo) -> str:
+    what = f"{pinned.directory}: segment {pinned.base_offset} has a time in the future"
+    time = time_text(pinned.largest_timestamp, zone)
+    return (
+        f"{what}, {time}: by time it keeps {human_size(pinned.size)};"
+        f" retention.bytes={pinned.retention_bytes} would delete them, and as much elsewhere in the topic"
+    )
+
+
+def _command(lowered: LoweredTopic, bootstrap_server: str) -> str:
+    return f"{_alter(lowered, bootstrap_server)} --add-config {lowered.setting}={lowered.after}"
+
+
+def _undo(lowered: LoweredTopic, bootstrap_server: str) -> str | None:
+    """The line that undoes it; None if nothing tells what the topic had."""
+    if lowered.own_value is not None:
+        value = shlex.quote(f"{lowered.setting}={lowered.own_value}")
+        return f"{_alter(lowered, bootstrap_server)} --add-config {value}"
+    return f"{_alter(lowered, bootstrap_server)} --delete-config {lowered.setting}" if lowered.is_known else None
+
+
+def _alter(lowered: LoweredTopic, bootstrap_server: str) -> str:
+    server, topic = shlex.quote(bootstrap_server), shlex.quote(lowered.topic)
+    return f"kafka-configs.sh --bootstrap-server {server} --alter --entity-type topics --entity-name {topic}"
+
+
+def cleaning_text(cleaning: Cleaning) -> str:
+    """Whether the cleaner would take the partition, and why not."""
+    return _TEXTS[cleaning.verdict](cleaning)
+
+
+def keys_text(cleaning: Cleaning) -> str | None:
+    """Says if there may be more keys to clean than the cleaner takes at once."""
+    if cleaning.most_records <= cleaning.most_keys:
+        return None
+    return f"up to {cleaning.most_records} keys to clean, the cleaner takes {cleaning.most_keys} at once"
+
+
+def _cleanable(cleaning: Cleaning) -> str:
+    is_by_lag = cleaning.is_overdue and (cleaning.dirty_ratio or 0.0) <= cleaning.min_ratio
+    text = "cleanable, for max.compaction.lag.ms is over" if is_by_lag else "cleanable"
+    if cleaning.stop is CleanerStop.ACTIVE_SEGMENT:
+        return text
+    return f"{text}, up to offset {cleaning.end_offset - 1}: {_stop_text(cleaning)}"
+
+
+def _waits(cleaning: Cleaning) -> str:
+    if not cleaning.cleanable_size:
+        return "not cleanable: nothing is dirty before the active segment"
+    return f"not cleanable: its dirty ratio isn't over {cleaning.min_ratio:g}"
+
+
+def _stopped(cleaning: Cleaning) -> str:
+    return f"not cleanable: {_stop_text(cleaning)}"
+
+
+def _uncleanable(cleaning: Cleaning) -> str:
+    damage = cleaning.damage
+    place = "" if damage is None else f" at position {damage.position} of {damage.base_offset:020}.log"
+    return f"uncleanable: damage{place}, where the cleaner would fail"
+
+
+def _unknown(cleaning: Cleaning) -> str:
+    if cleaning.is_policy_unknown:
+        return "cleanable? Nothing tells whether cleanup.policy is still compact"
+    return f"cleanable? Not if a transaction is open at offset {cleaning.stop_offset}, which --deep tells"
+
+
+def _stop_text(cleaning: Cleaning) -> str:
+    return _STOPS[cleaning.stop].format(cleaning.stop_offset)
+
+
+_TEXTS = {
+    CleanerVerdict.CLEANABLE: _cleanable,
+    CleanerVerdict.WAITS: _waits,
+    CleanerVerdict.STOPPED: _stopped,
+    CleanerVerdict.UNCLEANABLE: _uncleanable,
+    CleanerVerdict.UNKNOWN: _unknown,
+}
+_STOPS = {
+    CleanerStop.ACTIVE_SEGMENT: "the active segment begins at offset {}",
+    CleanerStop.OPEN_TRANSACTION: "an open transaction stops the cleaner at offset {}",
+    CleanerStop.HIGH_WATERMARK: "the high watermark is {}",
+    CleanerStop.MIN_COMPACTION_LAG: "min.compaction.lag.ms isn't over for the segment of offset {}",
+}

@@ -1,0 +1,247 @@
+"""Text of `kseg salvage` and `kseg reindex`, and the list of written files."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.formats.codes import DamageKind
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import Rolled
+from kseg.log.side_files import SideFile
+from kseg.log.writer import WrittenSegment
+from kseg.output.rows import write_json
+from kseg.output.streams import write_line, write_lines
+from kseg.rewrite.reindex import Reindexed
+from kseg.rewrite.salvage import Written, WrittenFile
+from kseg.rewrite.salvage_extents import Extent, InnerProblem
+from kseg.rewrite.salvage_plan import Hole, Salvage
+from kseg.rewrite.salvage_reader import FoundLoss
+from kseg.rewrite.slice import Sliced
+from kseg.times import iso_time, now_ms
+
+SHOWN = 50
+"""Losses, holes and pieces of each kind that the text names one by one."""
+
+
+def reset_command(salvage: Salvage, offset: int) -> str:
+    """The command that moves a consumer group to an offset. Source: ConsumerGroupCommand."""
+    topic = f"{salvage.topic or 'TOPIC'}:{0 if salvage.partition is None else salvage.partition}"
+    return (
+        "kafka-consumer-groups.sh --bootstrap-server HOST:9092 --group GROUP"
+        f" --topic {topic} --reset-offsets --to-offset {offset} --execute"
+    )
+
+
+def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
+    """A partition's report."""
+    unplaced = sum(extent.batch_count for extent in salvage.unplaced)
+    yield f"{salvage.name}: {salvage.batch_count} batches, {salvage.size} bytes in {len(salvage.segments)} segments"
+    yield from _replica_lines(salvage)
+    yield from _limited(_loss_line(found) for found in salvage.losses)
+    yield from _limited(_kept_line(log, problem) for log, problem in salvage.inner_problems)
+    if salvage.inner_problems:
+        yield "    --drop-unreadable leaves such batches out"
+    if salvage.reordered:
+        yield f"  {salvage.reordered} batches put in order"
+    if salvage.duplicates:
+        yield f"  {salvage.duplicates} duplicate batches left out"
+    if unplaced:
+        yield f"  {unplaced} intact batches whose offsets fit nowhere, in lost+found/{salvage.name}"
+    yield from _limited(
+        f"    {extent.log.name} position {extent.position}: offsets {extent.first_offset} to {extent.last_offset}"
+        for extent in salvage.unplaced
+    )
+    for hole in salvage.holes:
+        yield from _hole_lines(salvage, hole)
+    yield from _written_lines(written)
+
+
+def _replica_lines(salvage: Salvage) -> Iterator[str]:
+    if len(salvage.replicas) > 1:
+        for replica in salvage.replicas:
+            yield f"  replica {replica.partition.path}: {replica.batch_count} intact batches"
+    for replica in salvage.replicas:
+        for reason, size in replica.lost_bytes().items():
+            word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
+            yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
+
+
+def _written_lines(written: Written) -> Iterator[str]:
+    for transaction in written.transactions:
+        yield (
+            f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no"
+            " end left; consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
+        )
+    for file in written.files:
+        origin = f"from {', '.join(map(str, file.sources))}" if file.sources else "rebuilt"
+        yield f"  wrote {file.name}: {file.size} bytes, {iso_time(file.modified_ms)}, sha256 {file.sha256}, {origin}"
+
+
+def _loss_line(found: FoundLoss) -> str:
+    loss = found.loss
+    return f"    {found.log.name} position {loss.position}: {loss.size} bytes, {loss.reason}: {loss.detail}"
+
+
+def _kept_line(log: Path, problem: InnerProblem) -> str:
+    return (
+        f"  kept as it is: {log.name} position {problem.position}: {problem.id}: {problem.detail};"
+        f" consumers that fail there go on at offset {problem.last_offset + 1}"
+    )
+
+
+def _limited(lines: Iterator[str]) -> Iterator[str]:
+    yield from islice(lines, SHOWN)
+    more = sum(1 for _ in lines)
+    if more:
+        yield f"    … {more} more"
+
+
+def _hole_lines(salvage: Salvage, hole: Hole) -> Iterator[str]:
+    if hole.last is None:
+        yield f"  offsets lost: from {hole.first} on ({hole.reason}); the log ends at {hole.first}"
+    else:
+        count = hole.last - hole.first + 1
+        follows = f"the log ends at {hole.first}" if hole.next_good is None else f"next good offset {hole.next_good}"
+        yield f"  offsets lost: {hole.first} to {hole.last}, {count} of them ({hole.reason}); {follows}"
+    yield f"    {reset_command(salvage, hole.first if hole.next_good is None else hole.next_good)}"
+
+
+def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
+    """The same for JSON."""
+    return {
+        "type": "salvage",
+        "partition": salvage.name,
+        "replicas": [str(replica.partition.path) for replica in salvage.replicas],
+        "segments": [base for base, _ in salvage.segments],
+        "batches": salvage.batch_count,
+        "bytes": salvage.size,
+        "lost": {str(replica.partition.path): replica.lost_bytes() for replica in salvage.replicas},
+        "damages": [*map(_damage_object, salvage.losses)],
+        "innerProblems": [
+            {"file": str(log), "position": problem.position, "id": problem.id, "detail": problem.detail}
+            for log, problem in salvage.inner_problems
+        ],
+        "reordered": salvage.reordered,
+        "duplicates": salvage.duplicates,
+        "lostAndFound": [*map(_unplaced_object, salvage.unplaced)],
+        "holes": [_hole_object(salvage, hole) for hole in salvage.holes],
+        "openTransactions": [
+            {"producerId": transaction.producer_id, "firstOffset": transaction.first_offset}
+            for transaction in written.transactions
+        ],
+        "files": [*map(_file_object, written.files)],
+    }
+
+
+def _damage_object(found: FoundLoss) -> dict[str, object]:
+    return {
+        "file": str(found.log),
+        "position": found.loss.position,
+        "size": found.loss.size,
+        "reason": found.loss.reason,
+        "detail": found.loss.detail,
+    }
+
+
+def _unplaced_object(extent: Extent) -> dict[str, object]:
+    return {
+        "file": str(extent.log),
+        "position": extent.position,
+        "size": extent.size,
+        "batches": extent.batch_count,
+        "firstOffset": extent.first_offset,
+        "lastOffset": extent.last_offset,
+    }
+
+
+def _hole_object(salvage: Salvage, hole: Hole) -> dict[str, object]:
+    return {
+        "firstOffset": hole.first,
+        "lastOffset": hole.last,
+        "nextGoodOffset": hole.next_good,
+        "reason": hole.reason,
+        "resetCommand": reset_command(salvage, hole.first if hole.next_good is None else hole.next_good),
+    }
+
+
+def _file_object(file: WrittenFile) -> dict[str, object]:
+    return {
+        "file": file.name,
+        "bytes": file.size,
+        "modified": iso_time(file.modified_ms),
+        "sha256": file.sha256,
+        "sources": list(map(str, file.sources)),
+    }
+
+
+def write_run(arguments: Sequence[str], form: str) -> None:
+    """Says which kseg makes what follows, when, and by which command."""
+    from importlib.metadata import version
+
+    run = {"type": "run", "version": version("kseg"), "time": iso_time(now_ms())}
+    if form == "json":
+        write_json({**run, "command": ["kseg", *arguments]})
+    else:
+        write_line(f"kseg {run['version']}, {run['time']}: kseg {shlex.join(arguments)}")
+
+
+class SalvageReport(NamedTuple):
+    """What is said of a partition, as an object of JSON or as lines; is_whole: whether nothing is wrong with it."""
+
+    is_whole: bool
+    content: dict[str, object] | tuple[str, ...]
+
+
+def salvage_report(salvage: Salvage, written: Written, form: str) -> SalvageReport:
+    """The report on a partition, in a form of `-o`."""
+    content = salvage_object(salvage, written) if form == "json" else tuple(salvage_lines(salvage, written))
+    return SalvageReport(salvage.is_whole, content)
+
+
+def write_report(report: SalvageReport) -> None:
+    """Writes a partition's report to standard output."""
+    if isinstance(report.content, dict):
+        write_json(report.content)
+    else:
+        write_lines(report.content)
+
+
+def segment_lines(segments: Iterable[WrittenSegment], directory: Path) -> Iterator[str]:
+    """Each segment's file, offsets, batches, bytes, and why it was rolled if one of Kafka's rules did it."""
+    for segment in segments:
+        offsets = f"offsets {segment.base_offset} to {segment.next_offset - 1}" if segment.batch_count else "empty"
+        rolled = "" if segment.rolled in (Rolled.ACTIVE, Rolled.UNKNOWN) else f", rolled by {segment.rolled}"
+        path = directory / f"{segment.base_offset:020}.log"
+        yield f"{path}: {offsets}, {segment.batch_count} batches, {segment.size} bytes{rolled}"
+
+
+def sliced_lines(sliced: Sliced, directory: Path) -> Iterator[str]:
+    """What `slice` wrote: its segments, and counts."""
+    yield from segment_lines(sliced.segments, directory)
+    yield f"{sliced.copied} batches copied, {sliced.rebuilt} rebuilt, {sliced.dropped} records left out"
+
+
+def missed_options(sliced: Sliced, given_keys: Mapping[bytes, str]) -> Iterator[str]:
+    """The options of `slice` for which no record was found; `given_keys`: how the user wrote the keys."""
+    yield from (f"--drop-offset {offset}" for offset in sorted(sliced.missed_offsets))
+    yield from (f"--drop-key {given}" for key, given in given_keys.items() if key in sliced.missed_keys)
+
+
+def reindexed_lines(each: Reindexed) -> Iterator[str]:
+    """How a segment's indexes compare with the rebuilt ones; and where these end, if the log is damaged."""
+    compared = ", ".join(f"{extension} {comparison}" for extension, comparison in each.compared.items())
+    yield f"{each.segment.path}: {compared}"
+    if each.damage is not None:
+        yield (
+            f"{each.segment.path}: at position {each.damage.position}: {each.damage.kind}: the indexes end here;"
+            " `kseg salvage` continues after it"
+        )
+
+
+def side_file_line(partition: PartitionLog, file: SideFile) -> str:
+    """Why a file beside the segments is rebuilt, or what it would take."""
+    detail = f" ({file.detail})" if file.detail else ""
+    outcome = "" if file.content is not None else "; --cluster-metadata may have its contents"
+    return f"{partition.path / file.name}: {file.reason}{detail}{outcome}"

@@ -1,0 +1,344 @@
+"""Columns of `kseg txns` and of `kseg plan-move`."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
+
+from kseg.cluster.move_plan import Fill, Move, MovePlan
+from kseg.cluster.replicas import one_of_each
+from kseg.coordinators.transactions import Coordinators, Judge, Verdict, abort_command
+from kseg.log.partition import PartitionLog
+from kseg.log.selection import PartitionChoice
+from kseg.log.transactions import (
+    TOPIC,
+    CoordinatorTransaction,
+    PartitionTransactions,
+    Transaction,
+    coordinator_transactions,
+)
+from kseg.output.rows import human_size
+from kseg.output.table import NOT_SHOWN, RowWriter, Section
+from kseg.text.groups import column, iso_time_column, number_column, numbers_text, timestamp_column, unless_negative
+from kseg.times import duration_text
+
+if TYPE_CHECKING:
+    from kseg.log.replay import Unreadable
+
+
+class TransactionRow(NamedTuple):
+    """A transaction of a partition, and the verdict on it if it is open.
+
+    now_ms: the time to judge at, None if none was given. abort_command: the line that aborts it, if it hangs.
+    """
+
+    transaction: Transaction
+    verdict: Verdict | None
+    now_ms: int | None
+    abort_command: str | None = None
+
+    @property
+    def is_hanging(self) -> bool | None:
+        """Whether nobody will end it; None if that can't be known."""
+        return False if self.verdict is None else self.verdict.is_hanging
+
+    @property
+    def transactional_id(self) -> str | None:
+        """The transactional id of the producer, of one that is open, if it is known."""
+        coordinator = None if self.verdict is None else self.verdict.coordinator
+        return None if coordinator is None else coordinator.transactional_id
+
+    @property
+    def duration_ms(self) -> int | None:
+        """How long it took or has been open: as its coordinator has it; of one that hangs, since its last record."""
+        if self.verdict is None:
+            return self.transaction.duration_ms
+        if self.verdict.coordinator is not None and self.verdict.is_hanging is False:
+            return self.verdict.coordinator.duration_ms(self.now_ms)
+        last = self.transaction.last_timestamp
+        return None if self.now_ms is None or last is None else max(0, self.now_ms - last)
+
+
+class CoordinatorRow(NamedTuple):
+    """What a coordinator knew of a transactional id; now_ms: the time to judge at, None if none was given."""
+
+    transaction: CoordinatorTransaction
+    now_ms: int | None
+
+    @property
+    def is_overdue(self) -> bool | None:
+        """Whether its coordinator is to abort it."""
+        return self.transaction.is_overdue(self.now_ms)
+
+    @property
+    def duration_ms(self) -> int | None:
+        """How long it took or has been open."""
+        return self.transaction.duration_ms(self.now_ms)
+
+
+class StableRow(NamedTuple):
+    """How far a partition can be read by consumers that read committed records only."""
+
+    topic: str | None
+    partition: int | None
+    last_stable_offset: int
+    log_end_offset: int
+    open_transactions: int
+
+
+class TransactionRows:
+    """Reads partitions one after another.
+
+    Once all rows were taken: found_hanging: whether a transaction hangs; stable_rows: partitions' last stable offsets;
+    abort_lines: comments and commands that abort what hangs; unreadable: what couldn't be read.
+    """
+
+    def __init__(
+        self,
+        found: list[PartitionLog],
+        now_ms: int | None,
+        timeout_ms: int,
+        bootstrap_server: str,
+        *,
+        only_open: bool,
+    ) -> None:
+        """Reads no transaction yet, but compares replicas of the same partition: one of each is read.
+
+        Args:
+            found: the partitions at hand; the coordinators are those in the same log directories.
+            now_ms: time to judge open transactions by, in milliseconds since 1970; None: the newest that brokers wrote.
+            timeout_ms: none whose last record is younger hangs.
+            bootstrap_server: for the commands that abort.
+            only_open: leave out transactions that have ended.
+
+        Raises:
+            OpenError: if the log of one of several replicas can't be opened.
+        """
+        # Directories on their way in or out repeat what others tell, unless one of them is asked for.
+        self._places = one_of_each(place for place in found if place.state is None or len(found) == 1)
+        self._only_open = only_open
+        self._now_ms = now_ms
+        self._coordinators = Coordinators(place.path.absolute().parent for place in self._places)
+        self._judge = Judge(self._coordinators, now_ms, timeout_ms)
+        self._bootstrap_server = bootstrap_server
+        self._unjudged: list[str] = []
+        self.found_hanging = False
+        self.stable_rows: list[StableRow] = []
+        self.abort_lines: list[str] = []
+        self.unreadable: list[Unreadable] = []
+
+    def split(self, choice: PartitionChoice) -> tuple[list[PartitionLog], list[PartitionLog]]:
+        """Of the partitions that are meant those of `__transaction_state`, and the others."""
+        chosen = [place for place in self._places if choice.takes_directory(place.path)]
+        coordinators = [place for place in chosen if place.topic == TOPIC]
+        return coordinators, [place for place in chosen if place.topic != TOPIC]
+
+    def notes(self, *, is_partial: bool) -> Iterator[str]:
+        """What couldn't be read or judged; `is_partial`: coordinators were shown that may not be all."""
+        yield from (unreadable.line() for unreadable in self.unreadable)
+        missing = self._coordinators.missing_text() if is_partial else None
+        if missing is not None:
+            yield f"{missing}: transactional ids of the others aren't shown"
+        if self._unjudged:
+            yield self._unjudged_text()
+
+    def _unjudged_text(self) -> str:
+        counted = "1 open transaction" if len(self._unjudged) == 1 else f"{len(self._unjudged)} open transactions"
+        return (
+            f"{counted} can't be judged: {self._unjudged[0]}; give all log directories of the cluster"
+            f"{'' if self._now_ms is not None else ' and --now'}, or ask `kafka-transactions.sh find-hanging`"
+        )
+
+    def coordinator_rows(self, partitions: Iterable[PartitionLog]) -> Iterator[CoordinatorRow]:
+        """The transactional ids of partitions of `__transaction_state`."""
+        for partition in partitions:
+            view = coordinator_transactions(partition)
+            self.unreadable += view.unreadable
+            for transaction in view.transactions:
+                if transaction.is_open or not self._only_open:
+                    yield CoordinatorRow(transaction, self._now_ms)
+
+    def rows(self, partitions: Iterable[PartitionLog]) -> Iterator[TransactionRow]:
+        """The transactions of other partitions."""
+        return chain.from_iterable(map(self._rows_of, partitions))
+
+    def _rows_of(self, partition: PartitionLog) -> Iterator[TransactionRow]:
+        found = PartitionTransactions(partition)
+        has_any = False
+        for transaction in found.transactions():
+            has_any = True
+            if not transaction.is_open and not self._only_open:
+                yield TransactionRow(transaction, None, self._now_ms)
+        yield from self._open_rows(found)
+        self.unreadable += found.unreadable
+        if has_any:
+            self.stable_rows.append(
+                StableRow(
+                    partition.topic,
+                    partition.partition,
+                    found.last_stable_offset,
+                    found.log_end_offset,
+                    len(found.open_transactions),
+                )
+            )
+
+    def _open_rows(self, found: PartitionTransactions) -> Iterator[TransactionRow]:
+        verdicts = self._judge.verdicts(found.partition, found.open_transactions)
+        for opened, verdict in verdicts.items():
+            self.found_hanging |= bool(verdict.is_hanging)
+            line = None
+            if not verdict.is_certain:
+                self._unjudged.append(verdict.reason)
+            elif verdict.is_hanging:
+                line = abort_command(opened, self._bootstrap_server, by_offset=self._coordinators.are_kraft)
+            if line is not None:
+                place = f"{opened.topic}-{opened.partition} from offset {opened.first_offset}"
+                self.abort_lines += [f"# {place}: {verdict.reason}", line]
+            yield TransactionRow(opened, verdict, self._now_ms, line)
+
+
+FILLS: Section[Fill] = Section(
+    "logDir",
+    "Log directories",
+    (
+        column("path", "LOG DIRECTORY", lambda row: str(row.path)),
+        number_column("partitions", "PARTITIONS", lambda row: row.partitions),
+        column("before", "BEFORE", lambda row: row.before, lambda row: human_size(row.before)),
+        column("after", "AFTER", lambda row: row.after, lambda row: human_size(row.after)),
+        column("available", NOT_SHOWN, lambda row: row.available),
+    ),
+)
+MOVES: Section[Move] = Section(
+    "move",
+    "Moves",
+    (
+        column("topic", "TOPIC", lambda row: row.partition.topic),
+        number_column("partition", "PART", lambda row: row.partition.partition),
+        column("size", "SIZE", lambda row: row.size, lambda row: human_size(row.size)),
+        column(
+            "replicas",
+            "REPLICAS",
+            lambda row: list(row.partition.replicas),
+            lambda row: numbers_text(row.partition.replicas),
+        ),
+        column("from", "FROM", lambda row: str(row.source)),
+        column("to", "TO", lambda row: str(row.target)),
+    ),
+)
+REASSIGNMENT = "reassignment"
+"""The form of output that Kafka's tool takes."""
+
+
+def write_plan(plan: MovePlan, writer: RowWriter) -> None:
+    """Writes a plan: the directories and the moves; in CSV the moves alone."""
+    if writer.form.name != "csv":
+        writer.write(FILLS, plan.fills)
+    writer.write(MOVES, plan.moves)
+
+
+def plan_sum(plan: MovePlan) -> str:
+    """What the moves come to, in a line."""
+    if not plan.moves:
+        return "nothing to move"
+    size = sum(move.size for move in plan.moves)
+    count = f"{len(plan.moves)} {'partition' if len(plan.moves) == 1 else 'partitions'}"
+    return f"{count} to move, {human_size(size)}: kafka-reassign-partitions.sh --reassignment-json-file FILE --execute"
+
+
+def _transaction_style(row: TransactionRow) -> str:
+    if row.is_hanging:
+        return "red"
+    return "yellow" if row.transaction.is_open else ""
+
+
+def _coordinator_style(row: CoordinatorRow) -> str:
+    return "yellow" if row.transaction.is_open else ""
+
+
+def _duration(row: TransactionRow | CoordinatorRow) -> str:
+    is_known = row.duration_ms is not None or not row.transaction.is_open
+    return duration_text(row.duration_ms) if is_known else "unknown"
+
+
+def _outcome(row: TransactionRow) -> str:
+    return "hanging" if row.is_hanging else str(row.transaction.outcome)
+
+
+TRANSACTIONS: Section[TransactionRow] = Section(
+    "transaction",
+    "Transactions",
+    (
+        column("topic", "TOPIC", lambda row: row.transaction.topic),
+        number_column("partition", "PART", lambda row: row.transaction.partition),
+        number_column("producerId", "PRODUCER", lambda row: row.transaction.producer_id),
+        number_column("producerEpoch", "EPOCH", lambda row: row.transaction.producer_epoch),
+        column("state", "STATE", lambda row: str(row.transaction.outcome), _outcome),
+        column("isHanging", NOT_SHOWN, lambda row: row.is_hanging),
+        column("blocksLastStableOffset", NOT_SHOWN, lambda row: row.transaction.is_open),
+        number_column("firstOffset", "FIRST", lambda row: row.transaction.first_offset),
+        number_column("lastOffset", "LAST", lambda row: row.transaction.last_offset),
+        number_column("endOffset", "MARKER", lambda row: row.transaction.end_offset),
+        number_column("records", "RECORDS", lambda row: row.transaction.records),
+        number_column("batches", NOT_SHOWN, lambda row: row.transaction.batches),
+        timestamp_column("first", "BEGAN", lambda row: row.transaction.first_timestamp),
+        iso_time_column("first", lambda row: row.transaction.first_timestamp),
+        timestamp_column("last", NOT_SHOWN, lambda row: row.transaction.last_timestamp),
+        iso_time_column("last", lambda row: row.transaction.last_timestamp),
+        timestamp_column("end", NOT_SHOWN, lambda row: row.transaction.end_timestamp),
+        iso_time_column("end", lambda row: row.transaction.end_timestamp),
+        column("durationMs", "TOOK", lambda row: row.duration_ms, _duration),
+        number_column("coordinatorEpoch", "COORD", lambda row: row.transaction.coordinator_epoch),
+        column("transactionalId", NOT_SHOWN, lambda row: row.transactional_id),
+        column(
+            "reason",
+            "WHY",
+            lambda row: None if row.verdict is None else row.verdict.reason,
+            lambda row: "" if row.verdict is None else row.verdict.reason,
+        ),
+        column("abortCommand", NOT_SHOWN, lambda row: row.abort_command),
+    ),
+    _transaction_style,
+)
+COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
+    "coordinatorTransaction",
+    "Transactional ids",
+    (
+        column("transactionalId", "TRANSACTIONAL ID", lambda row: row.transaction.transactional_id),
+        number_column("coordinatorPartition", "COORD", lambda row: row.transaction.coordinator_partition),
+        number_column("producerId", "PRODUCER", lambda row: row.transaction.producer_id),
+        number_column("producerEpoch", "EPOCH", lambda row: row.transaction.producer_epoch),
+        column("state", "STATE", lambda row: row.transaction.state),
+        column("isOpen", NOT_SHOWN, lambda row: row.transaction.is_open),
+        column("isOverdue", "OVERDUE", lambda row: row.is_overdue, lambda row: "yes" if row.is_overdue else ""),
+        timestamp_column("start", "BEGAN", lambda row: row.transaction.start_timestamp),
+        iso_time_column("start", lambda row: row.transaction.start_timestamp),
+        timestamp_column("lastUpdate", "CHANGED", lambda row: row.transaction.last_update_timestamp),
+        iso_time_column("lastUpdate", lambda row: row.transaction.last_update_timestamp),
+        column("durationMs", "TOOK", lambda row: row.duration_ms, _duration),
+        number_column("timeoutMs", "TIMEOUT MS", lambda row: row.transaction.timeout_ms),
+        number_column(
+            "previousProducerId", NOT_SHOWN, lambda row: unless_negative(row.transaction.previous_producer_id)
+        ),
+        number_column("nextProducerId", NOT_SHOWN, lambda row: unless_negative(row.transaction.next_producer_id)),
+        number_column("clientTransactionVersion", NOT_SHOWN, lambda row: row.transaction.client_transaction_version),
+        number_column("recordOffset", "AT", lambda row: row.transaction.record_offset),
+        column(
+            "partitions",
+            "PARTITIONS",
+            lambda row: [f"{topic}-{partition}" for topic, partition in row.transaction.partitions],
+            lambda row: ",".join(f"{topic}-{partition}" for topic, partition in row.transaction.partitions),
+        ),
+    ),
+    _coordinator_style,
+)
+STABLE_OFFSETS: Section[StableRow] = Section(
+    "partition",
+    "Last stable offsets",
+    (
+        column("topic", "TOPIC", lambda row: row.topic),
+        number_column("partition", "PART", lambda row: row.partition),
+        number_column("lastStableOffset", "STABLE", lambda row: row.last_stable_offset),
+        number_column("logEndOffset", "END", lambda row: row.log_end_offset),
+        number_column("openTransactions", "OPEN", lambda row: row.open_transactions),
+    ),
+    lambda row: "yellow" if row.open_transactions else "",
+)

@@ -1,0 +1,182 @@
+"""Manifests of Aiven's tiered storage: how a segment was cut, compressed and encrypted, and what it holds."""
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from kseg.errors import KsegError
+from kseg.formats.file_names import FileKind
+from kseg.formats.indexes import parse_chunk_sizes
+from kseg.tiered.segment_bytes import (
+    LARGEST_FILE,
+    SEAL_SIZE,
+    ChunkTable,
+    Seal,
+    StoredPart,
+    chunk_count,
+    decompressed,
+    equal_chunks,
+    unequal_chunks,
+)
+
+LARGEST_MANIFEST = 1 << 24
+MOST_SIZES = 10 << 20
+"""Bytes of the sizes of chunks, decompressed; the plugin has the same bound."""
+_INDEXES = {
+    "offset": FileKind.OFFSET_INDEX,
+    "timestamp": FileKind.TIME_INDEX,
+    "producerSnapshot": FileKind.PRODUCER_SNAPSHOT,
+    "leaderEpoch": FileKind.LEADER_EPOCH_CHECKPOINT,
+    "transaction": FileKind.TRANSACTION_INDEX,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentManifest:
+    """What a manifest says. chunks: of the log. indexes: positions and stored bytes in the object of indexes."""
+
+    chunks: ChunkTable
+    indexes: dict[FileKind, tuple[int, int]]
+    is_compressed: bool
+    seal: Seal | None
+    topic: str
+    topic_id: str
+    partition: int
+    segment_id: str
+    base_offset: int
+    end_offset: int
+    max_timestamp: int
+    event_timestamp: int
+    broker_id: int
+    epochs: tuple[tuple[int, int], ...]
+
+    @property
+    def indexes_size(self) -> int:
+        """Bytes of the object of indexes."""
+        return max((position + size for position, size in self.indexes.values()), default=0)
+
+    def log(self, key: str) -> StoredPart:
+        """The log in its object."""
+        return StoredPart(key, 0, self.chunks.size, self.chunks, self.is_compressed, self.seal)
+
+    def files_in(self, key: str) -> dict[FileKind, StoredPart]:
+        """The indexes in their object; those without bytes aren't files, except where Kafka has empty ones."""
+        return {
+            kind: self._index(key, position, size)
+            for kind, (position, size) in self.indexes.items()
+            if size or kind in _MAY_BE_EMPTY
+        }
+
+    def _index(self, key: str, position: int, size: int) -> StoredPart:
+        if self.seal is None or not size:
+            return StoredPart(key, position, size)
+        plain = size - SEAL_SIZE
+        chunk = equal_chunks(max(plain, 1), plain, size, size)
+        return StoredPart(key, position, plain, chunk, seal=self.seal)
+
+
+_MAY_BE_EMPTY = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
+
+
+def parse_manifest(content: bytes) -> SegmentManifest:
+    """A manifest. Raises KsegError if it isn't one that kseg knows."""
+    try:
+        fields = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise KsegError("isn't JSON: the manifest was cut or changed") from error
+    if not isinstance(fields, dict):
+        raise KsegError("isn't a manifest: no JSON object")
+    if fields.get("version") != "1":
+        raise KsegError(
+            f"has the version {fields.get('version')!r}; kseg knows manifests of version 1 (segments of Kafka)"
+        )
+    seal = _seal(fields.get("encryption"))
+    about = _object(fields, "remoteLogSegmentMetadata")
+    segment = _object(about, "remoteLogSegmentId")
+    place = _object(segment, "topicIdPartition")
+    owner = _object(place, "topicPartition")
+    return SegmentManifest(
+        chunks=_chunks(_object(fields, "chunkIndex")),
+        indexes=_indexes(_object(fields, "segmentIndexes"), 0 if seal is None else SEAL_SIZE),
+        is_compressed=_value(fields, "compression", bool),
+        seal=seal,
+        topic=_value(owner, "topic", str),
+        topic_id=_value(place, "topicId", str),
+        partition=_value(owner, "partition", int),
+        segment_id=_value(segment, "id", str),
+        base_offset=_value(about, "startOffset", int),
+        end_offset=_value(about, "endOffset", int),
+        max_timestamp=_value(about, "maxTimestampMs", int),
+        event_timestamp=_value(about, "eventTimestampMs", int),
+        broker_id=_value(about, "brokerId", int),
+        epochs=_epochs(_object(about, "segmentLeaderEpochs")),
+    )
+
+
+def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    found: dict[str, Any] = _value(fields, name, dict)
+    return found
+
+
+def _value(fields: dict[str, Any], name: str, kind: type) -> Any:
+    found = fields.get(name)
+    if type(found) is not kind or (isinstance(found, int) and not -1 <= found < 1 << 63):
+        raise KsegError(f"its field {name} is missing, or isn't what a manifest has there")
+    return found
+
+
+def _base64(text: str, name: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise KsegError(f"its field {name} isn't Base64") from error
+
+
+def _seal(fields: object) -> Seal | None:
+    if fields is None:
+        return None
+    if not isinstance(fields, dict):
+        raise KsegError("its field encryption is none that a manifest has")
+    key_id, colon, key = _value(fields, "dataKey", str).rpartition(":")
+    if not colon:
+        raise KsegError("its field dataKey doesn't begin with a key's id")
+    return Seal(key_id, _base64(key, "dataKey"), _base64(_value(fields, "aad", str), "aad"))
+
+
+def _chunks(fields: dict[str, Any]) -> ChunkTable:
+    chunk_size, size = (_value(fields, name, int) for name in ("originalChunkSize", "originalFileSize"))
+    kind = fields.get("type")
+    if kind == "fixed":
+        stored_size = _value(fields, "transformedChunkSize", int)
+        return equal_chunks(chunk_size, size, stored_size, _value(fields, "finalTransformedChunkSize", int))
+    if kind != "variable":
+        raise KsegError(f"its chunk index is of the type {kind!r}; kseg knows fixed and variable")
+    packed = _base64(_value(fields, "transformedChunks", str), "transformedChunks")
+    try:
+        sizes = decompressed(packed, MOST_SIZES)
+    except OSError as error:
+        raise KsegError(f"its field transformedChunks {error.strerror}") from error
+    return unequal_chunks(chunk_size, size, parse_chunk_sizes(sizes, chunk_count(chunk_size, size)))
+
+
+def _indexes(fields: dict[str, Any], least: int) -> dict[FileKind, tuple[int, int]]:
+    """Position and stored bytes of each index; one with bytes has `least` of them."""
+    found = {}
+    for name, kind in _INDEXES.items():
+        if fields.get(name) is None:
+            continue
+        place = _object(fields, name)
+        position, size = _value(place, "position", int), _value(place, "size", int)
+        if min(position, size) < 0 or max(position, size) > LARGEST_FILE or 0 < size < least:
+            raise KsegError(f"its index {name} is of {size} bytes at position {position}")
+        found[kind] = position, size
+    return found
+
+
+def _epochs(fields: dict[str, Any]) -> tuple[tuple[int, int], ...]:
+    try:
+        return tuple(sorted((int(epoch), _value(fields, epoch, int)) for epoch in fields))
+    except ValueError as error:
+        raise KsegError("its field segmentLeaderEpochs has an epoch that is no number") from error

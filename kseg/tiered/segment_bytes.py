@@ -1,0 +1,427 @@
+"""Bytes of remote segments: plain objects, or chunks that are compressed and encrypted."""
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from threading import Lock
+from typing import Any, Protocol
+
+from kseg.codecs.zstd import CODEC
+from kseg.errors import KsegError, OpenError, UsageError, missing_library
+from kseg.store.location import ObjectStore, broken, place_of
+from kseg.system.files import read_small
+
+LARGEST_CHUNK = 1 << 28
+"""Bytes of a chunk that are decrypted or decompressed at once; the plugin's README recommends 4 MiB."""
+LARGEST_FILE = (1 << 31) - 1
+"""Kafka's segments have no more bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkTable:
+    """A segment's chunks. chunk_size: bytes of each but the last before it was stored. size: bytes of the whole.
+
+    stored_size, last_stored_size: of each chunk and of the last, if they are equal. ends: where each ends in the
+    object, if their sizes differ.
+    """
+
+    chunk_size: int
+    size: int
+    stored_size: int
+    last_stored_size: int
+    ends: Sequence[int] | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return -(-self.size // self.chunk_size)
+
+    @property
+    def total(self) -> int:
+        """Bytes of all chunks in the object."""
+        return self.stored_end(self.count - 1) if self.count else 0
+
+    def stored_end(self, slot: int) -> int:
+        """Where a chunk ends in the object."""
+        if self.ends is not None:
+            return self.ends[slot]
+        is_last = slot == self.count - 1
+        return slot * self.stored_size + (self.last_stored_size if is_last else self.stored_size)
+
+    def stored_start(self, slot: int) -> int:
+        """Where a chunk begins in the object."""
+        return self.stored_end(slot - 1) if slot else 0
+
+    def stored_size_of(self, slots: range) -> int:
+        """Bytes of neighbouring chunks in the object."""
+        return self.stored_end(slots[-1]) - self.stored_start(slots[0])
+
+    def size_of(self, slot: int) -> int:
+        """Bytes of a chunk before it was stored."""
+        return min(self.chunk_size, self.size - slot * self.chunk_size)
+
+
+def equal_chunks(chunk_size: int, size: int, stored_size: int, last_stored_size: int) -> ChunkTable:
+    """The table of chunks that are stored with equal sizes. Raises KsegError for impossible numbers."""
+    _check(chunk_size, size, (stored_size, last_stored_size))
+    return ChunkTable(chunk_size, size, stored_size, last_stored_size)
+
+
+def unequal_chunks(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> ChunkTable:
+    """The table of chunks that are stored with these sizes. Raises KsegError for impossible numbers."""
+    _check(chunk_size, size, stored_sizes)
+    return ChunkTable(chunk_size, size, 0, 0, tuple(accumulate(stored_sizes)))
+
+
+def chunk_count(chunk_size: int, size: int) -> int:
+    """How many chunks a segment has. Raises KsegError for impossible numbers."""
+    _check(chunk_size, size, ())
+    return -(-size // chunk_size)
+
+
+def _check(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> None:
+    if not 0 < chunk_size <= LARGEST_FILE:
+        raise KsegError(f"chunks of {chunk_size} bytes")
+    if not 0 <= size <= LARGEST_FILE:
+        raise KsegError(f"a segment of {size} bytes")
+    if min(stored_sizes, default=0) < 0:
+        raise KsegError(f"a chunk of {min(stored_sizes)} bytes")
+
+
+IV_SIZE = 12
+TAG_SIZE = 16
+SEAL_SIZE = IV_SIZE + TAG_SIZE
+"""Bytes that a chunk has more when it is encrypted: the IV before it, GCM's tag after it."""
+_LARGEST_PEM = 1 << 16
+_KEY_SIZE = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """How a segment is encrypted: the key pair's id, the segment's own key, encrypted by that, and what GCM adds."""
+
+    key_id: str
+    encrypted_key: bytes
+    aad: bytes
+
+
+class PrivateKeys:
+    """Private keys by their ids, in PEM files that are read when they are needed."""
+
+    def __init__(self, files: Mapping[str, Path]) -> None:
+        self._files = dict(files)
+
+    def has(self, key_id: str) -> bool:
+        """Whether the private key of a pair was given."""
+        return key_id in self._files
+
+    def segment_key(self, seal: Seal) -> bytes:
+        """A segment's own key.
+
+        Raises OpenError if its key pair's private key wasn't given or doesn't fit, UsageError if the file holds none.
+        """
+        path = self._files.get(seal.key_id)
+        if path is None:
+            raise OpenError(f"is encrypted with the key {seal.key_id}: --private-key {seal.key_id}=FILE decrypts it")
+        key = _decrypted(read_private_key(path), seal.encrypted_key)
+        if key is None or len(key) != _KEY_SIZE:
+            raise OpenError(f"its key can't be decrypted with {path}: that isn't the private key {seal.key_id}")
+        return key
+
+
+@lru_cache
+def read_private_key(path: Path) -> Any:
+    """The private key in a file, as PyCryptodome has it. Raises UsageError if there is none, or no PyCryptodome."""
+    try:
+        from Crypto.PublicKey import RSA
+    except ImportError as error:
+        raise UsageError(missing_library("pycryptodome", "tiered")) from error
+    try:
+        key = RSA.import_key(read_small(path, _LARGEST_PEM))
+    except (ValueError, IndexError, TypeError) as error:
+        raise UsageError("isn't an RSA key in PEM without a password", path) from error
+    if not key.has_private():
+        raise UsageError("is a public key: the private one of the pair decrypts", path)
+    return key
+
+
+def _decrypted(key: Any, content: bytes) -> bytes | None:
+    """Content encrypted by RSA-OAEP with SHA3-512, also in MGF1; None if it was encrypted by another key."""
+    from Crypto.Cipher import PKCS1_OAEP
+    from Crypto.Hash import SHA3_512
+
+    try:
+        return PKCS1_OAEP.new(key, hashAlgo=SHA3_512).decrypt(content)
+    except (ValueError, TypeError):
+        return None
+
+
+def opened(sealed: bytes, key: bytes, aad: bytes) -> bytes:
+    """An encrypted chunk's content. Raises OSError if its tag doesn't match."""
+    from Crypto.Cipher import AES
+
+    if len(sealed) < SEAL_SIZE:
+        raise broken(f"{len(sealed)} bytes are too few for AES-GCM")
+    cipher = AES.new(key, AES.MODE_GCM, nonce=sealed[:IV_SIZE], mac_len=TAG_SIZE)
+    cipher.update(aad)
+    try:
+        return cipher.decrypt_and_verify(sealed[IV_SIZE:-TAG_SIZE], sealed[-TAG_SIZE:])
+    except ValueError as error:
+        raise broken("the GCM tag doesn't match: other bytes, or another segment's") from error
+
+
+READ_AHEAD = 8 << 20
+"""Bytes that are fetched at once at most where one read follows another."""
+LEAST_FETCHED = 64 << 10
+"""Bytes that are fetched at least, if that costs no further chunk: a request for few takes as long."""
+MOST_TOGETHER = 64 << 20
+"""Stored bytes of chunks that are fetched at once at most; of a larger number each chunk is fetched by itself."""
+KEPT = 16 << 20
+"""Bytes of an object's chunks that are kept: a search comes back to them."""
+KEPT_IN_ALL = 128 << 20
+"""Bytes of all objects that are kept: those that were read last."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPart:
+    """A file, or a piece of one, in an object: where it begins there, and its bytes before they were stored.
+
+    chunks: None if it is stored as it is. seal: None if it isn't encrypted.
+    """
+
+    key: str
+    start: int
+    size: int
+    chunks: ChunkTable | None = None
+    is_compressed: bool = False
+    seal: Seal | None = None
+
+    @property
+    def is_as_it_was(self) -> bool:
+        """Whether the stored bytes are the file's."""
+        return not self.is_compressed and self.seal is None
+
+
+class _Keeping(Protocol):
+    """What keeps bytes that it has fetched."""
+
+    @property
+    def kept_size(self) -> int:
+        """How many."""
+
+    def release(self) -> None:
+        """Keeps none any longer."""
+
+
+class _LastRead:
+    """Which objects were read last: the others keep nothing, so that a bucket doesn't fill the memory."""
+
+    def __init__(self) -> None:
+        self._sizes: OrderedDict[_Keeping, int] = OrderedDict()
+        self._total = 0
+        self._lock = Lock()
+
+    def note(self, read: _Keeping) -> None:
+        """Notes that an object was read, and releases those that were read longest ago."""
+        released = []
+        with self._lock:
+            self._total += read.kept_size - self._sizes.pop(read, 0)
+            self._sizes[read] = read.kept_size
+            while self._total > KEPT_IN_ALL and len(self._sizes) > 1:
+                oldest, size = self._sizes.popitem(last=False)
+                self._total -= size
+                released.append(oldest)
+        for each in released:
+            each.release()
+
+
+_LAST_READ = _LastRead()
+
+
+class FetchedObject:
+    """An object's bytes, fetched by ranges: where reads follow each other, ever larger ones."""
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        self._store, self._key = store, key
+        self._start, self._held = 0, b""
+        self._ahead = 0
+
+    def read(self, start: int, end: int, most: int = 0) -> bytes:
+        """Bytes of the object, fewer where it ends. Raises OSError if they can't be had.
+
+        most: up to where bytes are fetched with them, if they aren't here yet.
+        """
+        held_end = self._start + len(self._held)
+        if not (self._start <= start and end <= held_end):
+            follows = bool(self._held) and self._start <= start <= held_end
+            self._ahead = min(2 * self._ahead or len(self._held), READ_AHEAD) if follows else 0
+            kept = self._held[start - self._start :] if follows else b""
+            self._start, self._held = start, kept  # what isn't needed any more makes room first
+            fetched = self._store.read(self._key, start + len(kept), max(end, most, start + self._ahead))
+            self._held = kept + fetched
+        return self._held[start - self._start : end - self._start]
+
+    @property
+    def kept_size(self) -> int:
+        """Bytes that are kept."""
+        return len(self._held)
+
+    def release(self) -> None:
+        """Keeps no bytes any longer."""
+        self._held, self._ahead = b"", 0
+
+
+class StoredBytes:
+    """The bytes of a part that is stored as it was. size: theirs, fewer than the part's where it is cut."""
+
+    def __init__(self, store: ObjectStore, part: StoredPart, size: int | None = None) -> None:
+        self.size = part.size if size is None else size
+        self._part, self._place = part, place_of(store, part.key)
+        self._object = FetchedObject(store, part.key)
+        self._lock = Lock()  # a server's threads share it
+
+    def check(self) -> None:
+        """Nothing is needed to read them."""
+
+    def read(self, position: int, size: int) -> bytes:
+        """See RangedBytes."""
+        start, end = self._part.start + position, self._part.start + min(position + size, self.size)
+        if start >= end:
+            return b""
+        most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
+        with self._lock:
+            found = self._object.read(start, end, most)
+        _LAST_READ.note(self)
+        if not found:
+            raise broken(f"{self._place} ends before {start}: it was cut")
+        return found
+
+    @property
+    def kept_size(self) -> int:
+        """Bytes that are kept."""
+        return self._object.kept_size
+
+    def release(self) -> None:
+        """Keeps no bytes any longer."""
+        with self._lock:
+            self._object.release()
+
+    def stretch_end(self, position: int) -> int:
+        """See RangedBytes."""
+        if self._part.chunks is None:
+            return self.size
+        return (position // self._part.chunks.chunk_size + 1) * self._part.chunks.chunk_size
+
+
+class ChunkedBytes:
+    """The bytes of a part in chunks that have to be decrypted or decompressed, each by itself."""
+
+    def __init__(self, store: ObjectStore, part: StoredPart, keys: PrivateKeys, size: int | None = None) -> None:
+        assert part.chunks is not None
+        self.size = part.size if size is None else size
+        self._part, self._chunks, self._keys = part, part.chunks, keys
+        self._place = place_of(store, part.key)
+        self._object = FetchedObject(store, part.key)
+        self._lock = Lock()  # a server's threads share it
+        self._key: bytes | None = None
+        self._kept: OrderedDict[int, bytes] = OrderedDict()
+        self._broken: dict[int, str] = {}
+
+    def check(self) -> None:
+        """See RangedBytes."""
+        if self._part.seal is not None and self._key is None:
+            self._key = self._keys.segment_key(self._part.seal)
+
+    def read(self, position: int, size: int) -> bytes:
+        """See RangedBytes."""
+        end = min(position + size, self.size)
+        if position >= end:
+            return b""
+        step = self._chunks.chunk_size
+        slots = range(position // step, -(-end // step))
+        with self._lock:
+            pieces = self._contents(slots)
+        _LAST_READ.note(self)
+        first = slots.start * step
+        return b"".join(pieces)[position - first : end - first]
+
+    def stretch_end(self, position: int) -> int:
+        """See RangedBytes."""
+        return (position // self._chunks.chunk_size + 1) * self._chunks.chunk_size
+
+    @property
+    def kept_size(self) -> int:
+        """Bytes that are kept."""
+        return self._object.kept_size + len(self._kept) * self._chunks.chunk_size
+
+    def release(self) -> None:
+        """Keeps no bytes any longer."""
+        with self._lock:
+            self._object.release()
+            self._kept.clear()
+
+    def _contents(self, slots: range) -> list[bytes]:
+        missing = [slot for slot in slots if slot not in self._kept]
+        for slot in missing:
+            if slot in self._broken:
+                raise broken(self._broken[slot])
+        if missing:
+            together = range(missing[0], missing[-1] + 1)
+            if self._chunks.stored_size_of(together) <= MOST_TOGETHER:
+                self._fetched(together)  # one request for all of them
+        return [self._content(slot) for slot in slots]
+
+    def _fetched(self, slots: range) -> bytes:
+        """The stored bytes of neighbouring chunks."""
+        start = self._part.start + self._chunks.stored_start(slots[0])
+        return self._object.read(start, start + self._chunks.stored_size_of(slots))
+
+    def _content(self, slot: int) -> bytes:
+        """A chunk's content, kept for later. Raises OSError if it isn't what was stored."""
+        if slot in self._kept:
+            self._kept.move_to_end(slot)
+            return self._kept[slot]
+        try:
+            content = self._decoded(slot)
+        except OSError as error:
+            self._broken[slot] = f"{self._place}: chunk {slot + 1} of {self._chunks.count}: {error.strerror}"
+            raise broken(self._broken[slot]) from error
+        self._kept[slot] = content
+        while len(self._kept) > max(KEPT // self._chunks.chunk_size, 2):
+            self._kept.popitem(last=False)
+        return content
+
+    def _decoded(self, slot: int) -> bytes:
+        alone = range(slot, slot + 1)
+        expected, size = self._chunks.size_of(slot), self._chunks.stored_size_of(alone)
+        if max(expected, size) > LARGEST_CHUNK:
+            raise broken(f"it has {max(expected, size)} bytes; kseg decodes chunks of up to {LARGEST_CHUNK}")
+        content = self._fetched(alone)
+        if len(content) < size:
+            raise broken(f"{size - len(content)} of its {size} bytes are missing: the object was cut")
+        self.check()
+        if self._part.seal is not None and self._key is not None:
+            content = opened(content, self._key, self._part.seal.aad)
+        if self._part.is_compressed:
+            content = decompressed(content, expected)
+        if len(content) != expected:
+            raise broken(f"it has {len(content)} bytes, not {expected}")
+        return content
+
+
+def decompressed(content: bytes, most: int) -> bytes:
+    """What a zstd frame holds. Raises OSError if it isn't one, or holds more than that."""
+    try:
+        return CODEC.decompress(memoryview(content), most)
+    except CODEC.errors() as error:
+        raise broken(f"isn't a zstd frame of up to {most} bytes") from error
+
+
+def bytes_of(
+    store: ObjectStore, part: StoredPart, keys: PrivateKeys, size: int | None = None
+) -> StoredBytes | ChunkedBytes:
+    """The bytes of a part of an object; the first `size` of them, if that is given."""
+    return StoredBytes(store, part, size) if part.is_as_it_was else ChunkedBytes(store, part, keys, size)

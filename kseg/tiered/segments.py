@@ -1,0 +1,257 @@
+"""Finds the segments of remote tiers among a store's objects: by their names, and by what manifests tell."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+from kseg.errors import KsegError
+from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_partition_metadata
+from kseg.formats.codes import stored_offset
+from kseg.formats.file_names import FileKind
+from kseg.store.location import ObjectStore, StoredObject
+from kseg.system.run_usage import in_threads
+from kseg.tiered.manifest import LARGEST_MANIFEST, SegmentManifest, parse_manifest
+from kseg.tiered.placed_tiers import Epochs
+from kseg.tiered.places import INDEXES, MANIFEST, PINTEREST_MARK, SIDE_FILES, ObjectName, TierLayout, parse_object_name
+from kseg.tiered.remote_segment import ObjectProblem, RemotePartition, RemoteSegment
+from kseg.tiered.segment_bytes import StoredPart
+
+REQUESTS = 16
+"""That are under way at the same time."""
+LARGEST_CHECKPOINT = 1 << 20
+_OFFSET_SIZE = 8
+
+
+class FoundObject(NamedTuple):
+    """An object of a tier, and what its name says."""
+
+    stored: StoredObject
+    name: ObjectName
+
+
+Upload = dict[str, FoundObject]
+"""The objects of a segment by their suffixes."""
+
+
+def find_remote_partitions(
+    store: ObjectStore, objects: Iterable[StoredObject], takes: Callable[[str, int], bool]
+) -> list[RemotePartition]:
+    """The partitions of all tiers among some objects; manifests and small checkpoints are read, several at a time.
+
+    `takes` says of a topic and a number whether the partition is wanted; if none is, all are given: then whoever asks
+    can tell what there is. Raises ClusterError if the store fails.
+    """
+    uploads: dict[tuple[TierLayout, str], dict[tuple[int | None, str | None], Upload]] = defaultdict(dict)
+    for stored in objects:
+        name = parse_object_name(f"{store.address}/{stored.key}")
+        if name is not None:
+            segments = uploads[name.layout, name.folder]
+            segments.setdefault((name.base_offset, name.segment_id), {})[name.suffix] = FoundObject(stored, name)
+    wanted = {key: each for key, each in uploads.items() if _is_wanted(_any_name(each), takes)}
+    found = [_partition(store, layout, folder, each) for (layout, folder), each in sorted((wanted or uploads).items())]
+    return [partition for partition in found if partition is not None]
+
+
+def _partition(
+    store: ObjectStore, layout: TierLayout, folder: str, uploads: dict[tuple[int | None, str | None], Upload]
+) -> RemotePartition | None:
+    beside = uploads.pop((None, None), {})
+    if not uploads:
+        return None
+    read = partial(_OF_LAYOUT.get(layout, _plain_segment), store)
+    found = [each for each in in_threads(read, uploads.values(), REQUESTS) if each is not None]
+    name = _any_name(uploads)
+    topic, topic_id = _topic(store, name, [each.topic for each in found], beside)
+    if layout is TierLayout.PLAIN and PINTEREST_MARK in beside:
+        layout = TierLayout.PINTEREST
+    segments = sorted((each.segment for each in found), key=lambda each: (each.base_offset, each.segment_id or ""))
+    return RemotePartition(layout, folder, topic, topic_id, name.partition, tuple(segments))
+
+
+def _any_name(uploads: dict[tuple[int | None, str | None], Upload]) -> ObjectName:
+    return next(iter(next(iter(uploads.values())).values())).name
+
+
+def _is_wanted(name: ObjectName, takes: Callable[[str, int], bool]) -> bool:
+    """Whether a partition may be wanted: of a key whose prefix needn't end in a slash, the topic may be any end."""
+    starts = range(len(name.topic)) if name.layout is TierLayout.AIVEN else range(1)
+    return any(takes(name.topic[start:], name.partition) for start in starts)
+
+
+class _Found(NamedTuple):
+    """A segment, and the topic that its manifest names."""
+
+    segment: RemoteSegment
+    topic: str | None = None
+
+
+def _topic(
+    store: ObjectStore, name: ObjectName, by_manifests: list[str | None], beside: Upload
+) -> tuple[str, str | None]:
+    """The topic's name, of a manifest if one has it, since a key's prefix needn't end in a slash; and its id."""
+    topic = next((each for each in by_manifests if each is not None and name.topic.endswith(each)), name.topic)
+    topic_id = name.topic_id
+    if topic_id is None and SIDE_FILES[1] in beside:
+        try:
+            topic_id = parse_partition_metadata(_whole(store, beside[SIDE_FILES[1]].stored)).topic_id
+        except (KsegError, OSError):
+            topic_id = None
+    return topic, topic_id
+
+
+def _whole(store: ObjectStore, stored: StoredObject) -> bytes:
+    return store.read(stored.key, 0, min(stored.size, LARGEST_CHECKPOINT))
+
+
+# --- files as they were -----------------------------------------------------------------------------------------------
+
+
+def _plain_segment(store: ObjectStore, upload: Upload) -> _Found | None:
+    """A segment whose objects are its files, unchanged."""
+    files: dict[FileKind, StoredPart] = {
+        each.name.kind: StoredPart(each.stored.key, 0, each.stored.size)
+        for each in upload.values()
+        if each.name.kind is not FileKind.UNKNOWN
+    }
+    first = next(iter(upload.values()))
+    log = files.get(FileKind.LOG)
+    base = first.name.base_offset
+    if base is None and log is not None:
+        base = _first_offset(store, log)
+    if base is None or not files:
+        return None
+    key = first.stored.key.rpartition(".")[0]
+    problems: tuple[ObjectProblem, ...] = ()
+    if log is None:
+        problems = (ObjectProblem("remote-missing", f"{key}.log", "the segment's log isn't there"),)
+    epochs: Epochs = ((first.name.epoch, base),) if first.name.epoch is not None else ()
+    if FileKind.LEADER_EPOCH_CHECKPOINT in files:
+        epochs, problems = _known_epochs(store, files[FileKind.LEADER_EPOCH_CHECKPOINT], problems)
+    segment = RemoteSegment(
+        base_offset=base,
+        segment_id=first.name.segment_id,
+        key=key,
+        files=files,
+        stored_size=sum(each.stored.size for each in upload.values()),
+        modified_ms=max(each.stored.modified_ms for each in upload.values()),
+        epochs=_epochs_from(epochs, base),
+        problems=problems,
+        history=epochs,
+    )
+    return _Found(segment)
+
+
+def _first_offset(store: ObjectStore, log: StoredPart) -> int | None:
+    """The offset of a log's first batch; None if there is none."""
+    try:
+        first = store.read(log.key, 0, min(log.size, _OFFSET_SIZE))
+    except OSError:
+        return None
+    return max(stored_offset(first), 0) if len(first) == _OFFSET_SIZE else None
+
+
+def _known_epochs(
+    store: ObjectStore, part: StoredPart, problems: tuple[ObjectProblem, ...]
+) -> tuple[Epochs, tuple[ObjectProblem, ...]]:
+    """The epochs of a segment's checkpoint, which has those before the segment, too."""
+    try:
+        content = store.read(part.key, 0, min(part.size, LARGEST_CHECKPOINT))
+        return tuple(
+            (each.epoch, each.start_offset) for each in parse_leader_epoch_checkpoint(content).entries
+        ), problems
+    except KsegError as error:
+        return (), (*problems, ObjectProblem("remote-manifest", part.key, f"can't be read: {error.message}"))
+    except OSError as error:
+        return (), (*problems, ObjectProblem("remote-manifest", part.key, f"can't be read: {error.strerror}"))
+
+
+def _epochs_from(history: Epochs, base: int) -> Epochs:
+    """The epochs of a history that a segment has, from its base offset on."""
+    before = [each for each in history if each[1] <= base][-1:]
+    return (*((epoch, base) for epoch, _ in before), *(each for each in history if each[1] > base))
+
+
+# --- Aiven's plugin ---------------------------------------------------------------------------------------------------
+
+
+def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
+    """A segment of Aiven's plugin, by its manifest."""
+    first = next(iter(upload.values()))
+    key = first.stored.key.rpartition(".")[0]
+    segment = RemoteSegment(
+        base_offset=first.name.base_offset or 0,
+        segment_id=first.name.segment_id,
+        key=key,
+        files={},
+        stored_size=sum(each.stored.size for each in upload.values()),
+        modified_ms=max(each.stored.modified_ms for each in upload.values()),
+    )
+    if MANIFEST not in upload:
+        there = " and ".join(f".{suffix}" for suffix in sorted(upload))
+        sentence = f"there is no manifest beside {there}, so that its upload never ended, and nothing in it can be read"
+        problem = ObjectProblem("remote-unfinished", f"{key}.{MANIFEST}", sentence)
+        return _Found(replace(segment, problems=(problem,), is_unfinished=True))
+    try:
+        manifest = _read_manifest(store, upload[MANIFEST])
+        _check_key(manifest, first.name)
+    except KsegError as error:
+        problem = ObjectProblem("remote-manifest", f"{key}.{MANIFEST}", error.message)
+        return _Found(replace(segment, problems=(problem,)))
+    files = {FileKind.LOG: manifest.log(f"{key}.log")} if "log" in upload else {}
+    if INDEXES in upload:
+        files |= manifest.files_in(f"{key}.{INDEXES}")
+    segment = replace(
+        segment,
+        files=files,
+        end_offset=manifest.end_offset,
+        epochs=manifest.epochs,
+        history=manifest.epochs,
+        max_timestamp=manifest.max_timestamp,
+        event_timestamp=manifest.event_timestamp,
+        broker_id=manifest.broker_id,
+        problems=tuple(_wrong_objects(manifest, key, upload)),
+    )
+    return _Found(segment, manifest.topic)
+
+
+def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
+    if found.stored.size > LARGEST_MANIFEST:
+        raise KsegError(f"has {found.stored.size} bytes, too many for a manifest")
+    try:
+        return parse_manifest(store.read(found.stored.key, 0, found.stored.size))
+    except OSError as error:
+        raise KsegError(f"can't be read: {error.strerror}") from error
+
+
+def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
+    """Raises KsegError if a manifest is another segment's."""
+    claims = (
+        ("topic id", manifest.topic_id, name.topic_id),
+        ("partition", manifest.partition, name.partition),
+        ("base offset", manifest.base_offset, name.base_offset),
+        ("segment id", manifest.segment_id, name.segment_id),
+    )
+    for what, claimed, named in claims:
+        if claimed != named:
+            raise KsegError(f"is another segment's manifest: its {what} is {claimed}, not {named}")
+    if not name.topic.endswith(manifest.topic):
+        raise KsegError(f"is another segment's manifest: its topic is {manifest.topic!r}, not {name.topic!r}")
+    if manifest.end_offset < manifest.base_offset:
+        raise KsegError(f"its end offset {manifest.end_offset} is below its start offset {manifest.base_offset}")
+
+
+def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Iterator[ObjectProblem]:
+    """Objects that are missing, or haven't the bytes that the manifest says."""
+    for suffix, size in (("log", manifest.chunks.total), (INDEXES, manifest.indexes_size)):
+        if suffix not in upload:
+            yield ObjectProblem(
+                "remote-missing", f"{key}.{suffix}", f"isn't there, though the manifest says {size} bytes"
+            )
+        elif upload[suffix].stored.size != size:
+            found = upload[suffix].stored.size
+            yield ObjectProblem("remote-size", f"{key}.{suffix}", f"has {found} bytes; by the manifest it is {size}")
+
+
+_OF_LAYOUT = {TierLayout.AIVEN: _aiven_segment}

@@ -1,0 +1,1 @@
+"""Checks of partitions and directories."""

@@ -1,0 +1,227 @@
+"""Checks of the files next to segments, of log directories, and of objects in a remote tier."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from kseg.cluster.directories import META_PROPERTIES, LogDir
+from kseg.errors import KsegError
+from kseg.findings.findings import Finding, Findings
+from kseg.formats.file_names import SUFFIXES, DirectoryState, parse_file_name
+from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
+from kseg.log.selection import PartitionChoice
+from kseg.log.side_files import stored_epoch, unsorted_epochs
+from kseg.store.location import place_of
+from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
+from kseg.verify.log_checks import LogChecks, SeenEpoch
+
+
+def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findings) -> None:
+    """`leader-epoch-checkpoint` by itself, and against the epochs of the batches."""
+    path = partition.path / LEADER_EPOCH_CHECKPOINT
+    placed = placed_at(partition.path)
+    if placed is not None and not placed.lineage:
+        return  # the tier has none
+    try:
+        entries = partition.read_leader_epochs()
+    except KsegError as error:
+        findings.add("unreadable-text", path, error.message)
+        return
+    if not entries:
+        if log.epochs and not (entries is None and _is_copy_of_segments(partition)):
+            _add_missing(partition, path, log, "it isn't there" if entries is None else "it is empty", findings)
+        return
+    wrong = unsorted_epochs(entries)
+    if wrong is not None:
+        findings.add("leader-epoch-unsorted", path, wrong[1], offsets=(wrong[0], None))
+        return
+    _compare_epochs(partition, path, entries, log, findings)
+
+
+def _compare_epochs(
+    partition: PartitionLog, path: Path, entries: Sequence[tuple[int, int]], log: LogChecks, findings: Findings
+) -> None:
+    """The file's entries against the epochs of the batches, and against the log's end."""
+    cleared = []
+    for found in log.epochs:
+        stored = stored_epoch(entries, found.offset)
+        if stored is None:
+            cleared.append(found)
+        elif stored != found.epoch:
+            sentence = f"offset {found.offset} has epoch {stored}, but {found.epoch} in its batch"
+            findings.add("leader-epoch-checkpoint", path, sentence, offsets=(found.offset, None))
+    if cleared:
+        _add_cleared(partition, path, cleared, findings)
+    end = log.next_offset
+    if end is not None and entries[-1][1] > end:
+        sentence = f"epoch {entries[-1][0]} begins at offset {entries[-1][1]}, the log ends at {end}"
+        findings.add("leader-epoch-beyond-end", path, sentence, offsets=(end, entries[-1][1]))
+
+
+def _is_copy_of_segments(partition: PartitionLog) -> bool:
+    """Whether segments were copied without what a broker has beside them."""
+    return not partition.snapshots and not (partition.path / PARTITION_METADATA).exists()
+
+
+def _add_missing(partition: PartitionLog, path: Path, log: LogChecks, what: str, findings: Findings) -> None:
+    """No epochs at all: a broker that appends batches without epochs clears them, else it never does."""
+    is_lost = log.ends_with_epoch and partition.state not in (DirectoryState.DELETE, DirectoryState.STRAY)
+    sentence = f"{what}, the batches have epochs {log.epochs[0].epoch} to {log.epochs[-1].epoch}"
+    finding_id = "leader-epochs-missing" if is_lost else "leader-epochs-cleared"
+    findings.add(finding_id, path, sentence, offsets=(log.epochs[0].offset, None))
+
+
+def _add_cleared(partition: PartitionLog, path: Path, cleared: list[SeenEpoch], findings: Findings) -> None:
+    """Epochs of the first batches that aren't in the file, and what is known of the log start offset."""
+    epochs = f"epoch {cleared[0].epoch}" + (f" to {cleared[-1].epoch}" if len(cleared) > 1 else "")
+    start = f"is {partition.log_start_offset()}" if partition.has_log_start_checkpoint else "isn't known here"
+    sentence = f"{epochs}, from offset {cleared[0].offset} on, isn't in it; the log start offset {start}"
+    findings.add("leader-epochs-cleared", path, sentence, offsets=(cleared[0].offset, None))
+
+
+def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findings) -> None:
+    """Compares what the log directory's checkpoints say about the partition with the log's end."""
+    checkpoints = partition.checkpoints()
+    end = end or 0
+    for field in ("recovery_point", "high_watermark"):
+        offset = getattr(checkpoints, field)
+        if offset is not None and offset > end:
+            _add_checkpoint("checkpoint-beyond-end", partition, field, (offset, end), findings)
+    if checkpoints.log_start_offset is not None and checkpoints.log_start_offset > end:
+        _add_checkpoint(
+            "log-start-beyond-end", partition, "log_start_offset", (checkpoints.log_start_offset, end), findings
+        )
+    clean = checkpoints.clean_offset
+    first = partition.base_offsets[0] if partition.base_offsets else 0
+    if clean is not None and not first <= clean <= end:
+        _add_checkpoint("checkpoint-stale", partition, "clean_offset", (clean, end), findings)
+
+
+def _add_checkpoint(
+    finding_id: str, partition: PartitionLog, field: str, offsets: tuple[int, int], findings: Findings
+) -> None:
+    offset, end = offsets
+    path = partition.path.absolute()
+    sentence = f"{path.name}: the {field.replace('_', ' ')} is {offset}, the log ends at {end}"
+    file = path.parent / CHECKPOINT_OF_FIELD[field]
+    findings.add(finding_id, file, sentence, offsets=(min(end, offset), max(end, offset)))
+
+
+def check_directory(partition: PartitionLog, findings: Findings) -> None:
+    """The partition's directory: its name, its id, files that shouldn't stay."""
+    if partition.state is not None:
+        findings.add("leftover-directory", partition.path, f"the directory's name ends in -{partition.state}")
+    for file in partition.leftovers:
+        suffix = parse_file_name(file.path).suffix or ""
+        findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {file.size} bytes")
+    for orphan in partition.orphans:
+        for file in orphan.files:
+            findings.add("orphan-index", file.path, f"{file.size} bytes, and no .log")
+    try:
+        partition.read_topic_id()
+    except KsegError as error:
+        findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
+
+
+def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
+    """A log directory's own files."""
+    for problem in log_dir.problems:
+        findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
+    path = log_dir.path / META_PROPERTIES
+    try:
+        is_without_version = path.exists() and "version" not in log_dir.read_properties()
+    except KsegError as error:
+        findings.add("unreadable-text", path, error.message)
+    else:
+        if is_without_version:
+            findings.add("unreadable-text", path, "it names no version")
+
+
+def check_disks(log_dirs: Iterable[LogDir], findings: Findings, choice: PartitionChoice) -> None:
+    """Of the partitions that are meant those in two log directories of one broker; on different ones are replicas."""
+    homes: dict[tuple[str, int, str], Path] = {}
+    for log_dir in log_dirs:
+        broker = _broker_of(log_dir)
+        if broker is None:
+            continue
+        for path in filter(choice.takes_directory, log_dir.directories):
+            first = homes.setdefault((*broker, path.name), path)
+            if first != path:
+                findings.add("partition-twice", path, f"also in {first.parent}, a log directory of the same broker")
+
+
+def _broker_of(log_dir: LogDir) -> tuple[str, int] | None:
+    """The cluster's and the broker's ids; None if `meta.properties` doesn't have them."""
+    try:
+        cluster_id, broker_id = log_dir.read_properties().get("cluster.id", ""), log_dir.broker_id()
+    except KsegError:
+        return None
+    return None if broker_id is None else (cluster_id, broker_id)
+
+
+_OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)
+
+
+def check_tier(partition: PartitionLog, findings: Findings) -> None:
+    """What is wrong with the objects that a partition's segments are read from; nothing of a local one."""
+    placed = placed_at(partition.path)
+    if placed is None:
+        return
+    for segment in placed.remote.segments:
+        for problem in segment.problems:
+            offsets = segment.base_offset, segment.end_offset
+            findings.add(problem.finding, Path(place_of(placed.store, problem.key)), problem.sentence, offsets=offsets)
+    for choice in placed.choices:
+        if choice.standing in _OTHERS_COUNT:
+            _add_overlap(placed, choice, findings)
+    _check_gaps(placed, findings)
+
+
+def _add_overlap(placed: PlacedPartition, choice: Choice, findings: Findings) -> None:
+    """A segment whose offsets others have."""
+    why = "of leader epochs that the log didn't go on from"
+    if choice.standing is Standing.DUPLICATE:
+        why = "which others have too"
+    end = choice.segment.end_offset
+    sentence = f"offsets {choice.segment.base_offset} to {'?' if end is None else end}, {why}: it isn't used"
+    findings.add("remote-overlap", Path(placed.place_of(choice.segment)), sentence)
+
+
+def _check_gaps(placed: PlacedPartition, findings: Findings) -> None:
+    """Offsets that no segment has, by what is known of their ends."""
+    for before, after in pairwise(placed.used):
+        end, base = before.segment.end_offset, after.segment.base_offset
+        if end is not None and end + 1 < base:
+            _add_gap(placed, after, (end + 1, base - 1), findings)
+    if placed.used and placed.local_start is not None:
+        last = placed.used[-1]
+        end = last.segment.end_offset
+        if end is not None and end + 1 < placed.local_start:
+            _add_gap(placed, last, (end + 1, placed.local_start - 1), findings)
+
+
+def _add_gap(placed: PlacedPartition, choice: Choice, missing: tuple[int, int], findings: Findings) -> None:
+    count = missing[1] - missing[0] + 1
+    sentence = f"offsets {missing[0]} to {missing[1]}, {count} of them, are in no segment of the tier"
+    findings.add("remote-gap", Path(placed.place_of(choice.segment)), sentence, offsets=missing)
+
+
+def check_end(partition: PartitionLog, base_offset: int, next_offset: int | None, findings: Findings) -> None:
+    """Whether a segment's batches go beyond its manifest's end offset."""
+    placed = placed_at(partition.path)
+    choice = None if placed is None else placed.used_at(base_offset)
+    if placed is None or choice is None or next_offset is None or choice.end is not None:
+        return
+    end = choice.segment.end_offset
+    if end is not None and next_offset > end + 1:
+        sentence = f"its batches end at offset {next_offset - 1}, by the manifest it is {end}"
+        findings.add("remote-end", Path(placed.place_of(choice.segment)), sentence, offsets=(end, next_offset - 1))
+
+
+def without_misnamed_snapshot(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, without those about the last segment's snapshot if its manifest's end, which names it, is wrong."""
+    placed = placed_at(partition.path)
+    findings = list(found)
+    wrong = {each.first_offset for each in findings if each.id == "remote-end"} if placed is not None else set()
+    names = {f"{end + 1:020}.snapshot" for end in wrong if end is not None}
+    return (each for each in findings if each.file.name not in names)

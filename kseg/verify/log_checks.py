@@ -1,0 +1,535 @@
+"""Checks of a log: its batches and records, and its producers' sequences and transactions."""
+
+from collections import deque
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.errors import KsegError, OpenError
+from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings
+from kseg.findings.kinds import id_of_damage
+from kseg.formats.codes import (
+    DELETE_HORIZON_MASK,
+    MAXIMUM_RELATIVE_OFFSET,
+    MAXIMUM_TRANSACTION_MS,
+    NO_TIMESTAMP,
+    TAIL_KINDS,
+    ControlType,
+    DamageKind,
+)
+from kseg.index.entries import TransactionIndex
+from kseg.index.producers import KnownProducers, ProducerSnapshot, snapshot_problem
+from kseg.kernel.contract import LEAST, MOST
+from kseg.kernel.fold_contract import Event, HeaderFold
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import SegmentFiles
+from kseg.reading.blocks import Damage
+from kseg.times import time_text
+from kseg.verify.batches import JUDGED, CheckedBatch, offsets_problem
+
+REMEMBERED_EPOCHS = 10_000
+
+
+class SeenEpoch(NamedTuple):
+    """Where a leader epoch begins in the log."""
+
+    epoch: int
+    offset: int
+    file: Path
+    position: int
+
+
+class LogChecks:
+    """Takes a partition's batches in order; `findings` takes what is wrong with them.
+
+    fold: passes the batches in which nothing happens; has what is known from those before. epochs: starts of leader
+    epochs as batches have them, none of which lies below the log start offset. ends_with_epoch: whether the last batch
+    has one. is_damaged: whether bytes of the log can't be read, so that what follows from the whole log can't be told.
+    is_compacted: whether anything shows that compaction has been over the log.
+    """
+
+    def __init__(self, partition: PartitionLog, fold: HeaderFold, findings: Findings) -> None:
+        self.fold = fold
+        self._partition = partition
+        self._findings = findings
+        self._segment: SegmentFiles | None = None
+        self._next_base: int | None = None
+        self._is_last = False
+        self._is_end_known = False
+        self._batches_noticed = 0
+        self._is_behind_damage = False
+        self._gaps = self._missing = 0
+        self._first_gap: tuple[Path, int] | None = None
+        self.epochs: list[SeenEpoch] = []
+        self.ends_with_epoch = False
+        self._log_start = partition.log_start_offset()
+        self.is_damaged = False
+        self.is_compacted = partition.was_compacted()
+
+    def begin(self, number: int) -> None:
+        """Continues with segment `number` of the partition."""
+        segments = self._partition.segments
+        self._segment = segments[number]
+        self._is_last = self._partition.is_last(self._segment)
+        self._next_base = segments[number + 1].base_offset if number + 1 < len(segments) else None
+        if not self._is_end_known:
+            self.fold.next_offset = min(self._segment.base_offset, MOST)
+            self._is_end_known = True
+
+    @property
+    def next_offset(self) -> int | None:
+        """The offset after the largest so far; None if that isn't known."""
+        return self.fold.next_offset if self._is_end_known else None
+
+    @property
+    def offset_bound(self) -> int:
+        """Batches that end below need no look at their offsets if they follow on."""
+        assert self._segment is not None
+        base = self._segment.base_offset
+        if self.fold.next_offset < base or self._is_epoch_wanted:
+            return LEAST
+        bounds = [base + MAXIMUM_RELATIVE_OFFSET + 1]
+        if self._next_base is not None:
+            bounds.append(self._next_base)
+        if self.fold.next_offset <= self._log_start:
+            bounds.append(self._log_start)  # epochs count from there on
+        return min(*bounds, MOST)
+
+    @property
+    def unneeded(self) -> int:
+        """Events that nothing follows from any more: in a compacted log offsets and sequences are missing."""
+        if not self.is_compacted:
+            return 0
+        traces = Event.SPARSE | Event.DELETE_HORIZON | Event.SEQUENCE
+        return traces if self._first_gap is None else traces | Event.GAP
+
+    @property
+    def _is_epoch_wanted(self) -> bool:
+        """Whether the largest epoch has no start yet above the log start offset."""
+        if self.fold.next_offset <= self._log_start or len(self.epochs) == REMEMBERED_EPOCHS:
+            return False
+        return self.fold.leader_epoch > (self.epochs[-1].epoch if self.epochs else -1)
+
+    @property
+    def _file(self) -> Path:
+        assert self._segment is not None
+        return self._segment.path
+
+    def pass_over(self) -> None:
+        """Leaves out a segment that can't be opened: what comes next isn't known."""
+        self.is_damaged = True
+        self._is_end_known = False
+
+    def notice_passed(self) -> None:
+        """Notices whether the fold has passed batches since this was last asked, or one was taken here."""
+        if self.fold.batches > self._batches_noticed:
+            self._batches_noticed = self.fold.batches
+            self.ends_with_epoch = self.fold.leader_epoch >= 0
+            self._is_behind_damage = False
+
+    def take_damage(self, damage: Damage) -> None:
+        """Takes a stretch of the log that can't be read."""
+        self.is_damaged = self.is_damaged or damage.kind not in TAIL_KINDS or not self._is_last
+        finding_id = id_of_damage(damage.kind, is_last=self._is_last)
+        lost = f", {damage.size} bytes lost" if damage.size else ""
+        if damage.kind is DamageKind.ZERO_TAIL:
+            lost = f", {damage.size} bytes"
+        first, last = self.next_offset, None if damage.next_offset is None else damage.next_offset - 1
+        if damage.size == 0 or first is None or last is None or last < first:
+            first = last = None
+        self._findings.add(
+            finding_id, self._file, f"{damage.detail}{lost}", position=damage.position, offsets=(first, last)
+        )
+        self._is_behind_damage = damage.size > 0
+
+    def take(self, batch: CheckedBatch) -> None:
+        """Takes the next batch."""
+        if batch.damage is not None:
+            self.take_damage(batch.damage)
+        self._check_order(batch)
+        self._check_bounds(batch)
+        self._check_records(batch)
+        self._check_epoch(batch)
+        if batch.is_sparse or (batch.header.magic >= 2 and batch.header.attributes & DELETE_HORIZON_MASK):
+            self.is_compacted = True
+        self._is_behind_damage = False
+
+    def pass_batch(self, batch: CheckedBatch) -> None:
+        """Adds a batch that all checks have taken to the fold."""
+        self.fold.take(batch.header._replace(base_offset=batch.base_offset))
+        self.fold.ends_keyed = None if batch.header.is_control else batch.ends_keyed
+        self._batches_noticed = self.fold.batches
+
+    def finish(self) -> None:
+        """Reports what is only known at the end."""
+        if self.is_compacted and self._first_gap is not None:
+            file, position = self._first_gap
+            missing, gaps = self._missing + self.fold.missing, self._gaps + self.fold.gaps
+            sentence = f"{missing} offsets are missing in {gaps} places from here on: compaction removed them"
+            self._findings.add("offsets-compacted", file, sentence, position=position)
+
+    def _check_order(self, batch: CheckedBatch) -> None:
+        expected, first = self.fold.next_offset, batch.base_offset
+        assert self._segment is not None
+        if batch.header.base_offset is None and not batch.offsets:
+            return  # a wrapper whose messages can't be read doesn't tell where it begins
+        if first > expected:
+            self._take_gap(batch, expected)
+        if first >= expected or first < self._segment.base_offset:
+            return  # offsets below the base are found as such
+        if (first, batch.last_offset, batch.header.crc) in self.fold.recent():
+            finding_id, sentence = "duplicate-batch", f"the batch of offsets {first} to {batch.last_offset} comes again"
+        else:
+            finding_id, sentence = "offsets-fall", f"the batch begins with offset {first}, {expected} should follow"
+        self._add(finding_id, batch, sentence)
+
+    def _take_gap(self, batch: CheckedBatch, expected: int) -> None:
+        self._gaps += 1
+        self._missing += batch.base_offset - expected
+        if self._first_gap is None:
+            self._first_gap = self._file, batch.header.position
+        if self._is_behind_damage:
+            return  # the damage explains it
+        count = batch.base_offset - expected
+        where = "" if batch.header.position else " before the segment's first batch"
+        sentence = f"offsets {expected} to {batch.base_offset - 1}, {count} of them, are missing{where}"
+        begins_keyed = None if batch.header.is_control else batch.begins_keyed
+        is_unkeyed = begins_keyed is False or self.fold.ends_keyed is False
+        self._findings.add(
+            "offsets-lost" if is_unkeyed else "offsets-missing",
+            self._file,
+            sentence,
+            position=batch.header.position,
+            offsets=(expected, batch.base_offset - 1),
+            unless_compacted=True,
+        )
+
+    def _check_bounds(self, batch: CheckedBatch) -> None:
+        assert self._segment is not None
+        base = self._segment.base_offset
+        if batch.base_offset < base:
+            self._add("offset-below-base", batch, f"offset {batch.base_offset} in the segment of base offset {base}")
+        if batch.last_offset > base + MAXIMUM_RELATIVE_OFFSET:
+            self._add("offset-too-far", batch, f"offset {batch.last_offset} in the segment of base offset {base}")
+        elif self._next_base is not None and batch.last_offset >= self._next_base:
+            sentence = f"offset {batch.last_offset}, but the next segment begins with {self._next_base}"
+            self._add("segment-overlap", batch, sentence)
+
+    def _check_records(self, batch: CheckedBatch) -> None:
+        if batch.damage is not None:
+            return
+        wrong = offsets_problem(batch)
+        if wrong is not None:
+            self._add("record-offsets", batch, wrong)
+        header = batch.header
+        if header.magic < 1 or not batch.offsets or header.is_log_append_time:
+            return
+        if header.max_timestamp not in (batch.largest_timestamp, max(batch.largest_timestamp, NO_TIMESTAMP)):
+            told, found = (time_text(each, none="none") for each in (header.max_timestamp, batch.largest_timestamp))
+            sentence = f"the header's largest time is {told}, the records' {found}"
+            self._add("max-timestamp", batch, sentence)
+
+    def _check_epoch(self, batch: CheckedBatch) -> None:
+        epoch = batch.header.partition_leader_epoch
+        self.ends_with_epoch = epoch >= 0
+        if epoch < 0:
+            return
+        if epoch < self.fold.leader_epoch:
+            self._add("leader-epoch-falls", batch, f"leader epoch {epoch} after {self.fold.leader_epoch}")
+        if batch.last_offset < self._log_start or len(self.epochs) == REMEMBERED_EPOCHS:
+            return  # a broker forgets epochs that end below the log start offset
+        if not self.epochs or epoch > self.epochs[-1].epoch:
+            start = max(batch.base_offset, self._log_start)
+            self.epochs.append(SeenEpoch(epoch, start, self._file, batch.header.position))
+
+    def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
+        offsets = (batch.base_offset, batch.last_offset)
+        self._findings.add(finding_id, self._file, sentence, position=batch.header.position, offsets=offsets)
+
+
+_SEQUENCES = 0x7FFFFFFF
+
+
+class _OpenTransaction(NamedTuple):
+    """A transaction without an end: where its first batch stands, and when it had certainly been written.
+
+    The broker's clock says so in its last LogAppendTime, or in the next marker or such time: records' own times
+    may be anything.
+    may_have_ended: damage lies after its first batch.
+    """
+
+    file: Path
+    position: int
+    seen_at: int | None = None
+    may_have_ended: bool = False
+
+
+class _Aborted(NamedTuple):
+    """Where an aborted transaction's records begin that can be read; `is_whole`: the log start offset cuts none off."""
+
+    first_offset: int | None
+    is_whole: bool
+
+
+class ProducerChecks:
+    """Takes a partition's batches in order; `findings` takes what is wrong with their producers.
+
+    Reports what needs the whole log only while no damage was met: `forget` says that there was one.
+    """
+
+    def __init__(self, partition: PartitionLog, fold: HeaderFold, known: KnownProducers, findings: Findings) -> None:
+        self._fold = fold
+        self._findings = findings
+        self._partition = partition
+        self._first_offset = partition.base_offsets[0] if partition.base_offsets else 0
+        self._log_start = partition.log_start_offset()
+        self._known = known
+        self._open: dict[int, _OpenTransaction] = {}
+        self._unseen: set[int] = set()
+        self._first_readable: dict[int, int] = {}
+        self._aborted: dict[tuple[int, int], _Aborted] = {}
+        self._without_records: set[tuple[int, int]] = set()
+        self._is_whole = True
+        self._clock = -1
+        self._next_offset = self._first_offset
+        self._snapshots = _readable_snapshots(partition, findings)
+        self._file = partition.path
+
+    def begin(self, segment: SegmentFiles) -> None:
+        """Continues with a segment."""
+        self._file = segment.path
+        self._aborted.clear()
+        self._without_records.clear()
+
+    def forget(self) -> None:
+        """Records that a part of the log can't be read."""
+        self._is_whole = False
+
+    def take_damage(self, damage: Damage) -> None:
+        """Takes a stretch of the log that can't be read: a marker may have stood there."""
+        if damage.kind is not DamageKind.ZERO_TAIL:
+            self._doubt_open()
+
+    def pass_over(self) -> None:
+        """Leaves out a segment that can't be opened."""
+        self._is_whole = False
+        self._snapshots.clear()
+        self._doubt_open()
+
+    @property
+    def offset_bound(self) -> int:
+        """Where the next snapshot was taken."""
+        return min(self._snapshots[0][0], MOST) if self._snapshots else MOST
+
+    def notice_passed(self) -> None:
+        """Takes over what the fold has passed: batches of known producers that follow on, and others."""
+        self._next_offset = max(self._next_offset, self._fold.next_offset)
+        for producer_id, seen_at in self._fold.continued():
+            self._see(producer_id, seen_at, self._open[producer_id])
+        self._clock = max(self._clock, self._fold.append_time)
+
+    def take(self, batch: CheckedBatch) -> None:
+        """Takes the next batch."""
+        self._compare_snapshots(batch.base_offset)
+        self._next_offset = max(self._next_offset, batch.last_offset + 1)
+        self._take_producer(batch)
+
+    @property
+    def watched(self) -> int:
+        """The events that matter now: the broker's times while a batch waits for one, beginnings that can be read."""
+        watched = JUDGED
+        if self._unseen:
+            watched |= Event.APPEND_TIME
+        if len(self._first_readable) < len(self._known.states.open_transactions):
+            watched |= Event.TRANSACTIONAL
+        return watched
+
+    def _see(self, producer_id: int, seen_at: int | None, opened: _OpenTransaction) -> None:
+        """Takes a batch of an open transaction, with the broker's time if it has one."""
+        self._open[producer_id] = opened._replace(seen_at=seen_at)
+        (self._unseen.add if seen_at is None else self._unseen.discard)(producer_id)
+
+    def _take_producer(self, batch: CheckedBatch) -> None:
+        header = batch.header
+        if batch.marker is not None or header.is_log_append_time:
+            self._read_clock(header.max_timestamp)
+        if header.producer_id < 0 or header.base_offset is None:
+            return
+        if self._is_whole:
+            self._check_sequence(batch)
+        completed = self._known.add(header, batch.marker)
+        if batch.marker is not None:
+            if completed is None:
+                self._without_records.add((header.producer_id, batch.last_offset))
+            self._open.pop(header.producer_id, None)
+        elif header.is_transactional and not header.is_control:
+            opened = self._open.get(header.producer_id) or _OpenTransaction(self._file, header.position)
+            self._see(header.producer_id, header.max_timestamp if header.is_log_append_time else None, opened)
+            if batch.last_offset >= self._log_start:
+                self._first_readable.setdefault(header.producer_id, max(batch.base_offset, self._log_start))
+        if batch.marker is not None:
+            first_readable = self._first_readable.pop(header.producer_id, None)
+            if batch.marker.control_type is ControlType.ABORT and completed is not None:
+                is_whole = completed.first_offset >= self._log_start
+                first_offset = completed.first_offset if is_whole else first_readable
+                self._aborted[header.producer_id, batch.last_offset] = _Aborted(first_offset, is_whole)
+
+    def end(self, segment: SegmentFiles, size: int) -> None:
+        """Compares a segment's transaction index, when all its batches were taken; size: bytes of its log then."""
+        if self._is_whole:
+            self._compare_transactions(segment, size)
+
+    def finish(self) -> None:
+        """Reports what is only known at the end."""
+        self._compare_snapshots(None)
+        for producer_id, transaction in self._open.items():
+            self._tell_open(producer_id, transaction)
+
+    # --- sequences ---------------------------------------------------------------------------------------------------
+
+    def _check_sequence(self, batch: CheckedBatch) -> None:
+        producer_id, epoch, sequence = batch.header.producer
+        known = self._known.states.producers.known(producer_id)
+        if known is None:
+            return
+        if epoch < known.epoch:
+            self._add("producer-epoch-falls", batch, f"producer {producer_id}: epoch {epoch} after {known.epoch}")
+            return
+        if batch.header.is_control or sequence < 0:
+            return
+        is_same_epoch = epoch == known.epoch
+        if is_same_epoch and known.last_sequence < 0:
+            return  # its batches may have gone by retention, only its marker is known
+        expected = (known.last_sequence + 1) & _SEQUENCES if is_same_epoch else 0
+        if sequence != expected:
+            self._tell_sequence(batch, expected)
+
+    def _tell_sequence(self, batch: CheckedBatch, expected: int) -> None:
+        producer_id, _, sequence = batch.header.producer
+        ahead = (sequence - expected) & _SEQUENCES
+        finding_id = "sequence-gap" if ahead <= _SEQUENCES // 2 else "sequence-repeated"
+        sentence = f"producer {producer_id}: sequence {sequence}, {expected} should follow"
+        self._add(finding_id, batch, sentence)
+
+    def _add(self, finding_id: str, batch: CheckedBatch, sentence: str) -> None:
+        self._findings.add(
+            finding_id,
+            self._file,
+            sentence,
+            position=batch.header.position,
+            offsets=(batch.base_offset, batch.last_offset),
+            unless_compacted=True,
+        )
+
+    # --- transactions ------------------------------------------------------------------------------------------------
+
+    def _read_clock(self, timestamp: int) -> None:
+        """Takes a time of the broker's clock: transactions that are open now are older."""
+        self._clock = max(self._clock, timestamp)
+        for producer_id in self._unseen:
+            if producer_id in self._open:
+                self._open[producer_id] = self._open[producer_id]._replace(seen_at=timestamp)
+        self._unseen.clear()
+
+    def _doubt_open(self) -> None:
+        for producer_id, opened in self._open.items():
+            self._open[producer_id] = opened._replace(may_have_ended=True)
+
+    def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
+        first_offset = self._known.states.open_transactions.get(producer_id)
+        waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
+        is_long = waited > MAXIMUM_TRANSACTION_MS
+        since = f", for {waited} ms at least" if is_long else ""
+        doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
+        sentence = f"producer {producer_id}: open since offset {first_offset}{since}{doubt}"
+        finding_id = "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction"
+        self._findings.add_to_judge(Finding(finding_id, transaction.file, sentence, transaction.position, first_offset))
+
+    def _compare_transactions(self, segment: SegmentFiles, size: int) -> None:
+        """Both ways: what the log's markers abort must be indexed, what is indexed must be in the log.
+
+        The index is read after the log: of a log that has grown since it may name what wasn't read.
+        """
+        indexed: dict[tuple[int, int], int] = {}
+        path = segment.path.with_suffix(".txnindex")
+        if segment.transaction_index is not None:
+            path = segment.transaction_index.path
+            try:
+                with TransactionIndex(path, segment.base_offset) as index:
+                    indexed = {(entry.producer_id, entry.last_offset): entry.first_offset for entry in index.entries()}
+            except OpenError:
+                return  # another finding reports this
+        self._find_unindexed(path, indexed)
+        self._find_unfounded(path, indexed, self._next_offset if _has_grown(segment.path, size) else MOST)
+
+    def _find_unindexed(self, path: Path, indexed: dict[tuple[int, int], int]) -> None:
+        """Compares what markers abort with what is indexed, and removes from that what both have."""
+        for (producer_id, last_offset), (first_offset, is_whole) in self._aborted.items():
+            known = indexed.pop((producer_id, last_offset), None)
+            if first_offset is None:
+                continue  # all its records lie below the log start offset
+            if known is None:
+                sentence = f"producer {producer_id}: aborted at offset {last_offset}, no entry says so"
+                self._add_transaction("transaction-unindexed", path, sentence, (first_offset, last_offset))
+            elif known > first_offset:
+                sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
+                self._add_transaction("transaction-unindexed", path, sentence, (first_offset, known - 1))
+            elif is_whole and self._first_offset <= known < first_offset:
+                sentence = f"producer {producer_id}: begins at offset {first_offset}, the entry says {known}"
+                self._add_transaction("transaction-unfounded", path, sentence, (known, first_offset - 1))
+
+    def _find_unfounded(self, path: Path, indexed: dict[tuple[int, int], int], end: int) -> None:
+        """Finds what is indexed before an offset and in no log."""
+        for (producer_id, last_offset), first_offset in indexed.items():
+            if last_offset >= end:
+                continue
+            if first_offset == last_offset and (producer_id, last_offset) in self._without_records:
+                continue  # before 2.4 a marker alone was a transaction, of no record but itself
+            if first_offset >= self._first_offset:
+                sentence = f"producer {producer_id}: no transaction from {first_offset} is aborted at {last_offset}"
+                self._add_transaction("transaction-unfounded", path, sentence, (first_offset, last_offset))
+
+    def _add_transaction(self, finding_id: str, path: Path, sentence: str, offsets: tuple[int, int]) -> None:
+        self._findings.add(finding_id, path, sentence, offsets=offsets, unless_compacted=True)
+
+    # --- snapshots ---------------------------------------------------------------------------------------------------
+
+    def _compare_snapshots(self, offset: int | None) -> None:
+        """Compares the snapshots taken up to an offset, all that are left if it is None."""
+        while self._snapshots and (offset is None or self._snapshots[0][0] <= offset):
+            end_offset, path = self._snapshots.popleft()
+            if end_offset > self._next_offset and offset is None and self._next_offset > self._first_offset:
+                sentence = f"taken at offset {end_offset}, the log ends at {self._next_offset}"
+                self._findings.add("snapshot-beyond-end", path, sentence, offsets=(self._next_offset, end_offset - 1))
+            elif self._is_whole and end_offset >= self._first_offset:
+                self._compare_snapshot(path, end_offset)
+
+    def _compare_snapshot(self, path: Path, end_offset: int) -> None:
+        try:
+            with ProducerSnapshot(path) as snapshot:
+                if end_offset == self._first_offset and self._next_offset == end_offset:
+                    self._known.states.start_with(snapshot.entries())  # what was before the log begins
+                for sentence in self._known.contradictions(snapshot.entries(), end_offset):
+                    self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
+        except KsegError as error:
+            if path.exists():  # else a broker deleted it meanwhile
+                self._findings.add("snapshot-unreadable", path, error.message)
+
+
+def _has_grown(log: Path, size: int) -> bool:
+    """Whether a log has more bytes than it had; False if it is gone."""
+    try:
+        return log.stat().st_size > size
+    except OSError:
+        return False
+
+
+def _readable_snapshots(partition: PartitionLog, findings: Findings) -> deque[tuple[int, Path]]:
+    """End offsets and paths of the snapshots that a broker would take; what is wrong with the others is found."""
+    readable: deque[tuple[int, Path]] = deque()
+    for end_offset, file in partition.snapshots.items():
+        problem = snapshot_problem(file.path)
+        if problem is None:
+            readable.append((end_offset, file.path))
+        elif file.path.exists():  # else a broker deleted it meanwhile
+            findings.add("snapshot-unreadable", file.path, problem)
+    return readable

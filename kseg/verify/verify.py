@@ -1,0 +1,541 @@
+"""Verification of partitions: every check in one pass over the logs, or quickly without reading them."""
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.cluster.directories import (
+    LOST_AND_FOUND,
+    LogDir,
+    NoPartitionError,
+    Refuse,
+    directory_at,
+    find_log_dirs,
+    is_of_log_dir,
+    is_of_partition,
+    require_choice,
+)
+from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.findings.findings import Finding, Findings
+from kseg.findings.kinds import id_of_damage
+from kseg.index.entries import OffsetIndex, TimeIndex, TransactionIndex
+from kseg.index.producers import KnownProducers, snapshot_problem
+from kseg.kernel.contract import MOST
+from kseg.kernel.fold_contract import HeaderFold
+from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, Checkpoints, PartitionLog
+from kseg.log.segments import SegmentFiles, read_tail
+from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
+from kseg.log.side_files import unsorted_epochs
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice
+from kseg.reading.log_file import LogFile
+from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
+from kseg.verify.batches import JUDGED, CheckedBatch, SelectedScope, checked_batches, eventful_batches
+from kseg.verify.directory_checks import (
+    check_checkpoints,
+    check_directory,
+    check_disks,
+    check_end,
+    check_leader_epochs,
+    check_log_dir,
+    check_tier,
+    without_misnamed_snapshot,
+)
+from kseg.verify.index_checks import (
+    ActiveIndexCheck,
+    IndexCheck,
+    OffsetIndexCheck,
+    TimeIndexCheck,
+    check_index_file,
+    check_missing_indexes,
+    unreadable_index,
+)
+from kseg.verify.log_checks import LogChecks, ProducerChecks
+
+
+class Order(NamedTuple):
+    """A partition to verify; its log directory's checkpoints, None to read them. size: bytes of its logs."""
+
+    path: Path
+    checkpoints: Checkpoints | None
+    size: int
+
+
+class PassedOver(NamedTuple):
+    """What a directory holds beside what is verified: names of files, and of directories with a slash."""
+
+    directory: Path
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationPlan:
+    """What to verify: log directories as such, and partitions; what is passed over; and which partitions are meant."""
+
+    log_dirs: tuple[LogDir, ...]
+    orders: tuple[Order, ...]
+    passed_over: tuple[PassedOver, ...] = ()
+    choice: PartitionChoice = EVERY_PARTITION
+
+    @property
+    def chosen_log_dirs(self) -> list[LogDir]:
+        """The log directories with any partition that is meant."""
+        return [each for each in self.log_dirs if any(map(self.choice.takes_directory, each.directories))]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all logs."""
+        return sum(order.size for order in self.orders)
+
+
+class NothingToVerifyError(OpenError):
+    """Partitions' directories are there, but no log, index or snapshot in them."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__("there is nothing to verify: no log, index or snapshot", path)
+
+
+def plan_verification(
+    paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> VerificationPlan:
+    """What there is to verify at some paths: partition directories or files in them, log directories, parents of these.
+
+    `refuse`, `choice` and errors are as for `find_partitions`; NothingToVerifyError too if a path holds nothing.
+    """
+    paths, planner = list(paths), _Planner(refuse, choice)
+    for path in paths:
+        try:
+            planner.add(path)
+        except OpenError as error:
+            if refuse is None:
+                raise
+            refuse(error)
+    if not planner.orders:
+        require_choice(paths, choice)
+    return VerificationPlan(tuple(planner.log_dirs), tuple(planner.orders.values()), tuple(planner.passed_over), choice)
+
+
+class _Planner:
+    """Gathers what there is to verify at paths."""
+
+    def __init__(self, refuse: Refuse | None, choice: PartitionChoice) -> None:
+        self._refuse = refuse
+        self._choice = choice
+        self.log_dirs: list[LogDir] = []
+        self.orders: dict[Path, Order] = {}
+        self.passed_over: list[PassedOver] = []
+
+    def add(self, path: Path) -> None:
+        """Adds a path; raises OpenError if it can't be listed, or has nothing."""
+        here, is_one = directory_at(path)
+        if is_one and not self._choice.takes_directory(here):
+            return
+        if is_one:
+            partition = PartitionLog(here)
+            self._pass_over(here, _foreign_files(partition) if path.is_dir() else [])
+            if not partition.has_content:
+                raise NothingToVerifyError(path)
+            self.orders.setdefault(here, Order(here, None, partition.size))
+            return
+        found = find_log_dirs(here, self._refuse)
+        if not found:
+            raise NoPartitionError(path)
+        taken = {*(log_dir.path for log_dir in found), *(path for log_dir in found for path in log_dir.directories)}
+        has_content = [has for log_dir in found for has in self._add_log_dir(log_dir, taken)]
+        if here not in taken:
+            self._pass_over(here, self._foreign_entries(here, taken))
+        if not any(has_content) and (has_content or self._choice.is_everything):
+            raise NothingToVerifyError(path)
+
+    def _add_log_dir(self, log_dir: LogDir, taken: Container[Path]) -> list[bool]:
+        """Adds a log directory; gives of each of its partitions whether anything is in it."""
+        self.log_dirs.append(log_dir)
+        has_content, empty = [], []
+        for partition in log_dir.partitions(self._refuse, self._choice):
+            self.orders[partition.path] = Order(partition.path, partition.checkpoints(), partition.size)
+            has_content.append(partition.has_content)
+            self._pass_over(partition.path, _foreign_files(partition))
+            if not partition.has_content and partition.state is None:
+                empty.append(f"{partition.path.name}/ (there is nothing of a log in it)")
+        self._pass_over(log_dir.path, [*empty, *self._foreign_entries(log_dir.path, taken)])
+        return has_content
+
+    def _foreign_entries(self, directory: Path, taken: Container[Path]) -> Iterable[str]:
+        """What else a directory holds; nothing of that is asked for where only some partitions are meant."""
+        return _foreign_entries(directory, taken) if self._choice.is_everything else ()
+
+    def _pass_over(self, directory: Path, names: Iterable[str]) -> None:
+        if found := tuple(names):
+            self.passed_over.append(PassedOver(directory, found))
+
+
+def _foreign_files(partition: PartitionLog) -> list[str]:
+    """Files of a partition's directory that aren't read."""
+    return sorted(file.name for file in partition.others if not is_of_partition(file.name))
+
+
+def _foreign_entries(directory: Path, taken: Container[Path]) -> Iterator[str]:
+    """What a directory holds beside partitions, log directories and a broker's own files, by name."""
+    for path in sorted(directory.iterdir()):
+        if path in taken or is_of_log_dir(path.name) or (path.name == LOST_AND_FOUND and _is_empty(path)):
+            continue
+        yield f"{path.name}/" if path.is_dir() else path.name
+
+
+def _is_empty(directory: Path) -> bool:
+    """Whether nothing can be seen in a directory."""
+    try:
+        return not any(directory.iterdir())
+    except OSError:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was found in a partition or a log directory.
+
+    path: its directory. problems: files that couldn't be opened; nothing is known of them. size: bytes of logs read.
+    notes: which index wasn't trusted for a selection, and what was left out, in words.
+    """
+
+    path: Path
+    findings: tuple[Finding, ...]
+    problems: tuple[KsegError, ...] = ()
+    size: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether there is nothing but notes."""
+        return not any(finding.counts for finding in self.findings)
+
+
+OnSlice = Callable[[SegmentFiles, Slice], None]
+"""Takes a segment, and batches of its log that were read."""
+
+
+def verify_partition(
+    partition: PartitionLog,
+    *,
+    keep_cache: bool = False,
+    on_read: Callable[[int], None] | None = None,
+    on_slice: OnSlice | None = None,
+) -> Verified:
+    """All findings in a partition.
+
+    Args:
+        partition: which one.
+        keep_cache: leave what was read in the page cache.
+        on_read: takes the size of each log that was read.
+        on_slice: takes the batches while they are read, for who wants to know something else about them.
+    """
+    findings = Findings()
+    problems: list[KsegError] = []
+    checks = _checks(partition, findings, findings)
+    log, producers = checks.log, checks.producers
+    check_directory(partition, findings)
+    check_tier(partition, findings)
+    for number, segment in enumerate(partition.segments):
+        log.begin(number)
+        producers.begin(segment)
+        try:
+            see = None if on_slice is None else partial(on_slice, segment)
+            _check_segment(checks, segment, keep_cache=keep_cache, on_slice=see)
+            check_end(partition, segment.base_offset, log.next_offset, findings)
+        except OpenError as error:
+            log.pass_over()
+            producers.pass_over()
+            if segment.path.exists():  # else a broker deleted it meanwhile
+                problems.append(UnreadableError(error.message, error.path, error.position))
+        if on_read is not None:
+            on_read(segment.size)
+    for snapshot in partition.metadata_snapshots:
+        try:
+            _check_metadata_snapshot(snapshot.path, snapshot.size, findings, keep_cache=keep_cache)
+        except OpenError as error:
+            if snapshot.path.exists():  # else a broker deleted it meanwhile
+                problems.append(UnreadableError(error.message, error.path, error.position))
+    log.finish()
+    producers.finish()
+    check_leader_epochs(partition, log, findings)
+    if partition.segments and not problems:
+        check_checkpoints(partition, log.next_offset, findings)
+    found = without_misnamed_snapshot(partition, findings.all(is_compacted=log.is_compacted))
+    return Verified(partition.path, tuple(found), tuple(problems), partition.size)
+
+
+def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache: bool = False) -> Verified:
+    """The findings in a partition that are about a selection: see `SelectedScope`.
+
+    Only segments that may hold it are read. What needs the whole partition isn't checked: sequences and transactions of
+    producers, their snapshots, checkpoints, the directory itself. Raises OpenError if a log can't be opened.
+    """
+    notes: dict[str, None] = {}
+    scope = SelectedScope(partition, selection, notes.setdefault)
+    findings = Findings()
+    checks = _checks(partition, findings, Findings())
+    log, producers = checks.log, checks.producers
+    producers.pass_over()
+    size = 0
+    for number, segment in enumerate(partition.segments):
+        if not scope.takes(segment):
+            log.pass_over()
+            continue
+        log.begin(number)
+        producers.begin(segment)
+        _check_segment(checks, segment, keep_cache=keep_cache)
+        size += segment.size
+    found = (finding for finding in findings.all(is_compacted=log.is_compacted) if scope.covers(finding))
+    return Verified(partition.path, tuple(found), (), size, tuple(notes))
+
+
+class _PartitionChecks(NamedTuple):
+    """The checks of a partition's batches, which share a fold over them, and what is found in its segments."""
+
+    partition: PartitionLog
+    log: LogChecks
+    producers: ProducerChecks
+    findings: Findings
+
+
+def _checks(partition: PartitionLog, findings: Findings, findings_of_producers: Findings) -> _PartitionChecks:
+    known = KnownProducers(partition.base_offsets[0] if partition.base_offsets else 0, partition.log_start_offset())
+    fold = kernel.load().HeaderFold(JUDGED, known.states.producers.table)
+    producers = ProducerChecks(partition, fold, known, findings_of_producers)
+    return _PartitionChecks(partition, LogChecks(partition, fold, findings), producers, findings)
+
+
+class _SegmentChecks:
+    """All checks of a segment's batches, while the fold passes those that no check has an opinion about."""
+
+    def __init__(self, log: LogChecks, producers: ProducerChecks, indexes: list[IndexCheck]) -> None:
+        self._log, self._producers, self._indexes = log, producers, indexes
+
+    def watch(self, fold: HeaderFold) -> None:
+        """Tells the fold what to stop at, and the offset and position from which on every batch is looked at."""
+        fold.watched = self._producers.watched & ~self._log.unneeded
+        offsets = (self._log.offset_bound, self._producers.offset_bound, *(each.offset_bound for each in self._indexes))
+        fold.offset_bound = min(offsets)
+        fold.position_bound = min((each.position_bound for each in self._indexes), default=MOST)
+
+    def notice_passed(self) -> None:
+        """Takes over what the fold has passed."""
+        self._log.notice_passed()
+        self._producers.notice_passed()
+
+    def take(self, batch: CheckedBatch) -> None:
+        """Takes the next batch in which something happens."""
+        self._log.take(batch)
+        self._producers.take(batch)
+        for index in self._indexes:
+            index.take(batch)
+        self._log.pass_batch(batch)
+
+    def take_damage(self, damage: Damage) -> None:
+        """Takes a stretch of the log that can't be read."""
+        self._log.take_damage(damage)
+        self._producers.take_damage(damage)
+        for index in self._indexes:
+            index.take_damage(damage)
+        if self._log.is_damaged:
+            self._producers.forget()
+
+    def finish(self) -> None:
+        """Reports what is only known at the segment's end."""
+        for index in self._indexes:
+            index.finish()
+
+
+def _check_segment(
+    of_partition: _PartitionChecks,
+    segment: SegmentFiles,
+    *,
+    keep_cache: bool,
+    on_slice: Callable[[Slice], None] | None = None,
+) -> None:
+    partition, log, producers, findings = of_partition
+    is_closed = not partition.is_last(segment)
+    with ExitStack() as stack:
+        # Indexes first: a live broker writes the log before them.
+        indexes = _index_checks(partition, segment, log.fold, findings, stack, is_closed=is_closed)
+        log_file = stack.enter_context(segment.open_log(keep_cache=keep_cache))
+        checks = _SegmentChecks(log, producers, indexes)
+        for item in eventful_batches(log_file, log.fold, checks, on_slice):
+            if isinstance(item, Damage):
+                checks.take_damage(item)
+            else:
+                checks.take(item)
+        checks.finish()
+    producers.end(segment, log_file.size)
+
+
+def _index_checks(
+    partition: PartitionLog,
+    segment: SegmentFiles,
+    fold: HeaderFold,
+    findings: Findings,
+    stack: ExitStack,
+    *,
+    is_closed: bool,
+) -> list[IndexCheck]:
+    """The comparisons to be made while a segment is read, after a look at its indexes as files."""
+    checks: list[IndexCheck] = []
+    fold.offset_entries = fold.time_entries = None
+    fold.last_offset, fold.end, fold.largest_size = -1, 0, 0
+    base = segment.base_offset
+    path = segment.path
+    is_missing = segment.offset_index is None and partition.has_indexes
+    check_missing_indexes(path.with_suffix(".index"), is_missing=is_missing, size=segment.size, findings=findings)
+    is_missing = segment.time_index is None and partition.has_time_indexes
+    check_missing_indexes(path.with_suffix(".timeindex"), is_missing=is_missing, size=segment.size, findings=findings)
+    if segment.offset_index is not None:
+        with unreadable_index(segment.offset_index.path, findings):
+            index = stack.enter_context(OffsetIndex(segment.offset_index.path, base))
+            check_index_file(index.file, index.count, findings, is_closed=is_closed)
+            if is_closed or index.count == index.capacity:
+                checks.append(OffsetIndexCheck(index, fold, findings))
+            else:
+                found = Findings()
+                checks.append(ActiveIndexCheck(OffsetIndexCheck(index, fold, found), found, findings))
+    if segment.time_index is not None:
+        with unreadable_index(segment.time_index.path, findings):
+            times = stack.enter_context(TimeIndex(segment.time_index.path, base))
+            check_index_file(times.file, times.count, findings, is_closed=is_closed)
+            if is_closed or times.count == times.capacity:
+                checks.append(TimeIndexCheck(times, fold, findings, is_closed=is_closed))
+            else:
+                found = Findings()
+                checks.append(ActiveIndexCheck(TimeIndexCheck(times, fold, found, is_closed=False), found, findings))
+    if segment.transaction_index is not None:
+        with (
+            unreadable_index(segment.transaction_index.path, findings),
+            TransactionIndex(segment.transaction_index.path, base) as transactions,
+        ):
+            check_index_file(transactions.file, transactions.count, findings, is_closed=is_closed)
+    return checks
+
+
+def _check_metadata_snapshot(path: Path, size: int, findings: Findings, *, keep_cache: bool) -> None:
+    """The bytes of a KRaft snapshot; its offsets are its own."""
+    with LogFile.of_directory(path, size, keep_cache=keep_cache) as log_file:
+        for item in checked_batches(log_file):
+            damage = item if isinstance(item, Damage) else item.damage
+            if damage is not None:
+                findings.add(str(damage.kind), path, damage.detail, position=damage.position)
+
+
+# --- several partitions -----------------------------------------------------------------------------------------------
+
+
+def verify_paths(
+    plan: VerificationPlan,
+    selection: Selection = EVERYTHING,
+    *,
+    keep_cache: bool = False,
+    processes: int | None = None,
+    on_read: OnRead | None = None,
+) -> Iterator[Verified]:
+    """What was found in each partition and log directory, one at a time, in order.
+
+    Args:
+        plan: what to verify.
+        selection: which records' batches; of a selection log directories as such aren't checked.
+        keep_cache: leave what is read in the page cache.
+        processes: how many work at once; None takes as many as there are processors where there is enough to read.
+        on_read: called with how many bytes of logs were read since the last call.
+    """
+    if selection.is_everything:
+        yield from verify_log_dirs(plan)
+    work = partial(_verify, selection, keep_cache)
+    with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read) as results:
+        for _, verified in results:
+            yield verified
+
+
+def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
+    """What was found in log directories as such: their own files, and partitions that are in two of them."""
+    log_dirs = plan.chosen_log_dirs
+    for number, log_dir in enumerate(log_dirs):
+        findings = Findings()
+        if number == 0:
+            check_disks(log_dirs, findings, plan.choice)
+        check_log_dir(log_dir, findings)
+        yield Verified(log_dir.path, tuple(findings.all(is_compacted=False)))
+
+
+def _cost_of(order: Order) -> int:
+    return order.size + SMALLEST_COST
+
+
+def _verify(selection: Selection, keep_cache: bool, order: Order, on_read: OnRead) -> Iterator[Verified]:
+    try:
+        partition = PartitionLog(order.path, order.checkpoints)
+        if selection.is_everything:
+            yield verify_partition(partition, keep_cache=keep_cache, on_read=on_read)
+            return
+        verified = verify_selected(partition, selection, keep_cache=keep_cache)
+    except OpenError as error:
+        yield Verified(order.path, (), (UnreadableError(error.message, error.path),), order.size)
+        return
+    on_read(verified.size)
+    yield verified
+
+
+def verify_quickly(partition: PartitionLog, *, keep_cache: bool = False) -> Verified:
+    """The findings that need no whole log: of the directory, its small files, and the ends of its segments.
+
+    `size` is 0. `keep_cache`: leave what was read in the page cache.
+    """
+    findings = Findings()
+    problems: list[KsegError] = []
+    check_directory(partition, findings)
+    end: int | None = None
+    for segment in partition.segments:
+        _check_missing(partition, segment, findings)
+        try:
+            end = _check_end(partition, segment, findings, keep_cache=keep_cache)
+        except OpenError as error:
+            if segment.path.exists():  # else a broker deleted it meanwhile
+                problems.append(UnreadableError(error.message, error.path, error.position))
+    _check_epochs(partition, findings)
+    for file in partition.snapshots.values():
+        problem = snapshot_problem(file.path)
+        if problem is not None and file.path.exists():
+            findings.add("snapshot-unreadable", file.path, problem)
+    if end is not None and not problems:
+        check_checkpoints(partition, end, findings)
+    return Verified(partition.path, tuple(findings.all(is_compacted=False)), tuple(problems))
+
+
+def _check_missing(partition: PartitionLog, segment: SegmentFiles, findings: Findings) -> None:
+    for suffix, found, is_wanted in (
+        (".index", segment.offset_index, partition.has_indexes),
+        (".timeindex", segment.time_index, partition.has_time_indexes),
+    ):
+        path = segment.path.with_suffix(suffix)
+        check_missing_indexes(path, is_missing=found is None and is_wanted, size=segment.size, findings=findings)
+
+
+def _check_end(partition: PartitionLog, segment: SegmentFiles, findings: Findings, *, keep_cache: bool) -> int | None:
+    """The damage at a segment's end; gives the offset after its last batch, its base offset if there is none."""
+    tail = read_tail(segment, keep_cache=keep_cache)
+    if tail.damage is not None:
+        finding_id = id_of_damage(tail.damage.kind, is_last=partition.is_last(segment))
+        sentence = f"{tail.damage.detail}, {tail.damage.size} bytes"
+        findings.add(finding_id, segment.path, sentence, position=tail.damage.position)
+    return segment.base_offset if tail.last is None else tail.last.last_offset + 1
+
+
+def _check_epochs(partition: PartitionLog, findings: Findings) -> None:
+    path = partition.path / LEADER_EPOCH_CHECKPOINT
+    try:
+        wrong = unsorted_epochs(partition.read_leader_epochs() or ())
+    except KsegError as error:
+        findings.add("unreadable-text", path, error.message)
+        return
+    if wrong is not None:
+        findings.add("leader-epoch-unsorted", path, wrong[1], offsets=(wrong[0], None))

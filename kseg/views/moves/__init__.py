@@ -1,1 +1,0 @@
-"""Which partitions to move between a broker's log directories, so that these are equally full."""

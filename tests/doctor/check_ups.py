@@ -1,0 +1,82 @@
+"""The doctor's check-up of a directory, and what it must name first, by what was done to the directory."""
+
+import re
+from pathlib import Path
+
+from kseg.doctor.check_up import CheckUpInWork
+from kseg.doctor.examination import CheckUp, ExaminationSettings, examine, plan_examination
+
+LOG_CUT = {"torn-tail", "bad-length", "bad-crc"}
+LENGTH = {"bad-length", "bad-crc", "torn-tail"}
+"""A batch whose length is wrong isn't where it seems to be: its end, its CRC or the file's end tells."""
+BATCH = {"bad-crc", "bad-magic", "bad-length", "torn-tail"}
+RECORDS = {"bad-record", "bad-body", "bad-count", "record-offsets"}
+OFFSETS = {"offset-below-base", "offset-too-far", "offsets-fall", "record-offsets", "offsets-lost", "bad-record"}
+
+WORST: dict[str, set[str]] = {
+    "torn-(header|records|one-byte|first)": {"torn-tail"},
+    "only-.*-bytes": {"torn-tail", "zero-tail"},
+    "zero-tail|only-.*-zeros": {"zero-tail"},
+    "zeroed-end": {"bad-crc"},
+    "garbage-tail|only-random": {"torn-tail", "bad-length", "bad-magic"},
+    "flip-records|crc-zero|first-flipped-and-torn": {"bad-crc"},
+    "length-.*": LENGTH,
+    "magic-other": {"bad-crc"},
+    "magic-.*": {"bad-magic"},
+    "codec-other": {"bad-body"},
+    "codec-.*": {"bad-codec"},
+    "flip-(baseOffset|offset)": OFFSETS,
+    "flip-.*": BATCH,
+    "count-.*": {"bad-count"},
+    "last-offset-delta-.*": OFFSETS,
+    "record-.*|message-.*|inner-.*|body-.*": RECORDS | OFFSETS | {"max-timestamp", "offsets-missing"},
+    "bomb-.*": RECORDS | {"offsets-lost", "max-timestamp"},
+    "hole-.*|wiped-.*": BATCH,
+    "duplicated": {"duplicate-batch"},
+    "reordered": {"offsets-fall"},
+    "offset-(lower|negative)": OFFSETS,
+    "index-of-corrupt-log|timeindex-of-corrupt-log": {"bad-crc"},
+    "timeindex-of-torn-log": {"torn-tail"},
+    "(index|timeindex)-alone|txnindex-.*": {"orphan-index"},
+    "index-.*": {"index-cut", "index-entry", "index-unsorted"},
+    "time-empty": {"index-missing"},
+    "time-.*|timeindex-.*": {"index-cut", "index-unsorted", "time-index-entry"},
+    "snapshot-.*": {"snapshot-unreadable"},
+    "checkpoint-empty": {"empty-directory"},  # a broker writes such a file too
+    "checkpoint-.*": {"unreadable-text"},
+}
+"""By what was done to the files, a pattern: ids of the finding that must come first."""
+UNNAMED = {
+    "flip-partitionLeaderEpoch",  # no CRC covers it, and nothing else has it
+    "record-key-length-minus-2",  # Kafka reads any negative length as null
+    "record-value-length-minus-2",
+    "record-header-value-minus-2",
+    "message-value-length-minus-2",
+    "record-header-key-not-utf8",  # Kafka takes any bytes
+    "record-time-delta-min",  # a record may have any time
+    "body-corrupt",  # some bytes decompress to others, and no record has a CRC
+    "inner-torn",  # a wrapper may have any number of messages, or end within one
+    "bomb-record",  # a large value is a value
+    "only-0-bytes",  # an empty log
+    "index-empty",  # an active segment may have no entry
+    "index-wrong-offset",  # another offset of the same append
+}
+"""What leaves a directory that a broker may have written: only these may stay unnamed."""
+BESIDE = {"retention-due", "disk-nearly-full", "disk-full"}
+"""Notes about any directory, and what this machine's own disk has."""
+AFTER_ALL = 1_830_000_000_000
+"""December 2027: some topics have records of December 2026, which until then lie in the future indeed."""
+
+
+def check_up(path: Path, *, is_quick: bool = False) -> CheckUp:
+    plan = plan_examination([path])
+    found = CheckUpInWork(plan, is_quick=is_quick)
+    for examined in examine(plan, ExaminationSettings(AFTER_ALL, is_quick=is_quick), processes=1):
+        assert not examined.verified.problems
+        found.take(examined)
+    return found.result()
+
+
+def expected_findings(damage: str) -> set[str]:
+    """The ids of the first pattern that fits."""
+    return next(ids for pattern, ids in WORST.items() if re.fullmatch(pattern, damage))

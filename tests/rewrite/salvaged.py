@@ -1,0 +1,55 @@
+"""What salvage keeps of a log, and a brute-force search for what it must keep, which knows nothing of kseg."""
+
+import re
+from pathlib import Path
+from zlib import crc32
+
+from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
+
+from kseg.rewrite.salvage import write_salvage
+from kseg.rewrite.salvage_plan import Salvage, find_replicas, plan_salvage
+from kseg.system.new_directory import new_directory
+from tests import golden
+
+LEAST_SIZE = {0: 26, 1: 34, 2: 61}
+# What compaction left or a lost batch explains is no finding of the copy.
+GAPS = {"offsets-lost", "offsets-missing", "sequence-gap"}
+# What is wrong inside of batches whose CRC holds.
+INNER = {"bad-codec", "bad-body", "bad-record", "bad-count", "record-offsets"}
+
+
+def intact_batches(data: bytes) -> list[bytes]:
+    """All batches whose CRC holds: every position is tried, but none within a batch that was found."""
+    found, position = [], 0
+    while position + 17 <= len(data):
+        size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True) + 12
+        if is_intact(data[position : position + size] if size > 0 else b"", size):
+            found.append(data[position : position + size])
+            position += size
+        else:
+            position += 1
+    return found
+
+
+def is_intact(raw: bytes, size: int) -> bool:
+    if len(raw) < 17 or len(raw) < size or size < LEAST_SIZE.get(raw[16], 1 << 40):
+        return False
+    if raw[16] == 2:
+        return bool(calc_crc32c(raw[21:]) == int.from_bytes(raw[17:21], "big"))
+    return crc32(raw[16:]) == int.from_bytes(raw[12:16], "big")
+
+
+def salvage(paths: list[Path], directory: Path, *, drop_unreadable: bool = False) -> Salvage:
+    ((name, partitions),) = find_replicas(paths).items()
+    plan = plan_salvage(name, partitions, drop_unreadable=drop_unreadable)
+    with new_directory(directory) as target:
+        write_salvage(plan, target)
+    return plan
+
+
+def may_remain() -> set[str]:
+    """What docs/how-to/will-not-load.md says `verify` may find after salvage."""
+    text = (golden.ROOT.parent / "docs" / "how-to" / "will-not-load.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("| what may remain | why | what to do |\n")
+    rows = table.partition("\n\n")[0].splitlines()[1:]
+    return {name for row in rows for name in re.findall(r"`([a-z-]+)`", row.split("|")[1])}

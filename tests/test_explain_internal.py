@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.decode.schema_registry import parse_framed
+from kseg.decode.internal_records import parse_framed
 from kseg.explain.internal_records import internal_opener
 from kseg.explain.items import ExplainedField, explain_file
 from kseg.formats.codes import Codec

@@ -28,8 +28,7 @@ from kseg.cluster.model import (
     static_voters,
 )
 from kseg.cluster.schemas_topic import find_topic
-from kseg.decode.internal_records import NEWER, newer_part
-from kseg.decode.schema_registry import Framed, is_newer, parse_framed
+from kseg.decode.internal_records import NEWER, Framed, is_newer, newer_part, parse_framed
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, ControlType
 from kseg.formats.file_names import parse_file_name

@@ -77,7 +77,7 @@ def _metadata_partitions(log_dirs: Iterable[Path]) -> Iterator[PartitionLog]:
 
 def _records(place: PartitionLog) -> "Iterator[tuple[Owner, Fields]]":
     """The records of remote segments that can be read, in their order, and whose they are. Raises OpenError."""
-    from kseg.decode.schema_registry import parse_framed
+    from kseg.decode.internal_records import parse_framed
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas import REMOTE_LOG_RECORDS
     from kseg.log.replay import Unreadable, partition_batches

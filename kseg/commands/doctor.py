@@ -27,7 +27,8 @@ from kseg.doctor.kinds import KINDS
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
-from kseg.text.findings import DoctorReport, passed_over_line, write_explanation
+from kseg.text.doctor_page import DoctorReport
+from kseg.text.findings import passed_over_line, write_explanation
 from kseg.times import parse_zone, time_or_none
 
 

@@ -20,13 +20,11 @@ from kseg.commands.options import (
     verbose_option,
 )
 from kseg.coordinators.transactions import judged_findings
-from kseg.diff.copies import find_cluster_copies, verified_copies
 from kseg.findings.kinds import ALL_FINDINGS
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.text.findings import FindingsReport, passed_over_line, write_explanation
-from kseg.text.metadata import copies_line, write_copies
 from kseg.verify.verify import plan_verification
 
 
@@ -106,6 +104,9 @@ def verify(
         results = judged_findings(plan, selection, keep_cache=work.keep_cache, processes=processes, on_read=on_read)
         report.take_all(results, note, refuse)
         if options.cluster:
+            from kseg.diff.copies import find_cluster_copies, verified_copies
+            from kseg.text.diff import copies_line, write_copies
+
             copies = find_cluster_copies(paths, refuse, choice)
             report.take(verified_copies(copies))
             write_copies(copies, options.output, verbose=options.verbose)

@@ -7,14 +7,16 @@ from typing import NamedTuple
 from kseg.decode.decoded import DecodeError, Decoder, Parts, key_version, parts
 from kseg.decode.internal_records import (
     CONSUMER_PROTOCOL_TYPE,
+    Framed,
     coordinator_decoder,
     message_as_of,
     metadata_records,
     offsets_messages,
+    parse_framed,
+    parse_preview,
     share_state_messages,
     transaction_messages,
 )
-from kseg.decode.schema_registry import Framed, parse_framed, parse_preview
 from kseg.errors import UsageError
 from kseg.formats.codes import VERSION
 from kseg.formats.messages import Fields, MessageError, json_text, json_value, parse_message

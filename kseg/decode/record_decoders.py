@@ -259,9 +259,8 @@ def _json_or_reason(text: bytes | None) -> tuple[bytes | None, str | None]:
 
 def _remote_log_metadata() -> ReadRecord:
     """As JSON, where the tool shows what Java's classes say of themselves."""
-    from kseg.decode.internal_records import newer_part
+    from kseg.decode.internal_records import newer_part, parse_framed
     from kseg.decode.kafka_text import cluster_metadata_text
-    from kseg.decode.schema_registry import parse_framed
     from kseg.formats.messages import MessageError
     from kseg.formats.schemas import REMOTE_LOG_RECORDS
 

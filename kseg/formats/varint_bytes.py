@@ -1,5 +1,7 @@
 """Varints read and written without construct; tests compare them with the grammar in `formats.varint`."""
 
+from functools import cache
+
 LONGEST_VARINT, LONGEST_VARLONG = 5, 10
 """Bytes of the longest varint and of the longest varlong."""
 
@@ -36,13 +38,15 @@ def _encode(number: int) -> bytes:
     return bytes(encoded)
 
 
-FEW_VARINTS = {number: _encode(number) for number in range(-_FEW, _FEW)}
-"""The varints of small numbers, by the number."""
+@cache
+def few_varints() -> dict[int, bytes]:
+    """The varints of small numbers, by the number; making them takes milliseconds, which only writing needs."""
+    return {number: _encode(number) for number in range(-_FEW, _FEW)}
 
 
 def varint(number: int) -> bytes:
     """A number in zig-zag and groups of 7 bits, lowest first. Source: ByteUtils.writeVarint, writeVarlong."""
-    return FEW_VARINTS.get(number) or _encode(number)
+    return few_varints().get(number) or _encode(number)
 
 
 def varint_size(number: int) -> int:

@@ -3,17 +3,18 @@
 import io
 import os
 import shlex
-import shutil
-import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from enum import Enum
-from typing import IO, NamedTuple, cast
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from kseg.output.streams import Terminal, printable, takes_colors, write_line
 from kseg.system.signals import was_asked_to_end
+
+if TYPE_CHECKING:
+    import subprocess
 
 DEFAULT_PAGER = "less"
 LESS_OPTIONS = "FRSX"
@@ -32,6 +33,8 @@ def paged(less_options: str = LESS_OPTIONS) -> Iterator[IO[str]]:
     if command is None:
         yield sys.stdout
         return
+    import subprocess
+
     environment = {"LESS": less_options, **os.environ}
     try:
         pager = subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, bufsize=0)  # noqa: S603  the user's own command
@@ -109,6 +112,8 @@ class StyledLine(NamedTuple):
 def write_styled_lines(lines: Iterable[StyledLine], *, color: bool | None) -> None:
     """Writes lines to the pager, or to standard output; `color`: None lets the terminal and NO_COLOR decide."""
     is_colored = takes_colors(sys.stdout, wanted=color)
+    import shutil
+
     columns = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None
     with paged(FOLDING_OPTIONS) as out:
         for line in lines:

@@ -18,7 +18,7 @@ from kseg.cluster.replicas import one_of_each
 from kseg.coordinators.groups import groups_with_commits_for, read_groups
 from kseg.coordinators.members import Group
 from kseg.coordinators.transactions import judged_findings
-from kseg.decode.schema_registry import parse_framed
+from kseg.decode.internal_records import parse_framed
 from kseg.errors import OpenError
 from kseg.export.columns.column_types import list_of
 from kseg.export.plan import FilterBounds

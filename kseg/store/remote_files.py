@@ -11,7 +11,6 @@ from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
-from xml.etree import ElementTree
 
 from kseg.errors import KsegError, OpenError, UsageError, missing_library
 from kseg.store.location import check_outside
@@ -198,6 +197,8 @@ def _parse(response_dict: dict[str, Any], customized_response_dict: dict[str, An
     """Reads an answer in botocore's place, which takes ten times as long for it; gives what botocore would."""
     if response_dict["status_code"] != 200:
         return
+    from xml.etree import ElementTree
+
     root = ElementTree.fromstring(response_dict["body"])  # noqa: S314  the store is trusted as far as by botocore
     names = root.tag.removesuffix("ListBucketResult")
     contents = [{part.tag: part.text for part in each} for each in root.iterfind(f"{names}Contents")]

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,8 @@ class Processes:
 
     def own(self) -> dict[str, Any]:
         """What tells this process from any other, here and elsewhere; null where the system doesn't say."""
+        import socket
+
         return {
             "host": socket.gethostname(),
             "boot": (_BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else None),

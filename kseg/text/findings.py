@@ -1,18 +1,15 @@
-"""Text and objects of findings, for `kseg verify` and `kseg doctor`."""
+"""Findings of `kseg verify` as text and JSON, and what a kind of finding means."""
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
-from kseg.doctor.examination import CheckUp, Trouble
 from kseg.errors import KsegError, counted
 from kseg.findings.findings import Finding
 from kseg.findings.kinds import FindingKind, Severity, explanation
-from kseg.output.pager import StyledLine, write_styled_lines
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, printable, takes_colors, write_line, write_stdout, write_styled
-from kseg.text.doctor_page import page, serious_lines
 from kseg.verify.verify import PassedOver, Verified
 
 SHOWN = 5
@@ -153,85 +150,3 @@ class FindingsReport:
             "bytes": self._size,
             **{f"{severity}s": self._counts[severity] for severity in Severity},
         }
-
-
-def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) -> Iterator[dict[str, object]]:
-    """Findings; unless it is to be quiet disks, topics, and a summary too."""
-    yield from map(trouble_object, found.troubles)
-    if quiet:
-        return
-    for disk in found.disks:
-        directories = list(map(str, disk.log_dirs))
-        yield {"type": "disk", "directories": directories, "bytes": disk.size, "availableBytes": disk.available}
-    for use in found.topics:
-        yield {
-            "type": "topic",
-            "topic": use.topic,
-            "partitions": use.partitions,
-            "segments": use.segments,
-            "bytes": use.size,
-            "bytesToDelete": use.due,
-        }
-    result = ("ok" if is_complete else "incomplete") if found.is_well else "findings"
-    counts = {f"{severity}s": found.count(severity) for severity in Severity}
-    sizes = {"partitions": found.partitions, "bytes": found.size, "bytesRead": found.read, "quick": found.is_quick}
-    yield {"type": "summary", "result": result, **sizes, **counts}
-
-
-def trouble_object(each: Trouble) -> dict[str, object]:
-    """A trouble for JSON."""
-    return {
-        "type": "finding",
-        "id": each.id,
-        "severity": str(each.severity),
-        "file": str(each.file),
-        "topic": each.topic,
-        "partition": each.partition,
-        "position": each.position,
-        "firstOffset": each.first_offset,
-        "lastOffset": each.last_offset,
-        "producerId": each.producer_id,
-        "bytes": each.size,
-        "heldBack": each.held_back,
-        "sentence": each.sentence,
-        "command": each.command,
-    }
-
-
-class DoctorReport:
-    """Writes a check-up when it is left, so that whoever interrupts it sees what was found until then."""
-
-    def __init__(
-        self, form: str, result: Callable[[], CheckUp], *, verbose: bool, quiet: bool, color: bool | None
-    ) -> None:
-        """Takes text or json; what gives the check-up; how much is wanted; colours, None: the terminal's.
-
-        verbose: every place, topic and note. quiet: nothing but findings, in text only those that count. is_complete:
-        whether all was examined.
-        """
-        self._is_json = form == "json"
-        self._result = result
-        self._verbose = verbose
-        self._quiet = quiet
-        self._color = color
-        self.is_complete = False
-
-    def __enter__(self) -> "DoctorReport":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        found = self._result()
-        if not (found.partitions or found.troubles or self.is_complete or self._is_json):
-            return  # nothing could be opened, as stderr says
-        if self._is_json:
-            for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
-                write_json(each)
-            return
-        write_styled_lines(self._lines(found), color=self._color)
-
-    def _lines(self, found: CheckUp) -> Iterator[StyledLine]:
-        if self._quiet:
-            return serious_lines(found, verbose=self._verbose)
-        return page(found, is_complete=self.is_complete, verbose=self._verbose)

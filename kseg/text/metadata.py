@@ -1,10 +1,9 @@
-"""Columns and text of `kseg metadata` and of the check of a cluster's copies."""
+"""Columns and text of `kseg metadata` and `kseg rebuild-metadata`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from kseg.cluster.model import (
     Acl,
@@ -28,85 +27,15 @@ from kseg.cluster.model import (
 )
 from kseg.cluster.partitions import ReplicaPlace, ReplicaPlaces
 from kseg.cluster.recreate_script import Script
-from kseg.diff.copies import ClusterCopies, ClusterCopy, CopiesVerdict, PartitionCopies
-from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import NOT_SHOWN, RowWriter, Section, TableColumn
-from kseg.rewrite.metadata import MetadataCopy, NewerPartition, Rebuilding, RebuiltMetadata
 from kseg.system.terminal_text import shown
 from kseg.text.groups import column, iso_time_column, number_column, numbers_text, timestamp_column, unless_negative
-from kseg.times import iso_time
 
-_WORDS = {
-    CopiesVerdict.ENOUGH: "can be brought back",
-    CopiesVerdict.GAPS: "with gaps",
-    CopiesVerdict.BEHIND: "without a copy that was in sync",
-    CopiesVerdict.MISSING: "without any copy",
-}
-
-
-def write_copies(copies: ClusterCopies, form: str, *, verbose: bool) -> None:
-    """Writes the copies as JSON; as text only if all is wanted."""
-    if form == "json":
-        _write_json(copies)
-    elif verbose:
-        _write_text(copies)
-
-
-def _write_json(copies: ClusterCopies) -> None:
-    """Writes an object for each partition."""
-    for partition in copies.partitions:
-        write_json(_partition_object(partition))
-
-
-def _write_text(copies: ClusterCopies) -> None:
-    """Writes a line for each partition, and one for each of its copies, the longest one first."""
-    for partition in copies.partitions:
-        write_line(f"{partition.name}: {partition.verdict}")
-        for copy in partition.copies:
-            write_line(f"  {copy.path}: {copy.text()}")
-
-
-def copies_line(copies: ClusterCopies) -> str:
-    """What all of them add up to, and by which metadata."""
-    counts = Counter(partition.verdict for partition in copies.partitions)
-    sums = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _WORDS.items() if counts[verdict])
-    metadata = copies.metadata
-    known = f"metadata to offset {metadata.offset} of {iso_time(metadata.timestamp, UTC)}"
-    return f"{counted(len(copies.partitions), 'partition')} by the {known}: {sums or 'none'}"
-
-
-def _partition_object(partition: PartitionCopies) -> dict[str, object]:
-    expected = partition.expected
-    return {
-        "type": "partition",
-        "topic": expected.topic,
-        "partition": expected.partition,
-        "topicId": expected.topic_id,
-        "verdict": str(partition.verdict),
-        "replicas": list(expected.replicas),
-        "isr": list(expected.isr),
-        "elr": list(expected.elr),
-        "leader": expected.leader,
-        "absent": list(partition.absent),
-        "copies": [_copy_object(copy) for copy in partition.copies],
-        "otherTopics": [_copy_object(copy) for copy in partition.strangers],
-        "gaps": [{"from": first, "to": last} for first, last in partition.gaps],
-    }
-
-
-def _copy_object(copy: ClusterCopy) -> dict[str, object]:
-    return {
-        "path": str(copy.path),
-        "broker": copy.broker,
-        "topicId": copy.topic_id,
-        "logStartOffset": copy.log_start_offset,
-        "logEndOffset": copy.log_end_offset,
-        "lastEpoch": copy.last_epoch,
-    }
-
+if TYPE_CHECKING:
+    from kseg.rewrite.metadata import MetadataCopy, NewerPartition, Rebuilding, RebuiltMetadata
 
 _MOST_SHOWN = 20
 """Partitions that people are shown; programs get all."""
@@ -115,8 +44,8 @@ _MOST_SHOWN = 20
 class CopyRow(NamedTuple):
     """A copy, and the one that is used."""
 
-    copy: MetadataCopy
-    used: MetadataCopy
+    copy: "MetadataCopy"
+    used: "MetadataCopy"
 
     @property
     def behind(self) -> int:
@@ -152,7 +81,7 @@ COPIES: Section[CopyRow] = Section(
         column("problem", NOT_SHOWN, lambda row: row.copy.problem),
     ),
 )
-NEWER: Section[NewerPartition] = Section(
+NEWER: "Section[NewerPartition]" = Section(
     "newerPartition",
     "Newer than the copy that is used",
     (
@@ -164,7 +93,7 @@ NEWER: Section[NewerPartition] = Section(
         column("reason", "WHY", lambda row: row.reason),
     ),
 )
-REBUILT: Section[RebuiltMetadata] = Section(
+REBUILT: "Section[RebuiltMetadata]" = Section(
     "rebuilt",
     "Controller",
     (
@@ -185,7 +114,7 @@ REBUILT: Section[RebuiltMetadata] = Section(
 )
 
 
-def write_rebuilding(rebuilding: Rebuilding, writer: RowWriter) -> None:
+def write_rebuilding(rebuilding: "Rebuilding", writer: RowWriter) -> None:
     """Writes all that was found."""
     planned, newer = rebuilding.planned, rebuilding.newer
     writer.write(COPIES, [CopyRow(copy, planned.copy) for copy in rebuilding.copies])
@@ -193,7 +122,7 @@ def write_rebuilding(rebuilding: Rebuilding, writer: RowWriter) -> None:
     writer.write(REBUILT, [planned])
 
 
-def rebuilding_notes(rebuilding: Rebuilding, directory: Path | None) -> Iterator[str]:
+def rebuilding_notes(rebuilding: "Rebuilding", directory: Path | None) -> Iterator[str]:
     """What is wrong or to be minded, and the next step, if the directory is written."""
     planned = rebuilding.planned
     for copy in rebuilding.copies:

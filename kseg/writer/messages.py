@@ -35,8 +35,7 @@ from kseg.formats.varint_bytes import varint, varint_size
 
 LARGEST_SIZE = 2**31 - 1
 """The largest size of a record or a batch, in bytes."""
-_NULL = varint(-1)
-_NO_HEADERS = varint(0)
+_NULL, _NO_HEADERS = b"\x01", b"\x00"
 
 HeaderPair = tuple[str | bytes, bytes | None]
 """Key and value of a header; kseg's `Header` is one too."""

@@ -7,7 +7,7 @@ from struct import Struct
 from typing import NamedTuple
 
 from kseg.formats.codes import BATCH_HEADER_SIZE
-from kseg.formats.varint_bytes import FEW_VARINTS, LONGEST_VARINT, LONGEST_VARLONG, read_uvarint, varint
+from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, few_varints, read_uvarint, varint
 from kseg.kernel.contract import MOST, ROW, VALID, Appended, Buffer, RecordProblem, Rows
 from kseg.kernel.statistics_contract import DIGEST_SIZE, ENTRY_SIZE
 from kseg.kernel.twin.fold import ProducerTable
@@ -295,7 +295,8 @@ class Encoded:
 
     def extend(self, records: Iterable[Appended]) -> Appended | None:
         """Encodes records whose numbers take a byte or two; see the contract."""
-        few, null, parts, join = FEW_VARINTS, FEW_VARINTS[-1], self._parts, b"".join
+        few, parts, join = few_varints(), self._parts, b"".join
+        null = few[-1]
         base, delta, size, largest = self._base_timestamp, self.next_delta, self.size, self.max_timestamp
         left = None
         for record in records:

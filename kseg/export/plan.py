@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
-import pyarrow.fs as pafs
 
 from kseg.arrow import TIMESTAMP
 from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource
@@ -400,7 +398,6 @@ Condition = Any
 _MICROSECONDS = 1000
 FEW = 256
 """Partitions up to which each has bounds of its own; of more, bounds that hold for all."""
-_FORMAT, _FILES = ds.IpcFileFormat(), pafs.LocalFileSystem()
 
 
 class FilterBounds:
@@ -415,8 +412,11 @@ class FilterBounds:
         """Whether the condition may hold for a row for which another one does."""
         if self._condition is None:
             return True
-        part = _FORMAT.make_fragment("", _FILES, known)
-        parts = ds.FileSystemDataset([part], self._schema, _FORMAT, _FILES)
+        import pyarrow.dataset as ds
+        from pyarrow.fs import LocalFileSystem
+
+        form, files = ds.IpcFileFormat(), LocalFileSystem()
+        parts = ds.FileSystemDataset([form.make_fragment("", files, known)], self._schema, form, files)
         return next(iter(parts.get_fragments(self._condition)), None) is not None
 
     def find(self, copies: Copies) -> Copies:

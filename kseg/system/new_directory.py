@@ -25,7 +25,7 @@ class Processes:
 
         return {
             "host": socket.gethostname(),
-            "boot": (_BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else None),
+            "boot": _BOOT_ID.read_text(encoding="ascii").strip() if _BOOT_ID.exists() else None,
             "namespace": _namespace(),
             "pid": os.getpid(),
             "started": _state_and_start(os.getpid())[1],

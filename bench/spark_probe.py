@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from kseg.cluster.copies import find_replicas
+from kseg.cluster.copies import copies_of, find_replicas
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions
 
@@ -37,7 +37,7 @@ def read_range(logs: str, first: int, end: int) -> None:
     from kseg.export.read.order_reader import OrderReader
 
     selection = LogSelection(offsets=OffsetRange(first, end))
-    (order,) = plan_orders(find_replicas([logs]), selection, Splitting(1 << 40))
+    (order,) = plan_orders(copies_of(find_replicas([logs])), selection, Splitting(1 << 40))
     rows = sum(batch.num_rows for batch in OrderReader(order, ReadOptions()).batches())
     assert rows == end - first, rows
 

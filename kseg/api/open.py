@@ -4,12 +4,14 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
+from functools import cached_property
 from pathlib import Path
 
 from kseg.api.partition import Directories, Partition, Segment
 from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
-from kseg.cluster.directories import directory_at, partitions_at, require_choice
-from kseg.cluster.replicas import one_of_each
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import directory_at, once, only_below
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.errors import OpenError
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.log.partition import PartitionLog
@@ -22,8 +24,7 @@ from kseg.tiered.places import tier_at
 class LogDirectory(Directories):
     """The partitions of one or more log directories, as these were listed when they were opened.
 
-    Records are read of each partition that is in use, once: of several replicas that are here, of the one whose log
-    ends last.
+    Records are read of each partition once: of several replicas that are here, of the one that answers.
     """
 
     def __init__(self, paths: Iterable[Path], choice: PartitionChoice = EVERY_PARTITION) -> None:
@@ -34,10 +35,8 @@ class LogDirectory(Directories):
         """
         super().__init__(tuple(paths), choice)
         problems: list[OpenError] = []
-        found = (log for path in self._paths for log in partitions_at(path, problems.append, choice))
-        self._logs = sorted(found, key=_order)
-        if not self._logs:
-            require_choice(self._paths, choice)
+        self._cluster = Cluster(self._paths, once(only_below(problems.append)))
+        self._logs = sorted(self._cluster.directories(choice), key=_order)
         self._problems = tuple(problems)
         for problem in problems:
             warn(str(problem))
@@ -74,22 +73,25 @@ class LogDirectory(Directories):
         )
 
     def partition(self, topic: str, partition: int) -> Partition:
-        """One partition in use; of several replicas the one whose log ends last. Raises OpenError if there is none."""
-        logs = [log for log in self._in_use() if (log.topic, log.partition) == (topic, partition)]
-        if not logs:
-            raise OpenError(f"there is no partition {partition} of the topic {topic!r} here", self._paths[0])
-        return Partition(one_of_each(logs)[0], self)
+        """One partition in use; of several replicas the one that answers. Raises OpenError if there is none."""
+        for each in self._replicas:
+            if each.copies and (each.topic, each.partition) == (topic, partition):
+                return Partition(each.best, self)
+        raise OpenError(f"there is no partition {partition} of the topic {topic!r} here", self._paths[0])
 
-    def _in_use(self) -> list[PartitionLog]:
-        return [log for log in self._logs if log.state is None]
+    @cached_property
+    def _replicas(self) -> list[PartitionReplicas[PartitionLog]]:
+        return self._cluster.partitions(self._choice)
 
-    def _partition_logs(self) -> list[PartitionLog]:
-        return self._logs
+    def _partition_replicas(self) -> list[PartitionReplicas[PartitionLog]]:
+        return self._replicas
 
     def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
         left = selection.limit
-        for place in one_of_each(self._in_use()):
-            for log in logs_of_partition(place.as_it_is(), selection, warn, left):
+        for each in self._replicas:
+            if not each.copies:
+                continue
+            for log in logs_of_partition(each.best.as_it_is(), selection, warn, left):
                 yield log
                 left = log.picker.left
             if left == 0:

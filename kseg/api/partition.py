@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, asked_selection, warn
+from kseg.cluster.replicas import PartitionReplicas, alone
 from kseg.errors import KsegError, UsageError
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import DirectoryState
-from kseg.log.lookup import Lookup, SpecialTime, look_up, parse_target_time
+from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
 from kseg.log.partition import PartitionLog
 from kseg.log.selected_records import SelectedLog, logs_of_partition, selected_logs
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection, SelectionOptions, Time
@@ -143,8 +144,8 @@ class Directories(Logs):
         self._choice = choice
 
     @abstractmethod
-    def _partition_logs(self) -> list[PartitionLog]:
-        """The partitions, as they were listed."""
+    def _partition_replicas(self) -> "list[PartitionReplicas[PartitionLog]]":
+        """The partitions, with the copies that answer for each."""
 
     def verify(
         self, selection: Selection | None = None, *, processes: int | None = 1, **options: Unpack[SelectionOptions]
@@ -221,7 +222,8 @@ class Directories(Logs):
 
         `at`: a datetime, or as in `kseg metadata --at` an offset or a time. Raises OpenError if that topic isn't here.
         """
-        from kseg.cluster.metadata import Until, read_cluster_metadata
+        from kseg.cluster.metadata import Until
+        from kseg.cluster.metadata_copy import read_cluster_metadata
 
         if isinstance(at, datetime):
             return read_cluster_metadata(self._paths, Until(timestamp_ms=milliseconds_of(at)))
@@ -249,8 +251,9 @@ class Directories(Logs):
         from kseg.text.transactions import TransactionRows
 
         now_ms = None if now is None else milliseconds_of(now)
-        found = self._partition_logs()
-        return TransactionRows(found, now_ms, MAXIMUM_TRANSACTION_MS, BOOTSTRAP_SERVER, only_open=only_open)
+        return TransactionRows(
+            self._partition_replicas(), now_ms, MAXIMUM_TRANSACTION_MS, BOOTSTRAP_SERVER, only_open=only_open
+        )
 
     def _with_notes(self, rows: "TransactionRows", found: Iterator[Row]) -> Iterator[Row]:
         """What was found; at the end warns of what wasn't."""
@@ -337,21 +340,20 @@ class Partition(Directories):
             UsageError: neither or both are given, or there is no such time.
             OpenError: a log can't be opened.
         """
-        from kseg.cluster.remote_tier import tier_for_lookup
+        from kseg.cluster.lookup import look_up_in_copies
 
         if (offset is None) == (time is None):
             raise UsageError("lookup: give either offset or time")
         asked = asked_selection(selection, options, has_control=True)
         target = _target(time, options.get("tz", "UTC")) if time is not None else offset
         assert target is not None
-        tier = tier_for_lookup(self._log, target) if asked.is_everything else None
-        return look_up(self._log, target, asked, is_time=time is not None, tier=tier)
+        return look_up_in_copies(alone(self._log), target, asked, is_time=time is not None)
 
     def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
         yield from logs_of_partition(self._log.as_it_is(), selection, warn)
 
-    def _partition_logs(self) -> list[PartitionLog]:
-        return [self._log]
+    def _partition_replicas(self) -> "list[PartitionReplicas[PartitionLog]]":
+        return [alone(self._log)]
 
     def _table(self) -> ShortTable:
         segments = self._log.segments

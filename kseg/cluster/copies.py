@@ -3,17 +3,32 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.cluster.directories import NoPartitionError, Refuse, partitions_at
-from kseg.cluster.replicas import require_one_topic_id, topic_id_of
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import (
+    META_PROPERTIES,
+    NOBODY,
+    DirectoryIdentity,
+    NoPartitionError,
+    Refuse,
+    parse_identity,
+)
+from kseg.cluster.replicas import Candidate, History, PartitionReplicas, join_replicas
 from kseg.errors import KsegError, OpenError
 from kseg.formats.checkpoints import parse_partition_metadata
-from kseg.formats.file_names import DirectoryState, FileKind, parse_file_name, parse_partition_directory, plain_text
-from kseg.log.partition import PartitionLog
-from kseg.log.segments import SWAP, complete_swaps, read_tail
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory, plain_text
+from kseg.kernel.contract import MOST
+from kseg.log.lineage import Lineage, noted_epochs
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.segments import SWAP, complete_swaps
 from kseg.store import remote_files as remote
+
+if TYPE_CHECKING:
+    from kseg.cluster.model import ClusterMetadata
 
 
 class SegmentSource(NamedTuple):
@@ -33,16 +48,16 @@ class SegmentSource(NamedTuple):
 class PartitionCopy(NamedTuple):
     """A copy of a partition. `topic` and `partition` as its directory is named; else the directory's name, and None.
 
-    is_used: False for a directory that a broker had put aside (`-future`). topic_id: of `partition.metadata`; None if
-    there is none that can be read.
+    topic_id: of `partition.metadata`; None if there is none that can be read. agreed_end: the offset before which its
+    records are the partition's; None: all of them are.
     """
 
     topic: str
     partition: int | None
     path: str
     segments: tuple[SegmentSource, ...]
-    is_used: bool = True
     topic_id: str | None = None
+    agreed_end: int | None = None
 
     @property
     def size(self) -> int:
@@ -60,52 +75,136 @@ class PartitionCopy(NamedTuple):
 
 
 Copies = dict[tuple[str, int | None], list[PartitionCopy]]
-NO_COPIES = (DirectoryState.DELETE, DirectoryState.STRAY)
-"""Directories that a broker keeps apart from the partition: it may have been recreated since."""
 REQUESTS = 16
 """That are under way at a time."""
+_METADATA_FILES = (".log", ".checkpoint")
 SMALL_FILE = 4096
-"""Bytes that are read of a `partition.metadata`."""
+"""Bytes that are read of a `partition.metadata` or a `meta.properties`."""
 
 
-def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> Copies:
-    """All copies of partitions at some paths, globs or URLs, by topic and partition; the best copy of each comes first.
+def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[PartitionReplicas[PartitionCopy]]:
+    """All partitions at some paths, globs or URLs, with the copies that answer for each of them.
 
-    A path is a partition's directory, a log directory or a parent of such. Directories that a broker was about to
-    delete (`-delete`) or found to be no longer its own (`-stray`) are left out, unless they are given themselves.
+    A path is a partition's directory, a log directory or a parent of such; `join_replicas` tells which copies answer.
     `refuse` takes the errors of paths, and of partitions below them, that can't be listed; without it they are raised
-    as OpenError. Raises UsageError for copies of different topics.
+    as OpenError. Raises UsageError for directories of several clusters.
     """
-    copies: Copies = defaultdict(list)
-    for source in sources:
-        for path in _matching(source, refuse):
-            found = _remote_replicas(path) if remote.is_remote(path) else _local_replicas(path, refuse)
-            for replica in _without_refused(found, refuse):
-                known = copies[replica.topic, replica.partition]
-                if replica.segments and all(other.path != replica.path for other in known):
-                    known.append(replica)
-    for known in copies.values():
-        if len(known) > 1:
-            require_one_topic_id((copy.path, copy.topic_id) for copy in known)
-    return {key: _best_first(known) for key, known in copies.items() if known}
 
-
-def _without_refused(found: Iterator[PartitionCopy], refuse: Refuse | None) -> Iterator[PartitionCopy]:
-    """Replicas at one path up to the error that it has."""
-    try:
-        yield from found
-    except NoPartitionError:
-        return  # a disk may have none, if others have some
-    except OpenError as error:
+    def refused(error: OpenError) -> None:
+        if isinstance(error, NoPartitionError):
+            return  # a disk may have none, if others have some
         if refuse is None:
-            raise
+            raise error
         refuse(error)
 
+    paths = [path for source in sources for path in _matching(source, refuse)]
+    cluster = Cluster([path for path in paths if not remote.is_remote(path)], refused)
+    candidates = [_of_local(each) for each in cluster.candidates()]
+    for path in filter(remote.is_remote, paths):
+        try:
+            candidates += _remote_candidates(path)
+        except OpenError as error:
+            refused(error)
+    known: dict[str, Candidate[PartitionCopy]] = {}
+    for each in candidates:
+        if each.place.segments:
+            known.setdefault(each.path, each)
+    in_stores = [each for each in known.values() if each.topic == METADATA_TOPIC and each.place.is_remote]
 
-def _local_replicas(path: str, refuse: Refuse | None) -> Iterator[PartitionCopy]:
-    for place in partitions_at(path, refuse):
-        if place.state not in NO_COPIES or place.path.samefile(path):
-            yield _replica(place)
+    @cache
+    def metadata(cluster_id: str | None) -> "ClusterMetadata | None":
+        found = (cluster.metadata(cluster_id), _remote_metadata(in_stores, cluster_id))
+        return max((each for each in found if each is not None), key=lambda each: each.offset, default=None)
+
+    return join_replicas(known.values(), metadata)
+
+
+def _remote_metadata(
+    candidates: Iterable[Candidate[PartitionCopy]], cluster_id: str | None
+) -> "ClusterMetadata | None":
+    """The metadata of the furthest remote copy; None if there is none of the cluster, or it can't be read."""
+    own = [each for each in candidates if cluster_id is None or each.cluster_id in (None, cluster_id)]
+    if not own:
+        return None
+    from kseg.cluster.metadata import Until, cluster_metadata_of
+
+    try:
+        with remote.local_directory(join_replicas(own)[0].best.path, _METADATA_FILES) as directory:
+            return cluster_metadata_of(PartitionLog(directory), Until())
+    except KsegError:
+        return None
+
+
+def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
+    """The copies that answer, by topic and partition, the best one first; each knows how far it agrees with that."""
+    return {
+        (each.topic, each.partition): [copy.place._replace(agreed_end=copy.agreed_end) for copy in each.copies]
+        for each in replicas
+        if each.copies
+    }
+
+
+def _of_local(found: Candidate[PartitionLog]) -> Candidate[PartitionCopy]:
+    place = _replica(found.place, found.topic_id)
+    return Candidate(
+        place,
+        place.path,
+        place.topic,
+        found.partition,
+        found.topic_id,
+        found.state,
+        found.read_history,
+        found.broker,
+        found.cluster_id,
+        found.is_given,
+    )
+
+
+def _remote_candidates(url: str) -> Iterator[Candidate[PartitionCopy]]:
+    files = list(remote.list_files(url))
+    small = [each for each in files if each.url.endswith(f"/{META_PROPERTIES}")]
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        owners = dict(zip(map(_directory_of, small), pool.map(_remote_identity, small), strict=True))
+    return (_of_remote(each, url, owners.get(_directory_of(each.path), NOBODY)) for each in _remote_replicas(files))
+
+
+def _directory_of(file: remote.RemoteFile | str) -> str:
+    return (file if isinstance(file, str) else file.url).rpartition("/")[0]
+
+
+def _remote_identity(file: remote.RemoteFile) -> DirectoryIdentity:
+    try:
+        return parse_identity(remote.read_range(file.url, 0, min(file.size, SMALL_FILE)))
+    except KsegError:
+        return NOBODY
+
+
+def _of_remote(place: PartitionCopy, url: str, owner: DirectoryIdentity) -> Candidate[PartitionCopy]:
+    name = parse_partition_directory(place.path)
+    state = None if name is None else name.state
+    return Candidate(
+        place,
+        place.path,
+        place.topic,
+        place.partition,
+        place.topic_id,
+        state,
+        partial(_remote_history, place),
+        owner.broker,
+        owner.cluster_id,
+        is_given=place.path == url.rstrip("/"),
+    )
+
+
+def _remote_history(place: PartitionCopy, is_exact: bool) -> History:
+    """What the small files of a remote copy tell; its log's end is taken for that of its last segment's name and size.
+
+    Its headers aren't read, whatever is asked for.
+    """
+    with remote.local_directory(place.path, remote.SMALL_FILES) as directory:
+        epochs = noted_epochs(PartitionLog(directory), MOST)
+    end = place.segments[-1].base_offset + place.segments[-1].size
+    return History(Lineage(epochs, place.segments[0].base_offset, end, None), epochs.latest, NO_TIMESTAMP)
 
 
 def _matching(source: str, refuse: Refuse | None) -> list[str]:
@@ -122,7 +221,7 @@ def _matching(source: str, refuse: Refuse | None) -> list[str]:
     return found
 
 
-def _replica(place: PartitionLog) -> PartitionCopy:
+def _replica(place: PartitionLog, topic_id: str | None) -> PartitionCopy:
     path = place.path.absolute()
     segments = tuple(
         SegmentSource(
@@ -141,16 +240,15 @@ def _replica(place: PartitionLog) -> PartitionCopy:
         place.partition,
         str(path),
         segments,
-        is_used=place.state is None,
-        topic_id=topic_id_of(place),
+        topic_id=topic_id,
     )
 
 
-def _remote_replicas(url: str) -> Iterator[PartitionCopy]:
+def _remote_replicas(files: Iterable[remote.RemoteFile]) -> Iterator[PartitionCopy]:
     directories: dict[str, dict[int, dict[FileKind, remote.RemoteFile]]] = defaultdict(lambda: defaultdict(dict))
     metadata: dict[str, remote.RemoteFile] = {}
     swaps: dict[str, list[tuple[FileKind, int, str, remote.RemoteFile]]] = defaultdict(list)
-    for file in remote.list_files(url):
+    for file in files:
         kind, offset, _, suffix, remote_id = parse_file_name(file.url)
         if suffix is None and remote_id is None and offset is not None:
             directories[file.url.rpartition("/")[0]][offset][kind] = file
@@ -163,8 +261,6 @@ def _remote_replicas(url: str) -> Iterator[PartitionCopy]:
     topic_ids = _remote_topic_ids(file for directory, file in metadata.items() if directory in directories)
     for directory, segments in sorted(directories.items()):
         name = parse_partition_directory(directory)
-        if name is not None and name.state in NO_COPIES and directory != url.rstrip("/"):
-            continue
         found = tuple(
             _remote_segment(offset, files) for offset, files in sorted(segments.items()) if FileKind.LOG in files
         )
@@ -174,7 +270,6 @@ def _remote_replicas(url: str) -> Iterator[PartitionCopy]:
             partition,
             directory,
             found,
-            is_used=name is None or name.state is None,
             topic_id=topic_ids.get(directory),
         )
 
@@ -205,39 +300,6 @@ def _remote_topic_id(file: remote.RemoteFile) -> tuple[str, str | None]:
 def _remote_segment(offset: int, files: dict[FileKind, remote.RemoteFile]) -> SegmentSource:
     log, index = files[FileKind.LOG], files.get(FileKind.OFFSET_INDEX)
     return SegmentSource(offset, log.url, log.size, log.modified_ms, None if index is None else index.url)
-
-
-def _best_first(copies: list[PartitionCopy]) -> list[PartitionCopy]:
-    """The copy in use with the highest leader epoch first; of equal ones that which reaches further, or is larger."""
-    if len(copies) == 1:
-        return copies
-
-    def rank(replica: PartitionCopy) -> tuple[bool, int, int, int]:
-        return (replica.is_used, leader_epoch(replica), replica.segments[-1].base_offset, replica.size)
-
-    return sorted(copies, key=rank, reverse=True)
-
-
-def leader_epoch(replica: PartitionCopy) -> int:
-    """The last leader epoch of its checkpoint or, without one, of its last batch; -1 if neither can be had."""
-    if replica.is_remote:
-        with remote.local_directory(replica.path, remote.SMALL_FILES) as directory:
-            return _leader_epoch(PartitionLog(directory))
-    try:
-        return _leader_epoch(replica.open())
-    except OpenError:
-        return -1  # it has gone since it was listed
-
-
-def _leader_epoch(place: PartitionLog) -> int:
-    try:
-        epochs = place.read_leader_epochs()
-        if epochs:
-            return epochs[-1][0]
-        tail = None if place.active_segment is None else read_tail(place.active_segment)
-    except KsegError:
-        return -1  # damaged: the other copies are better
-    return -1 if tail is None or tail.last is None else tail.last.partition_leader_epoch
 
 
 def require_replicas(copies: Copies, sources: Iterable[str]) -> None:

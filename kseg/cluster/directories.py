@@ -3,10 +3,13 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
-from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
+from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.formats.file_names import (
+    BOOTSTRAP_CHECKPOINT,
     KINDS_BESIDE,
     KINDS_OF_LOG_DIR,
     KINDS_WITH_OFFSET,
@@ -18,7 +21,6 @@ from kseg.log.partition import Checkpoints, PartitionLog, read_checkpoints, read
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 
 META_PROPERTIES = "meta.properties"
-BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 _BROKER_ID = re.compile("[0-9]{1,10}")
 _LARGEST_BROKER_ID = 2**31 - 1
 LOST_AND_FOUND = "lost+found"
@@ -27,6 +29,17 @@ LOST_AND_FOUND = "lost+found"
 
 Refuse = Callable[[OpenError], None]
 """Called with the error of a path without anything, or of something inside it (UnreadableError); others follow."""
+
+
+class DirectoryIdentity(NamedTuple):
+    """What `meta.properties` tells of a log directory: its broker, its cluster's id and its own; None if it doesn't."""
+
+    broker: int | None
+    cluster_id: str | None
+    directory_id: str | None
+
+
+NOBODY = DirectoryIdentity(None, None, None)
 
 
 class LogDir:
@@ -78,9 +91,12 @@ class LogDir:
 
     def read_properties(self) -> dict[str, str]:
         """`meta.properties`, empty if there is none. Raises KsegError if it can't be read."""
-        from kseg.formats.checkpoints import parse_meta_properties
+        return _properties(read_small_file(self.path / META_PROPERTIES) or b"")
 
-        return dict(parse_meta_properties(read_small_file(self.path / META_PROPERTIES) or b"").properties)
+    @cached_property
+    def identity(self) -> DirectoryIdentity:
+        """Whose directory it is; nothing is known if `meta.properties` can't be read."""
+        return identity_of(self.path)
 
     def cluster_id(self) -> str | None:
         """The id of its cluster; None if `meta.properties` has none. KsegError as above."""
@@ -88,11 +104,29 @@ class LogDir:
 
     def broker_id(self) -> int | None:
         """The id of its broker; None if `meta.properties` has no valid one. KsegError as above."""
-        properties = self.read_properties()
-        text = properties.get("node.id", properties.get("broker.id", ""))
-        if not _BROKER_ID.fullmatch(text):
-            return None
-        return broker_id if (broker_id := int(text)) <= _LARGEST_BROKER_ID else None
+        return parse_identity(read_small_file(self.path / META_PROPERTIES) or b"").broker
+
+
+def identity_of(log_dir: Path) -> DirectoryIdentity:
+    """Whose a log directory is, without listing it; nothing is known if `meta.properties` can't be read."""
+    try:
+        return parse_identity(read_small_file(log_dir / META_PROPERTIES) or b"")
+    except KsegError:
+        return NOBODY
+
+
+def _properties(content: bytes) -> dict[str, str]:
+    from kseg.formats.checkpoints import parse_meta_properties
+
+    return dict(parse_meta_properties(content).properties)
+
+
+def parse_identity(content: bytes) -> DirectoryIdentity:
+    """What a `meta.properties` tells. Raises KsegError if it can't be read."""
+    properties = _properties(content)
+    text = properties.get("node.id", properties.get("broker.id", ""))
+    broker = int(text) if _BROKER_ID.fullmatch(text) and int(text) <= _LARGEST_BROKER_ID else None
+    return DirectoryIdentity(broker, properties.get("cluster.id"), properties.get("directory.id"))
 
 
 def _order(path: Path) -> tuple[str, int, str]:
@@ -131,21 +165,45 @@ def holds_segments(path: str | os.PathLike[str]) -> bool:
 def _is_segment(name: str) -> bool:
     if not name.endswith(".log"):
         return False
-    kind, base_offset, *_ = parse_file_name(name)
-    return kind is FileKind.LOG and base_offset is not None
+    found = parse_file_name(name)
+    return found.kind is FileKind.LOG and found.base_offset is not None and found.remote_id is None
+
+
+MOST_LEVELS = 5
+"""How deep log directories are looked for below a path: a support bundle has brokers, and disks of these."""
 
 
 def find_log_dirs(path: str | os.PathLike[str], refuse: Refuse | None = None) -> list[LogDir]:
-    """The log directories at a path: itself, if it has partitions, and those directly below it.
+    """The log directories at a path: itself, if it has partitions, and those up to MOST_LEVELS below it.
 
     `refuse` is called with the error of one below it that can't be listed; without it, the error is raised. Raises
     OpenError if the path itself can't be listed.
     """
-    own = LogDir(path)
-    known = {LOST_AND_FOUND, *(directory.name for directory in own.directories)}
-    others = [own.path / name for name in sorted(os.listdir(own.path)) if name not in known]  # noqa: PTH208  many
-    below = [_log_dir_below(entry, refuse) for entry in others if entry.is_dir()]
-    return [each for each in (own, *below) if each is not None and each.directories]
+    return [each for each in _all_below(LogDir(path), refuse, MOST_LEVELS, {_identity(path)}) if each.directories]
+
+
+def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tuple[int, int]]) -> Iterator[LogDir]:
+    """A directory, and those below it that aren't partitions; each once, whatever links lead to it."""
+    yield log_dir
+    if not levels:
+        return
+    known = {LOST_AND_FOUND, *(directory.name for directory in log_dir.directories)}
+    for name in sorted(os.listdir(log_dir.path)):  # noqa: PTH208  many
+        path = log_dir.path / name
+        if name in known or not path.is_dir():
+            continue
+        identity = _identity(path)
+        if identity in seen:
+            continue
+        seen.add(identity)
+        below = _log_dir_below(path, refuse)
+        if below is not None:
+            yield from _all_below(below, refuse, levels - 1, seen)
+
+
+def _identity(path: str | os.PathLike[str]) -> tuple[int, int]:
+    status = Path(path).stat()
+    return status.st_dev, status.st_ino
 
 
 def _log_dir_below(path: Path, refuse: Refuse | None) -> LogDir | None:
@@ -166,58 +224,6 @@ class NoPartitionError(OpenError):
         super().__init__("no partition here: give a partition's directory, a log directory, or a parent of it", path)
 
 
-def find_partitions(
-    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
-) -> Iterator[PartitionLog]:
-    """The partitions at some paths, one at a time: partition directories, log directories, parents of these.
-
-    A Kafka file stands for its directory. The same topic may be on several disks. A directory that several paths mean
-    comes once.
-
-    Args:
-        paths: where to look.
-        refuse: called with the errors; None raises them.
-        choice: which ones are meant.
-
-    Raises:
-        OpenError: if a path can't be listed; NoPartitionError if it has no partition; UnreadableError if one of its
-            partitions can't be listed.
-        NoSuchPartitionError: if there are partitions, but none of those that are meant; this isn't for `refuse`.
-    """
-    paths, seen = list(paths), set[Path]()
-    for path in paths:
-        try:
-            for partition in partitions_at(path, refuse, choice):
-                if partition.path not in seen:
-                    seen.add(partition.path)
-                    yield partition
-        except OpenError as error:
-            if refuse is None:
-                raise
-            refuse(error)
-    if not seen:
-        require_choice(paths, choice)
-
-
-def partitions_at(
-    path: str | os.PathLike[str], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
-) -> Iterator[PartitionLog]:
-    """The partitions at one path that are meant, as in `find_partitions`, but none is no error.
-
-    `refuse` is called with the errors of partitions in it that can't be listed; those of the path itself are raised.
-    """
-    here, is_one = directory_at(path)
-    if is_one:
-        if choice.takes_directory(here):
-            yield PartitionLog(here)
-        return
-    found = find_log_dirs(here, refuse)
-    if not found:
-        raise NoPartitionError(path)
-    for log_dir in found:
-        yield from log_dir.partitions(refuse, choice)
-
-
 def require_choice(paths: Iterable[str | os.PathLike[str]], choice: PartitionChoice) -> None:
     """Raises NoSuchPartitionError if there are partitions at some paths, but none that is meant."""
     there = [] if choice.is_everything else [directory for path in paths for directory in partition_directories(path)]
@@ -229,49 +235,36 @@ def partition_directories(path: str | os.PathLike[str]) -> list[Path]:
     """The directories of partitions at a path; none if it can't be listed."""
     try:
         here, is_one = directory_at(path)
-        return [here] if is_one else [each for found in find_log_dirs(here, _pass_over) for each in found.directories]
+        return [here] if is_one else [each for found in find_log_dirs(here, pass_over) for each in found.directories]
     except OpenError:
         return []
 
 
-def _pass_over(_: OpenError) -> None:
-    """An error that was reported before."""
+def once(refuse: Refuse) -> Refuse:
+    """Passes each path's error on once, however often the path is looked at."""
+    told: set[object] = set()
+
+    def refuse_new(error: OpenError) -> None:
+        if error.path not in told:
+            told.add(error.path)
+            refuse(error)
+
+    return refuse_new
 
 
-def only_partition(
-    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
-) -> PartitionLog:
-    """The one partition at some paths that is meant.
+def only_below(refuse: Refuse) -> Refuse:
+    """Passes on the errors of what is below the paths; those of the paths themselves are raised."""
 
-    `refuse` and errors are as for `partitions_at`; also NoSuchPartitionError, and UsageError if several are meant.
-    """
-    found = _one_or_replicas(paths, refuse, choice)
-    if len(found) > 1:
-        raise UsageError(f"is there {len(found)} times: give the directory of one", found[0].directory_name)
-    return found[0]
+    def refuse_below(error: OpenError) -> None:
+        if not isinstance(error, UnreadableError):
+            raise error
+        refuse(error)
+
+    return refuse_below
 
 
-def partition_named(
-    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
-) -> PartitionLog:
-    """As `only_partition`, but of replicas the first that is in use."""
-    return min(_one_or_replicas(paths, refuse, choice), key=lambda place: place.state is not None)
-
-
-def _one_or_replicas(
-    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None, choice: PartitionChoice
-) -> list[PartitionLog]:
-    given = list(paths)
-    places = (place for path in given for place in partitions_at(path, refuse, choice))
-    found = list({place.path: place for place in places}.values())
-    count = len({(place.topic or place.path, place.partition) for place in found})
-    if count > 1:
-        where = given[0] if len(given) == 1 else None
-        raise UsageError(f"there are {count} partitions here: choose one with --topic and --partition", where)
-    if not found:
-        require_choice(given, choice)
-        raise UsageError("there is no partition that can be read", given[0])  # the reasons were given to `refuse`
-    return found
+def pass_over(_: KsegError) -> None:
+    """Takes an error that was told before, or is told where the place itself is asked for."""
 
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:

@@ -1,15 +1,16 @@
 """Partitions listed one after another, by their topics' settings and with their remote tiers."""
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kseg.cluster.metadata_copy import CHEAP_METADATA
+from kseg.cluster.partition_settings import TopicCleaning, TopicRetention
 from kseg.cluster.remote_tier import find_tier
-from kseg.cluster.settings import TopicCleaning, TopicRetention
+from kseg.cluster.settings import NO_SETTINGS
 from kseg.errors import OpenError
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition
@@ -30,6 +31,8 @@ class Lister:
         given: Collection[str],
         selection: Selection,
         note: Callable[[str], None],
+        log_dirs: Iterable[Path] = (),
+        static: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
         """Reads nothing yet.
 
@@ -38,6 +41,8 @@ class Lister:
             given: fields of its retention and cleaning that hold whatever a topic's settings are.
             selection: which records are wanted; unless it is everything, only segments that have such are listed.
             note: takes what the user should know, as it is found.
+            log_dirs: where to look for metadata that aren't beside a partition; not read before it is needed.
+            static: what the brokers' server.properties set.
         """
         self.found_problems = False
         self._settings = settings
@@ -46,7 +51,7 @@ class Lister:
         self._left = selection.limit
         self._unsaid: list[Callable[[], object]] = []
         self._said_before: deque[list[Callable[[], object]]] = deque()
-        self._topics = TopicRetention(settings.retention, given, CHEAP_METADATA, self._note_unread)
+        self._topics = TopicRetention(settings.retention, given, CHEAP_METADATA, self._note_unread, log_dirs, static)
         cleaning = settings.cleaning or CleaningSettings(settings.retention.now_ms)
         self._cleaning = TopicCleaning(cleaning, given, self._topics.beside)
 

@@ -1,13 +1,11 @@
 """A cluster's metadata at an offset or a time, replayed from the records of `__cluster_metadata`."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.cluster.directories import Refuse
 from kseg.cluster.model import (
     Acl,
     Broker,
@@ -25,9 +23,7 @@ from kseg.cluster.model import (
     Topic,
     Voters,
     control_type,
-    static_voters,
 )
-from kseg.cluster.schemas_topic import find_topic
 from kseg.decode.internal_records import NEWER, Framed, is_newer, newer_part, parse_framed
 from kseg.errors import OpenError
 from kseg.formats.codes import NO_TIMESTAMP, ControlType
@@ -501,28 +497,6 @@ class Until(NamedTuple):
         """Whether a record is after it."""
         too_far = self.offset is not None and offset > self.offset
         return too_far or (self.timestamp_ms is not None and timestamp > self.timestamp_ms)
-
-
-def read_cluster_metadata(
-    paths: Path | Sequence[Path], until: Until | None = None, refuse: Refuse | None = None
-) -> ClusterMetadata:
-    """The cluster's metadata in a partition directory of `__cluster_metadata`, or in log directories that have it.
-
-    A log's end that was never committed is taken for committed: the files alone don't tell.
-
-    Args:
-        paths: a directory, or several; parents of log directories too. Of several replicas the furthest is taken.
-        until: how far; None: to the end.
-        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
-
-    Raises:
-        OpenError: there is no such directory, or no metadata in it.
-    """
-    places = find_topic(paths, METADATA_TOPIC, refuse)
-    partition = places.partitions[0]
-    found = replace(cluster_metadata_of(partition, until or Until()), log_dirs=places.log_dirs)
-    is_known = found.kraft_version > 0 or found.voters or until not in (None, Until())
-    return found if is_known else replace(found, voters=static_voters(partition))
 
 
 def cluster_metadata_of(partition: PartitionLog, until: Until) -> ClusterMetadata:

@@ -1,20 +1,50 @@
 """Metadata next to partitions: read once for a log directory; and the ids of topics."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from kseg.cluster.directories import LogDir
-from kseg.cluster.schemas_topic import TopicPlaces
-from kseg.errors import KsegError
+from kseg.cluster.cluster import furthest_metadata
+from kseg.cluster.directories import DirectoryIdentity, Refuse, identity_of
+from kseg.cluster.schemas_topic import TopicPlaces, find_topic
+from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, in_force
+from kseg.errors import KsegError, UsageError
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 
 if TYPE_CHECKING:
+    from kseg.cluster.metadata import Until
     from kseg.cluster.model import ClusterMetadata
 
 
 METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 """Of `__cluster_metadata` itself, which no record tells. Source: Uuid.METADATA_TOPIC_ID."""
+
+
+def read_cluster_metadata(
+    paths: Path | Sequence[Path], until: "Until | None" = None, refuse: Refuse | None = None
+) -> "ClusterMetadata":
+    """The cluster's metadata in a partition directory of `__cluster_metadata`, or in log directories that have it.
+
+    A log's end that was never committed is taken for committed: the files alone don't tell.
+
+    Args:
+        paths: a directory, or several; parents of log directories too. Of several replicas the furthest is taken.
+        until: how far; None: to the end.
+        refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
+
+    Raises:
+        OpenError: there is no such directory, or no metadata in it.
+    """
+    from kseg.cluster.metadata import Until, cluster_metadata_of  # takes a while to import
+    from kseg.cluster.model import static_voters
+
+    places = find_topic(paths, METADATA_TOPIC, refuse)
+    partition = places.partitions[0]
+    found = replace(cluster_metadata_of(partition, until or Until()), log_dirs=places.log_dirs)
+    is_known = found.kraft_version > 0 or found.voters or until not in (None, Until())
+    return found if is_known else replace(found, voters=static_voters(partition))
 
 
 class TopicIds:
@@ -50,8 +80,6 @@ def _has_own(partition: PartitionLog) -> bool:
 
 
 def _read_ids(path: Path) -> dict[str, str]:
-    from kseg.cluster.metadata import read_cluster_metadata
-
     return {topic.name: topic.topic_id for topic in read_cluster_metadata(path).topics}
 
 
@@ -81,21 +109,17 @@ def missing_text(places: TopicPlaces, topic: str, metadata: "ClusterMetadata | N
 
 
 class _Topics(NamedTuple):
-    """What metadata tell of topics, by their names: how many partitions they have, and their own settings."""
+    """What metadata tell of topics: how many partitions they have, by name; and the settings of all resources."""
 
     counts: dict[str, int]
-    settings: dict[str, dict[str, str]]
+    settings: "DynamicSettings"
 
 
 def _topics_of(metadata: "ClusterMetadata | None") -> _Topics:
     if metadata is None:
-        return _Topics({}, {})
+        return _Topics({}, DynamicSettings())
     counts = {topic.name: len(topic.partitions) for topic in metadata.topics if topic.partitions}
-    settings: dict[str, dict[str, str]] = {}
-    for each in metadata.configs:
-        if each.resource_type == "topic":
-            settings.setdefault(each.resource, {})[each.name] = each.value
-    return _Topics(counts, settings)
+    return _Topics(counts, DynamicSettings(metadata.configs))
 
 
 class MetadataBeside:
@@ -106,6 +130,7 @@ class MetadataBeside:
         largest_size: int | None = None,
         on_unread: "OnUnread | None" = None,
         log_dirs: Iterable[Path] = (),
+        static: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
         """Reads nothing yet.
 
@@ -113,34 +138,46 @@ class MetadataBeside:
             largest_size: bytes from which on metadata aren't read; None: all are.
             on_unread: takes which aren't, and why.
             log_dirs: others where to look for the metadata of a topic: those of the same cluster tell the same.
+            static: what the brokers' server.properties set.
         """
         self._largest_size = largest_size
         self._on_unread = on_unread
-        self._log_dirs = tuple(log_dirs)
+        self._given_dirs = log_dirs
+        self._static = static
+        self._identities: dict[Path, DirectoryIdentity] = {}
         self._known: dict[Path, ClusterMetadata | None] = {}
+        self._furthest: dict[tuple[Path, ...], ClusterMetadata | None] = {}
         self._topics: dict[Path, _Topics] = {}
+
+    @cached_property
+    def _log_dirs(self) -> tuple[Path, ...]:
+        return tuple(dict.fromkeys(each.absolute() for each in self._given_dirs))
 
     def of(self, partition: PartitionLog) -> "ClusterMetadata | None":
         """The metadata beside a partition; None if there are none, or they aren't or can't be read."""
-        return self.of_log_dir(partition.log_dir)
-
-    def of_log_dir(self, log_dir: Path) -> "ClusterMetadata | None":
-        """The metadata in a log directory; None if there are none, or they aren't or can't be read."""
-        if log_dir not in self._known:
-            self._known[log_dir] = self._read(log_dir / f"{METADATA_TOPIC}-0")
-        return self._known[log_dir]
+        return self.of_any((partition.log_dir,))
 
     def of_any(self, log_dirs: Iterable[Path]) -> "ClusterMetadata | None":
-        """The metadata in the first of some log directories that has any; a broker keeps them in one of its own."""
-        return next((found for found in map(self.of_log_dir, log_dirs) if found is not None), None)
+        """The furthest metadata in some log directories; None if there are none, or they aren't or can't be read."""
+        key = tuple(log_dirs)
+        if key not in self._furthest:
+            try:
+                place = furthest_metadata(key)
+            except UsageError as error:
+                self._tell(key[0], error.message)
+                place = None
+            self._furthest[key] = None if place is None else self._read(place)
+        return self._furthest[key]
 
     def partition_count(self, partition: PartitionLog, topic: str) -> int | None:
         """How many partitions a topic has, as the metadata beside a partition tell; None if they don't know it."""
         return self._topics_beside(partition).counts.get(topic)
 
     def topic_settings(self, partition: PartitionLog, topic: str) -> dict[str, str]:
-        """A topic's own settings by name, as the metadata beside a partition tell; none if these don't know it."""
-        return self._topics_beside(partition).settings.get(topic, {})
+        """What is set for a topic by name, by itself or its broker; none of Kafka's defaults."""
+        known = self._topics_beside(partition).settings
+        brokers = known.of_broker(self._identity(partition.log_dir).broker, self._static)
+        return in_force(known.of("topic", topic), brokers)
 
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
         log_dir = partition.log_dir
@@ -149,37 +186,35 @@ class MetadataBeside:
         return self._topics[log_dir]
 
     def _of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":
-        """The metadata in a log directory, or in another one of its cluster: a broker keeps them on one disk alone."""
-        own = self.of_log_dir(log_dir)
-        cluster_id = None if own is not None or not self._log_dirs else _cluster_id(log_dir)
-        if cluster_id is None:
-            return own
-        return self.of_any(each.absolute() for each in self._log_dirs if _cluster_id(each) == cluster_id)
+        """The furthest metadata in a log directory and others of its cluster."""
+        cluster_id = self._identity(log_dir).cluster_id if self._log_dirs else None
+        others = [each for each in self._log_dirs if each == log_dir or self._identity(each).cluster_id == cluster_id]
+        return self.of_any((log_dir,) if cluster_id is None else sorted({log_dir, *others}))
 
-    def _read(self, path: Path) -> "ClusterMetadata | None":
-        if not path.is_dir():
-            return None
+    def _identity(self, log_dir: Path) -> DirectoryIdentity:
+        if log_dir not in self._identities:
+            self._identities[log_dir] = identity_of(log_dir)
+        return self._identities[log_dir]
+
+    def _read(self, place: PartitionLog) -> "ClusterMetadata | None":
+        path = place.path
+        if path not in self._known:
+            self._known[path] = self._read_once(place)
+        return self._known[path]
+
+    def _read_once(self, place: PartitionLog) -> "ClusterMetadata | None":
         from kseg.cluster.metadata import Until, cluster_metadata_of
 
+        size = place.size + sum(each.size for each in place.metadata_snapshots)
+        if self._largest_size is not None and size > self._largest_size:
+            self._tell(place.path, f"{size} bytes, more than the {self._largest_size} that are read here")
+            return None
         try:
-            partition = PartitionLog(path)
-            size = partition.size + sum(each.size for each in partition.metadata_snapshots)
-            if self._largest_size is not None and size > self._largest_size:
-                self._tell(path, f"{size} bytes, more than the {self._largest_size} that are read here")
-                return None
-            return cluster_metadata_of(partition, Until())
+            return cluster_metadata_of(place, Until())
         except KsegError as error:
-            self._tell(path, error.message)
+            self._tell(place.path, error.message)
             return None
 
     def _tell(self, path: Path, reason: str) -> None:
         if self._on_unread is not None:
             self._on_unread(path, reason)
-
-
-def _cluster_id(log_dir: Path) -> str | None:
-    """The cluster of a log directory; None if it doesn't tell."""
-    try:
-        return LogDir(log_dir).cluster_id()
-    except KsegError:
-        return None

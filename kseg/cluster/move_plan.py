@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse
-from kseg.cluster.metadata import read_cluster_metadata
+from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition, require_topic
 from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import DirectoryState

@@ -2,13 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir
-from kseg.cluster.model import ClusterMetadata, ClusterPartition
-from kseg.cluster.replicas import one_of_each
-from kseg.errors import KsegError, OpenError
+from kseg.cluster.model import ClusterPartition
+from kseg.cluster.replicas import PartitionReplicas
+from kseg.errors import KsegError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import parse_partition_directory
 from kseg.index.header_scan import is_intact
@@ -106,34 +108,21 @@ class LogEnd(NamedTuple):
 
 
 class PartitionsBeside:
-    """The partitions in use of some log directories; the directories are listed once, logs are read when asked for."""
+    """The partitions of some log directories, whose logs' ends are read when asked for."""
 
-    def __init__(self, log_dirs: Iterable[Path], metadata: ClusterMetadata | None = None) -> None:
-        """Takes the log directories, and the cluster's metadata if there are any.
-
-        Directories that can't be listed hold nothing.
-        """
-        self._places: dict[TopicPartition, list[LogDir]] = {}
-        for log_dir in _listed(log_dirs):
-            for name in map(parse_partition_directory, log_dir.directories):
-                if name is not None and name.state is None:
-                    self._places.setdefault((name.topic, name.partition), []).append(log_dir)
-        self._known = None if metadata is None else {(each.topic, each.partition): each for each in metadata.partitions}
-        self._brokers: dict[Path, int | None] = {}
+    def __init__(self, cluster: Cluster) -> None:
+        """Takes what holds the log directories."""
+        self._cluster = cluster
         self._ends: dict[tuple[TopicPartition, str | None], LogEnd | None] = {}
 
-    def of_topic(self, topic: str) -> list[PartitionLog]:
-        """A topic's partitions by number, one replica of each; those that can't be listed are left out."""
-        return [place for own in sorted(self._places) if own[0] == topic for place in self._most_complete(own)]
+    @cached_property
+    def _replicas(self) -> dict[TopicPartition, PartitionReplicas[PartitionLog]]:
+        found = self._cluster.partitions()
+        return {(each.topic, each.partition): each for each in found if each.partition is not None and each.copies}
 
-    def _most_complete(self, own: TopicPartition) -> list[PartitionLog]:
-        """The replica whose log ends last; none if the partition isn't here, or a replica can't be listed or opened."""
-        try:
-            topic, number = own
-            found = [log_dir.partition(topic, number) for log_dir in self._places.get(own, ())]
-            return one_of_each(place for place in found if place is not None)
-        except OpenError:
-            return []
+    def of_topic(self, topic: str) -> list[PartitionLog]:
+        """A topic's partitions by number, of several replicas the one that answers."""
+        return [each.best for each in self._replicas.values() if each.topic == topic]
 
     def end_of(self, topic: str, partition: int, topic_id: str | None = None) -> LogEnd | None:
         """Where the log of a partition ends; None if that isn't known.
@@ -153,34 +142,28 @@ class PartitionsBeside:
         return self._ends[key]
 
     def _read_end(self, own: TopicPartition, topic_id: str | None) -> LogEnd | None:
-        for place in self._most_complete(own):
-            end = _log_end_offset(place) if self._is_meant(place, own, topic_id) else None
-            if end is not None:
-                stable = read_last_stable_offset(place)
-                return LogEnd(end, end if stable is None else min(stable, end))
-        return None
+        replicas = self._replicas.get(own)
+        if replicas is None or not self._is_meant(replicas, topic_id):
+            return None
+        end = _log_end_offset(replicas.best)
+        if end is None:
+            return None
+        stable = read_last_stable_offset(replicas.best)
+        return LogEnd(end, end if stable is None else min(stable, end))
 
-    def _is_meant(self, place: PartitionLog, own: TopicPartition, topic_id: str | None) -> bool:
+    def _is_meant(self, replicas: PartitionReplicas[PartitionLog], topic_id: str | None) -> bool:
         """Whether a directory holds the topic that is asked for, and no replica that fell behind: it may be elected."""
-        ids = {topic_id, place.read_topic_id()}
-        if self._known is None:
-            return len(ids - {None}) < 2
-        known = self._known.get(own)
-        if known is None or len((ids | {known.topic_id}) - {None}) > 1:
+        copy = replicas.copies[0]
+        if len({topic_id, replicas.topic_id, copy.topic_id} - {None}) > 1:
             return False
-        broker = self._broker_of(place.log_dir)
-        return broker is None or broker in (*known.isr, *known.elr)
+        known = self._in_sync.get((replicas.topic, replicas.partition))
+        return known is None or copy.broker is None or copy.broker in known
 
-    def _broker_of(self, log_dir: Path) -> int | None:
-        if log_dir not in self._brokers:
-            self._brokers[log_dir] = LogDir(log_dir).broker_id()
-        return self._brokers[log_dir]
-
-
-def _listed(paths: Iterable[Path]) -> Iterator[LogDir]:
-    for path in dict.fromkeys(paths):
-        with suppress(OpenError):
-            yield LogDir(path)
+    @cached_property
+    def _in_sync(self) -> dict[tuple[str, int | None], tuple[int, ...]]:
+        metadata = self._cluster.metadata()
+        known = () if metadata is None else metadata.partitions
+        return {(each.topic, each.partition): (*each.isr, *each.elr) for each in known}
 
 
 def _log_end_offset(place: PartitionLog) -> int | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.cluster.directories import LogDir
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.errors import KsegError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
@@ -14,7 +14,6 @@ from kseg.tiered.remote_segment import RemoteSegment
 
 if TYPE_CHECKING:
     from kseg.formats.messages import Fields
-    from kseg.log.lookup import SpecialTime
 
 
 REMOTE_LOG_TOPIC = "__remote_log_metadata"
@@ -151,16 +150,6 @@ def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
     if topic is None or beside.partition_count(partition, topic) is None:
         return None
     return beside.topic_settings(partition, topic).get("remote.storage.enable") == "true"
-
-
-def tier_for_lookup(partition: PartitionLog, target: "int | SpecialTime") -> RemoteTier | None:
-    """The tier as a lookup needs it: with the highest offset only if that is looked for. Large metadata aren't read."""
-    from kseg.log.lookup import SpecialTime
-
-    tier = find_tier(partition, MetadataBeside(CHEAP_METADATA))
-    if tier is None or target is not SpecialTime.LATEST_TIERED:
-        return tier
-    return tier._replace(highest_offset=RemoteCopies().highest_offset(partition))
 
 
 class RemoteCopies:

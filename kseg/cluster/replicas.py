@@ -1,25 +1,429 @@
-"""Replicas of a partition: whether they can be, and which one is the most complete."""
+"""Which copies of a partition answer for it: those of its topic's id, the one on the lineage of the cluster first."""
 
-import os
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from operator import attrgetter
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kseg.errors import KsegError, UsageError
-from kseg.log.partition import PartitionLog
+from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS
+from kseg.formats.file_names import DirectoryState
+from kseg.log.lineage import EpochStarts, Lineage, agreed_end, latest_epoch, noted_epochs, read_lineage
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.segments import read_tail
+
+if TYPE_CHECKING:
+    from kseg.cluster.model import ClusterMetadata, ClusterPartition
+
+Place = TypeVar("Place")
+NOWHERE = -1
+"""The end of a log that can't be read: every other one is better."""
 
 
-def one_of_each(partitions: Iterable[PartitionLog]) -> list[PartitionLog]:
-    """One replica of each partition, in the given order: the one whose log ends last.
+class CopyStatus(StrEnum):
+    """What a directory is to the partition that it is named after."""
 
-    Compares them by the latest leader epoch, then by the log end offset. Keeps all directories that aren't named after
-    a partition, or are being added or removed. Raises OpenError if the log of one of several
-    replicas can't be opened.
+    CURRENT = "current"
+    "One of its replicas."
+    DUPLICATE = "duplicate"
+    "The same broker has a better one: it would not start so."
+    FUTURE = "future"
+    "Being moved to another disk of its broker, which uses the old directory until then."
+    STALE = "stale"
+    "Of a topic of this name that was deleted, or created again since."
+    STRAY = "stray"
+    "Put aside by its broker, to which it was no longer assigned."
+    DELETED = "deleted"
+    "About to be deleted by its broker."
+
+
+_PUT_ASIDE = {DirectoryState.DELETE: CopyStatus.DELETED, DirectoryState.STRAY: CopyStatus.STRAY}
+_ANSWERS = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.FUTURE)
+"""In the order in which they are read: what the best one lacks is taken from the next."""
+
+
+class History(NamedTuple):
+    """What a copy says of its past: its lineage, its latest leader epoch, and when its last batch was written.
+
+    is_damaged: something that isn't a broker's normal tail stands at its end. written_ms: the largest timestamp of the
+    last batch, milliseconds since 1970.
     """
-    found: dict[tuple[str, int] | int, list[PartitionLog]] = {}
-    for number, partition in enumerate(partitions):
-        name = partition.name
-        key = number if name is None or name.state is not None else (name.topic, name.partition)
-        found.setdefault(key, []).append(partition)
-    return [each[0] if len(each) == 1 else max(each, key=_reach) for each in found.values()]
+
+    lineage: Lineage
+    latest_epoch: int = -1
+    written_ms: int = NO_TIMESTAMP
+    is_damaged: bool = False
+
+
+UNREAD = History(Lineage(EpochStarts(), 0, NOWHERE, None), is_damaged=True)
+"""Of a copy that can't be opened."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate(Generic[Place]):
+    """A directory that may be a copy of a partition.
+
+    partition: None if the directory isn't named after one. broker, cluster_id: by its log directory; None if that
+    doesn't say. is_given: it was named by its own path. read_history: by the checkpoint where that will do, or by the
+    headers of all batches; raises KsegError.
+    """
+
+    place: Place
+    path: str
+    topic: str
+    partition: int | None
+    topic_id: str | None
+    state: DirectoryState | None
+    read_history: Callable[[bool], History]
+    broker: int | None = None
+    cluster_id: str | None = None
+    is_given: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Copy(Generic[Place]):
+    """A directory, and what it is to its partition.
+
+    agreed_end: the offset before which its records are the partition's; None: all of them are. leader_epoch: the
+    latest, -1 if it isn't known; log_end: None if it isn't, or nobody had to know.
+    """
+
+    place: Place
+    path: str
+    broker: int | None
+    topic_id: str | None
+    status: CopyStatus
+    agreed_end: int | None = None
+    leader_epoch: int = -1
+    log_end: int | None = None
+
+
+class LeftOut(NamedTuple):
+    """A directory that isn't a partition's, or the last offsets of one: of a lineage that the cluster abandoned.
+
+    offsets: None for the whole directory; their end isn't included, and None if it isn't known. leader_epoch: the
+    latest of the directory, -1 if it isn't known.
+    """
+
+    topic: str
+    partition: int | None
+    path: str
+    broker: int | None
+    status: CopyStatus
+    offsets: tuple[int, int | None] | None = None
+    leader_epoch: int = -1
+
+    def text(self) -> str:
+        """All of it in a line."""
+        owner = self.path if self.broker is None else f"{self.path} of broker {self.broker}"
+        if self.offsets is None:
+            return f"{owner}: {_WHY_LEFT_OUT[self.status]}"
+        first, end = self.offsets
+        offsets = f"offsets from {first} on" if end is None else f"offsets {first} to {end - 1}"
+        return f"{owner}: {offsets}, leader epoch {self.leader_epoch}: the cluster went on without them (`kseg diff`)"
+
+    def to_json(self) -> dict[str, object]:
+        """The same for programs."""
+        first, end = (None, None) if self.offsets is None else self.offsets
+        members: dict[str, object] = {
+            "topic": self.topic,
+            "partition": self.partition,
+            "path": self.path,
+            "broker": self.broker,
+            "status": "abandoned" if self.offsets else str(self.status),
+        }
+        if self.offsets is None:
+            return members
+        last = None if end is None else end - 1
+        return {**members, "firstOffset": first, "lastOffset": last, "leaderEpoch": self.leader_epoch}
+
+
+_WHY_LEFT_OUT = {
+    CopyStatus.STALE: "of a topic that was deleted, or created again since",
+    CopyStatus.STRAY: "put aside by its broker (-stray)",
+    CopyStatus.DELETED: "about to be deleted by its broker (-delete)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionReplicas(Generic[Place]):
+    """A partition, and what is here of it.
+
+    copies: those that answer for it, the best one first; each lacks only what the one before it may have lost.
+    set_aside: directories of its name that aren't its, or aren't any more. topic_id: None if nothing tells it.
+    """
+
+    topic: str
+    partition: int | None
+    topic_id: str | None
+    copies: tuple[Copy[Place], ...]
+    set_aside: tuple[Copy[Place], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Of its directories, as a broker names them; else their own name."""
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+
+    @property
+    def best(self) -> Place:
+        """The copy that answers."""
+        return self.copies[0].place
+
+    @property
+    def places(self) -> list[Place]:
+        """All copies that answer."""
+        return [copy.place for copy in self.copies]
+
+    @property
+    def left_out(self) -> Iterator[LeftOut]:
+        """What is here under its name, and isn't part of the answer."""
+        own = self.topic, self.partition
+        for copy in self.copies:
+            if copy.agreed_end is not None:
+                offsets = copy.agreed_end, copy.log_end
+                yield LeftOut(*own, copy.path, copy.broker, copy.status, offsets, copy.leader_epoch)
+        yield from (LeftOut(*own, copy.path, copy.broker, copy.status) for copy in self.set_aside)
+
+
+def alone(partition: PartitionLog) -> PartitionReplicas[PartitionLog]:
+    """A partition of which one directory alone is read; its topic's id isn't."""
+    copy = Copy(partition, str(partition.path), None, None, CopyStatus.CURRENT)
+    return PartitionReplicas(partition.topic or partition.directory_name, partition.partition, None, (copy,))
+
+
+def left_out_of(replicas: Iterable[PartitionReplicas[Place]]) -> tuple[LeftOut, ...]:
+    """What isn't part of the answers for some partitions."""
+    return tuple(left_out for each in replicas for left_out in each.left_out)
+
+
+def join_replicas(
+    candidates: Iterable[Candidate[Place]], metadata: Callable[[str | None], "ClusterMetadata | None"] | None = None
+) -> list[PartitionReplicas[Place]]:
+    """What answers for each partition, in the order of the candidates.
+
+    Args:
+        candidates: all directories, whether they will be asked for or not.
+        metadata: gives a cluster's metadata by its id, if they are here.
+
+    Raises:
+        UsageError: directories of one topic are of different clusters.
+    """
+    by_topic: dict[str, list[Candidate[Place]]] = defaultdict(list)
+    for candidate in candidates:
+        by_topic[candidate.topic].append(candidate)
+    found: list[PartitionReplicas[Place]] = []
+    for topic, own in by_topic.items():
+        cluster_id = _only_cluster(own)
+        known = None if metadata is None or topic == METADATA_TOPIC else metadata(cluster_id)
+        found += _of_topic(own, None if known is None else _Told(known, topic))
+    return found
+
+
+class _Told:
+    """What metadata tell of a topic: its id, None if they don't have it; and its partitions by number."""
+
+    def __init__(self, metadata: "ClusterMetadata", topic: str) -> None:
+        found = next((each for each in metadata.topics if each.name == topic), None)
+        self.topic_id = None if found is None else found.topic_id
+        self.partitions: Mapping[int | None, ClusterPartition] = (
+            {} if found is None else {each.partition: each for each in found.partitions}
+        )
+        # Whoever has partitions was registered before.
+        self.is_complete = bool(metadata.brokers) and metadata.missing_before is None and not metadata.unreadable
+
+
+def _only_cluster(candidates: Sequence[Candidate[Place]]) -> str | None:
+    known: dict[str, str] = {}
+    for candidate in candidates:
+        if candidate.cluster_id is not None:
+            known.setdefault(candidate.cluster_id, candidate.path)
+    if len(known) > 1:
+        (one, first), (other, second), *_ = known.items()
+        raise UsageError(
+            f"{first} and {second} are of different clusters, {one} and {other}: give the directories of one cluster"
+        )
+    return next(iter(known), None)
+
+
+def _of_topic(candidates: Sequence[Candidate[Place]], told: _Told | None) -> list[PartitionReplicas[Place]]:
+    histories = _Histories[Place]()
+    topic_id, is_gone = _topic_id(candidates, told, histories)
+    by_partition: dict[int | None, list[Candidate[Place]]] = defaultdict(list)
+    for candidate in candidates:
+        by_partition[candidate.partition].append(candidate)
+    found = []
+    for own in by_partition.values():
+        in_place, set_aside = _told_apart(own, None if is_gone else topic_id, is_gone=is_gone)
+        partition = own[0].partition
+        known = None if told is None else told.partitions.get(partition)
+        copies = _ranked(in_place, known, histories)
+        found.append(
+            PartitionReplicas(own[0].topic, partition, topic_id, copies, tuple(sorted(set_aside, key=_path_of)))
+        )
+    return found
+
+
+def _topic_id(
+    candidates: Sequence[Candidate[Place]], told: _Told | None, histories: "_Histories[Place]"
+) -> tuple[str | None, bool]:
+    """The topic's id, and whether the cluster has no such topic any more.
+
+    Without metadata the topic was created last whose records are the newest.
+    """
+    ids = list(dict.fromkeys(each.topic_id for each in candidates if each.topic_id is not None))
+    if told is not None and told.topic_id is not None:
+        return told.topic_id, False
+    if told is not None and told.is_complete and not any(each.is_given for each in candidates):
+        return None, True
+    if len(ids) < 2:
+        return next(iter(ids), None), False
+
+    def newest(topic_id: str) -> tuple[int, int, str]:
+        own = [histories.of(each) for each in candidates if each.topic_id == topic_id]
+        return max(each.written_ms for each in own), max(each.latest_epoch for each in own), topic_id
+
+    in_use = [each.topic_id for each in candidates if each.state is None and each.topic_id is not None]
+    return max(in_use or ids, key=newest), False
+
+
+def _told_apart(
+    candidates: Sequence[Candidate[Place]], topic_id: str | None, *, is_gone: bool
+) -> tuple[list[tuple[Candidate[Place], CopyStatus]], list[Copy[Place]]]:
+    """The directories that are the partition's, and the others."""
+    own: list[tuple[Candidate[Place], CopyStatus]] = []
+    others: list[Copy[Place]] = []
+    are_all_given = all(each.is_given for each in candidates)
+    for each in candidates:
+        status = _status(each, topic_id, is_gone=is_gone)
+        if status in _ANSWERS or (are_all_given and len(candidates) == 1):
+            own.append((each, CopyStatus.CURRENT if status is not CopyStatus.FUTURE else status))
+        else:
+            others.append(Copy(each.place, each.path, each.broker, each.topic_id, status))
+    return own, others
+
+
+_path_of = attrgetter("path")
+
+
+def _status(candidate: Candidate[Place], topic_id: str | None, *, is_gone: bool) -> CopyStatus:
+    if candidate.state in _PUT_ASIDE:
+        return _PUT_ASIDE[candidate.state]
+    if is_gone or (topic_id is not None and candidate.topic_id not in (None, topic_id)):
+        return CopyStatus.STALE
+    return CopyStatus.FUTURE if candidate.state is DirectoryState.FUTURE else CopyStatus.CURRENT
+
+
+class _Histories(Generic[Place]):
+    """Histories of directories, each read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, bool], History] = {}
+
+    def of(self, candidate: Candidate[Place], *, is_exact: bool = False) -> History:
+        """A directory's history; with `is_exact` by all headers, where the checkpoint may not be believed."""
+        key = candidate.path, is_exact
+        if key not in self._known:
+            try:
+                self._known[key] = candidate.read_history(is_exact)
+            except KsegError:
+                self._known[key] = UNREAD
+        return self._known[key]
+
+
+def _ranked(
+    own: Sequence[tuple[Candidate[Place], CopyStatus]],
+    known: "ClusterPartition | None",
+    histories: _Histories[Place],
+) -> tuple[Copy[Place], ...]:
+    """The copies, the best one first, each with the offset up to which it agrees with that one."""
+    if len(own) < 2:
+        return tuple(Copy(each.place, each.path, each.broker, each.topic_id, status) for each, status in own)
+    in_sync = _in_sync(own, known, histories)
+
+    def rank(item: tuple[Candidate[Place], CopyStatus]) -> tuple[object, ...]:
+        candidate, status = item
+        history = histories.of(candidate)
+        return (
+            _ANSWERS.index(status),
+            candidate.broker not in in_sync if in_sync else False,
+            -history.latest_epoch,
+            -history.lineage.log_end,
+            history.is_damaged,
+            candidate.broker is None,
+            candidate.broker or 0,
+            candidate.path,
+        )
+
+    ranked = sorted(own, key=rank)
+    chosen = ranked[0][0]
+    is_exact = any(_agreed(each, chosen, histories, is_exact=False) is not None for each, _ in ranked[1:])
+    copies: list[Copy[Place]] = []
+    brokers: set[int] = set()
+    for each, status in ranked:
+        is_duplicate = status is CopyStatus.CURRENT and each.broker in brokers
+        brokers |= set() if each.broker is None else {each.broker}
+        agreed = None if each is chosen else _agreed(each, chosen, histories, is_exact=is_exact)
+        history = histories.of(each, is_exact=is_exact)
+        copies.append(
+            Copy(
+                each.place,
+                each.path,
+                each.broker,
+                each.topic_id,
+                CopyStatus.DUPLICATE if is_duplicate else status,
+                agreed,
+                history.latest_epoch,
+                history.lineage.log_end,
+            )
+        )
+    return tuple(sorted(copies, key=lambda copy: _ANSWERS.index(copy.status)))
+
+
+def _agreed(
+    candidate: Candidate[Place], chosen: Candidate[Place], histories: _Histories[Place], *, is_exact: bool
+) -> int | None:
+    own = histories.of(candidate, is_exact=is_exact).lineage
+    end = agreed_end(own, histories.of(chosen, is_exact=is_exact).lineage)
+    return end if end < own.log_end else None
+
+
+def _in_sync(
+    own: Sequence[tuple[Candidate[Place], CopyStatus]],
+    known: "ClusterPartition | None",
+    histories: _Histories[Place],
+) -> frozenset[int]:
+    """The brokers whose copies come before all others, as metadata tell; none if they are older than the copies."""
+    if known is None:
+        return frozenset()
+    brokers = frozenset((*known.isr, *known.elr))
+    are_older = any(histories.of(each).latest_epoch > known.leader_epoch for each, _ in own)
+    return frozenset() if are_older else brokers & {each.broker for each, _ in own}
+
+
+def history_of(partition: PartitionLog, is_exact: bool) -> History:
+    """The history of a directory of this machine. Raises OpenError if a log can't be opened.
+
+    Without the headers of all batches, where the checkpoint is missing or older than the log, all of it is taken for
+    that of the last batch's epoch: whoever finds that copies differ asks again.
+    """
+    end = partition.read_end()
+    epoch = latest_epoch(partition, end)
+    written = NO_TIMESTAMP if end.last is None else end.last.max_timestamp
+    if is_exact:
+        return History(read_lineage(partition, end.offset), epoch, written, _has_damaged_end(partition))
+    start, epochs = partition.log_start_offset(), noted_epochs(partition, end.offset)
+    if epoch > epochs.latest:
+        epochs = EpochStarts(((epoch, start),))
+    lineage = Lineage(epochs, start, end.offset, partition.checkpoints().high_watermark)
+    return History(lineage, epoch, written, _has_damaged_end(partition))
+
+
+def _has_damaged_end(partition: PartitionLog) -> bool:
+    active = partition.active_segment
+    damage = None if active is None else read_tail(active).damage
+    return damage is not None and damage.kind not in TAIL_KINDS
 
 
 def topic_id_of(partition: PartitionLog) -> str | None:
@@ -28,33 +432,3 @@ def topic_id_of(partition: PartitionLog) -> str | None:
         return partition.read_topic_id()
     except KsegError:
         return None
-
-
-def require_one_topic(partitions: Iterable[PartitionLog]) -> None:
-    """Raises UsageError if some belong to different topics, of different clusters, or created at different times.
-
-    Topics' ids tell, where `partition.metadata` has one that can be read.
-    """
-    require_one_topic_id((partition.path, topic_id_of(partition)) for partition in partitions)
-
-
-def require_one_topic_id(topic_ids: Iterable[tuple[str | os.PathLike[str], str | None]]) -> None:
-    """As `require_one_topic`, of paths and the topics' ids there; None for one that isn't known."""
-    known: dict[str, str | os.PathLike[str]] = {}
-    for path, topic_id in topic_ids:
-        if topic_id is not None:
-            known.setdefault(topic_id, path)
-    if len(known) > 1:
-        (one, first), (other, second), *_ = known.items()
-        raise UsageError(
-            f"{first} and {second} belong to different topics, whose ids are {one} and {other}: "
-            "give those of one cluster"
-        )
-
-
-def _reach(partition: PartitionLog) -> tuple[int, int]:
-    try:
-        epochs = partition.read_leader_epochs() or ()
-    except KsegError:
-        epochs = ()
-    return max((epoch for epoch, _ in epochs), default=-1), partition.read_log_end_offset()

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import META_PROPERTIES, LogDir, NoPartitionError, Refuse, find_log_dirs, holds_segments
-from kseg.cluster.replicas import one_of_each, require_one_topic
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import META_PROPERTIES, Refuse
 from kseg.errors import OpenError
 from kseg.log.partition import PartitionLog
 from kseg.reading.batch import intact_records
@@ -28,8 +28,8 @@ class TopicPlaces(NamedTuple):
 def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> TopicPlaces:
     """A topic's partitions: given directly, in log directories, or in parents of these.
 
-    A directory with segments is used whatever its name is, since it may have been copied from elsewhere. If there are
-    several replicas, the one with the largest end offset is used.
+    A directory with segments is used whatever its name is, since it may have been copied from elsewhere. Of several
+    replicas the one that answers is used.
 
     Args:
         paths: a path or several.
@@ -41,28 +41,21 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
         UsageError: there are partitions of several clusters.
     """
     given = [paths] if isinstance(paths, Path) else list(paths)
-    found: list[PartitionLog] = []
-    log_dirs: dict[Path, None] = {}
-    errors: list[OpenError] = []
-    is_all = True
     for path in given:
-        try:
-            own = _places_at(path, topic, refuse)
-        except OpenError as error:
-            errors.append(error)
-            continue
-        found += own.partitions
-        log_dirs |= dict.fromkeys(own.log_dirs)
-        is_all = is_all and own.is_all
+        if path.is_file():
+            raise OpenError("isn't a directory", path)
+    errors: list[OpenError] = []
+    cluster = Cluster(given, errors.append)
+    replicas = cluster.topic(topic)
     for each in errors:
-        if refuse is None or not found:
+        if refuse is None or not replicas:
             raise each
         refuse(each)
-    if not found:
+    if not replicas:
         raise OpenError(f"has neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
-    require_one_topic(found)
-    partitions = sorted(one_of_each(found), key=lambda partition: partition.partition or 0)
-    return TopicPlaces(tuple(partitions), tuple(log_dirs), is_all)
+    beside = [each.best.log_dir for each in replicas if cluster.was_given(each.best)]
+    log_dirs = dict.fromkeys((*(each.path for each in cluster.log_dirs), *_without_partitions(cluster), *beside))
+    return TopicPlaces(tuple(each.best for each in replicas), tuple(log_dirs), is_all=not beside)
 
 
 def topic_partitions(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> list[PartitionLog]:
@@ -93,23 +86,7 @@ class SchemasTopic(NamedTuple):
         return [segment.path for partition in partitions for segment in partition.segments]
 
 
-def _places_at(path: Path, topic: str, refuse: Refuse | None) -> TopicPlaces:
-    if not path.is_dir():
-        raise OpenError("isn't a directory" if path.exists() else "no such file or directory", path)
-    if holds_segments(path):
-        named = path.resolve() if path.name in ("", "..") else path
-        return TopicPlaces((PartitionLog(path),), (named.parent,), is_all=False)
-    log_dirs = find_log_dirs(path, refuse)
-    if not log_dirs:
-        raise NoPartitionError(path)
-    found = (partition for log_dir in log_dirs for partition in log_dir.partitions(refuse))
-    own = tuple(partition for partition in found if partition.topic == topic and partition.state is None)
-    return TopicPlaces(
-        own, (*(log_dir.path for log_dir in log_dirs), *_without_partitions(path, log_dirs)), is_all=True
-    )
-
-
-def _without_partitions(path: Path, log_dirs: Sequence[LogDir]) -> list[Path]:
+def _without_partitions(cluster: Cluster) -> Iterator[Path]:
     """Log directories directly below a path that have no partitions any more: metadata may still name them."""
-    known = {log_dir.path for log_dir in log_dirs}
-    return [place.parent for place in sorted(path.glob(f"*/{META_PROPERTIES}")) if place.parent not in known]
+    for path in cluster.paths:
+        yield from (place.parent for place in sorted(path.glob(f"*/{META_PROPERTIES}")))

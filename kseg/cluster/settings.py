@@ -1,14 +1,11 @@
-"""Settings of a topic: from the cluster's metadata, from the files themselves, or Kafka's defaults."""
+"""A topic's settings in force: its own, those of its broker, the cluster's defaults, server.properties, Kafka's own."""
 
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.cluster.metadata_copy import MetadataBeside, OnUnread
-from kseg.cluster.remote_tier import RemoteCopies
 from kseg.formats.codes import (
     DELETE_RETENTION_MS,
     INDEX_INTERVAL_BYTES,
@@ -20,122 +17,11 @@ from kseg.formats.codes import (
     SEGMENT_MS,
     UNLIMITED,
 )
-from kseg.log.cleaner import CleaningSettings
-from kseg.log.freeing import FreeablePartition, freeable_partition
-from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spacing
-from kseg.log.segments import RetentionSettings
 
-CLEANUP_POLICY = "cleanup.policy"
-_KINDS = {
-    "min_cleanable_dirty_ratio": (float, r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}"),
-    "min_compaction_lag_ms": (int, "[0-9]{1,19}"),
-    "max_compaction_lag_ms": (int, "[0-9]{1,19}"),
-}
-"""Fields that a topic may set, and which texts are values of them."""
+if TYPE_CHECKING:
+    from kseg.cluster.model import Config
 
-
-def policies_of(settings: dict[str, str]) -> list[str] | None:
-    """The cleanup policies in a topic's settings: of `delete` and `compact`; None if it has none of its own."""
-    policy = settings.get(CLEANUP_POLICY)
-    return None if policy is None else [each.strip() for each in policy.split(",")]
-
-
-class TopicCleaning:
-    """Settings for the cleaner, partition by partition."""
-
-    def __init__(self, settings: CleaningSettings, given: Collection[str], beside: MetadataBeside) -> None:
-        """Reads nothing yet.
-
-        Args:
-            settings: what holds where nothing else is known.
-            given: fields of them that hold whatever a topic's settings are.
-            beside: the metadata that tell these.
-        """
-        self._settings = settings
-        self._given = given
-        self._beside = beside
-        self._unknown = replace(settings, is_policy_unknown=True)
-
-    def of(self, partition: PartitionLog) -> CleaningSettings | None:
-        """The settings for a partition; None if the cleaner has nothing to do with it.
-
-        A partition in the cleaner's checkpoint was compacted once; without its settings nothing tells whether it still
-        is.
-        """
-        if partition.topic is None or partition.state is not None:
-            return None
-        found = self._beside.topic_settings(partition, partition.topic)
-        policies = ["compact"] if partition.topic in COMPACTED_TOPICS else policies_of(found)
-        if policies is None:
-            return None if partition.checkpoints().clean_offset is None else self._unknown
-        if "compact" not in policies:
-            return None
-        own = {name: value for name in _KINDS if (value := self._own(name, found)) is not None}
-        return replace(self._settings, **own) if own else self._settings
-
-    def _own(self, field: str, found: dict[str, str]) -> Any:
-        value, (kind, pattern) = found.get(field.replace("_", ".")), _KINDS[field]
-        is_usable = field not in self._given and value is not None and re.fullmatch(pattern, value) is not None
-        return kind(value) if is_usable else None
-
-
-_SETTING = "index.interval.bytes"
-
-
-class IndexInterval(NamedTuple):
-    """An interval in bytes, and what tells it in words; None for one that was given, or is the default."""
-
-    size: int
-    source: str | None = None
-
-
-class IndexIntervals:
-    """Looks intervals up, partition by partition.
-
-    Args:
-        given: holds for all; None: look.
-        metadata: a path of metadata in the place of those beside each partition.
-    """
-
-    def __init__(self, given: int | None, metadata: Path | None = None) -> None:
-        self._given = given
-        self._metadata = metadata
-        self._beside = MetadataBeside()
-        self._of_topics: dict[str, str] | None = None
-
-    def told_of(self, partition: PartitionLog) -> IndexInterval | None:
-        """The one that was given for a partition, or that its topic has; None if neither tells it.
-
-        Raises OpenError if there are no metadata at the path that was given.
-        """
-        if self._given is not None:
-            return IndexInterval(self._given)
-        setting = self._setting(partition)
-        if re.fullmatch("[0-9]{1,10}", setting):
-            return IndexInterval(int(setting), "the cluster's metadata")
-        return None
-
-    def _setting(self, partition: PartitionLog) -> str:
-        if partition.topic is None:
-            return ""
-        if self._metadata is None:
-            return self._beside.topic_settings(partition, partition.topic).get(_SETTING, "")
-        if self._of_topics is None:
-            self._of_topics = _settings_at(self._metadata)
-        return self._of_topics.get(partition.topic, "")
-
-
-def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
-    """The interval that a partition's entries have; Kafka's default if they don't tell."""
-    spacing = interval_by_spacing(partition)
-    return IndexInterval(INDEX_INTERVAL_BYTES) if spacing is None else IndexInterval(spacing, "its entries' places")
-
-
-def _settings_at(path: Path) -> dict[str, str]:
-    from kseg.cluster.metadata import read_cluster_metadata
-
-    configs = read_cluster_metadata(path).configs
-    return {each.resource: each.value for each in configs if (each.resource_type, each.name) == ("topic", _SETTING)}
+NO_SETTINGS: Mapping[str, str] = {}
 
 
 class SettingType(IntEnum):
@@ -239,89 +125,160 @@ TOPIC_SETTINGS = (
 """All of them, by name. Source: TopicConfig, LogConfig, ServerTopicConfigSynonyms."""
 
 
-_SAME_AS_TOTAL = -2
-"""Of `local.retention.ms` and `local.retention.bytes`: the limit for local and remote segments together."""
+class SettingSource(IntEnum):
+    """Where a setting comes from. Source: DescribeConfigsResponse.ConfigSource."""
+
+    TOPIC = 1
+    BROKER = 2
+    ALL_BROKERS = 3
+    STATIC = 4
+    DEFAULT = 5
+    CLIENT_METRICS = 7
+    GROUP = 8
+
+    def text(self) -> str:
+        """For people."""
+        return _SOURCE_TEXTS[self]
 
 
-class TopicRetention:
-    """Settings for retention, partition by partition; beside: the metadata that tell them."""
+_SOURCE_TEXTS = {
+    SettingSource.TOPIC: "topic",
+    SettingSource.BROKER: "broker",
+    SettingSource.ALL_BROKERS: "cluster default",
+    SettingSource.STATIC: "server.properties",
+    SettingSource.DEFAULT: "Kafka's default",
+    SettingSource.CLIENT_METRICS: "client metrics",
+    SettingSource.GROUP: "group",
+}
 
-    def __init__(
-        self,
-        settings: RetentionSettings,
-        given: Collection[str] = (),
-        largest_metadata: int | None = None,
-        on_unread: OnUnread | None = None,
-        log_dirs: Iterable[Path] = (),
-    ) -> None:
-        """Reads nothing yet.
 
-        Args:
-            settings: what holds where nothing else is known.
-            given: fields of them that hold whatever a topic's settings are.
-            largest_metadata: metadata of more bytes aren't read; None: all are.
-            on_unread: takes the metadata that aren't read, and why.
-            log_dirs: where to look for metadata that aren't beside a partition, if they are of the same cluster.
-        """
-        self._settings = settings
-        self._given = given
-        self.beside = MetadataBeside(largest_metadata, on_unread, log_dirs)
-        self._copies = RemoteCopies()
-        # What holds for a topic of which nothing is known.
-        self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
-        self._compacted = replace(self._unknown, is_policy_unknown=True)
+class Synonym(NamedTuple):
+    """A setting that takes effect where those before it aren't set."""
 
-    def of(self, partition: PartitionLog) -> RetentionSettings:
-        """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
+    name: str
+    value: str
+    source: SettingSource
 
-        A partition that a cleaner has been over is compacted, whatever isn't known of its topic. Of a topic that is
-        copied to a remote tier, the local limits hold, and only what was copied goes.
-        Source: UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
-        """
-        found = {} if partition.topic is None else self.beside.topic_settings(partition, partition.topic)
-        if not found:
-            return self._unknown if partition.checkpoints().clean_offset is None else self._compacted
-        policies = policies_of(found)
-        if policies is not None and "delete" not in policies:
-            return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
-        is_copied = _is_copied(found)
-        limit = self._local_limit if is_copied else self._limit
-        return RetentionSettings(
-            self._settings.now_ms,
-            limit("retention_ms", self._settings.retention_ms, found),
-            limit("retention_bytes", self._settings.retention_bytes, found),
-            is_policy_unknown=policies is None and partition.checkpoints().clean_offset is not None,
-            highest_remote_offset=self._copies.highest_offset(partition) if is_copied else None,
+
+class ResolvedSetting(NamedTuple):
+    """A setting in force; synonyms: the first one decides, unless a default is in another unit."""
+
+    name: str
+    value: str
+    type: SettingType
+    synonyms: tuple[Synonym, ...]
+    is_hidden: bool = False
+
+    @property
+    def has_broker_name(self) -> bool:
+        """Whether a broker has a setting for topics that don't set it."""
+        return self.name in _WITH_BROKER_NAME
+
+    @property
+    def source(self) -> SettingSource:
+        """Where its value comes from."""
+        return self.synonyms[0].source if self.synonyms else SettingSource.DEFAULT
+
+
+_WITH_BROKER_NAME = frozenset(setting.name for setting in TOPIC_SETTINGS if setting.broker_name)
+
+
+class BrokerSettings(NamedTuple):
+    """What is set for a broker, by where it comes from; the first source that has a setting decides."""
+
+    sources: tuple[tuple[SettingSource, Mapping[str, str]], ...]
+
+    def synonyms(self, name: str) -> Iterator[Synonym]:
+        """What is set for a name, the setting in effect first."""
+        return (Synonym(name, found[name], source) for source, found in self.sources if name in found)
+
+
+def read_server_properties(path: Path) -> Mapping[str, str]:
+    """What a broker's server.properties sets. Raises OpenError if it can't be opened, KsegError if it can't be read."""
+    from kseg.formats.checkpoints import parse_meta_properties
+    from kseg.system.files import read_text_file
+
+    return dict(parse_meta_properties(read_text_file(path)).properties)
+
+
+def node_id_of(properties: Mapping[str, str]) -> int | None:
+    """The broker that has a server.properties; None if it doesn't say."""
+    text = properties.get("node.id", properties.get("broker.id", ""))
+    return int(text) if re.fullmatch("[0-9]{1,10}", text) else None
+
+
+class DynamicSettings:
+    """The settings that a cluster's metadata have."""
+
+    def __init__(self, configs: "Iterable[Config]" = ()) -> None:
+        self._by_resource: dict[tuple[str, str], dict[str, str]] = {}
+        for each in configs:
+            self._by_resource.setdefault((each.resource_type, each.resource), {})[each.name] = each.value
+
+    def of(self, kind: str, name: str) -> Mapping[str, str]:
+        """A resource's own settings; a broker's name is its id, "" stands for all."""
+        return self._by_resource.get((kind, name), NO_SETTINGS)
+
+    def of_broker(self, broker: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
+        """What is set for a broker, None for one that isn't known; static: by its server.properties."""
+        own = NO_SETTINGS if broker is None else self.of("broker", str(broker))
+        return BrokerSettings(
+            (
+                (SettingSource.BROKER, own),
+                (SettingSource.ALL_BROKERS, self.of("broker", "")),
+                (SettingSource.STATIC, static),
+            )
         )
 
-    def freeable(self, partition: PartitionLog) -> FreeablePartition:
-        """The partition with what may be lowered for less of it to be kept.
 
-        Left alone are directories that aren't in use, internal topics, and those that are compacted alone, or maybe.
-        Where what goes is in a remote tier too, the local limit is to be lowered.
-        """
-        settings, topic = self.of(partition), partition.topic
-        if topic is None or partition.state is not None or topic.startswith("__") or settings.is_policy_unknown:
-            return freeable_partition(partition, settings, None)
-        found = self.beside.topic_settings(partition, topic)
-        policies = policies_of(found)
-        if policies is not None and "delete" not in policies:
-            return freeable_partition(partition, settings, None)
-        setting = "local.retention.ms" if _is_copied(found) else "retention.ms"
-        is_known = self.beside.partition_count(partition, topic) is not None
-        return freeable_partition(partition, settings, setting, found.get(setting), is_known=is_known)
-
-    def _local_limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
-        total = self._limit(field, otherwise, found)
-        local = self._limit(f"local_{field}", _SAME_AS_TOTAL, found)
-        return total if local == _SAME_AS_TOTAL or field in self._given else local
-
-    def _limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
-        value = found.get(field.replace("_", "."), "").removeprefix("+")
-        is_number = re.fullmatch("-?[0-9]{1,19}", value) is not None
-        return otherwise if field in self._given or not is_number else int(value)
+def resolve_all(own: Mapping[str, str], brokers: BrokerSettings) -> Iterator[ResolvedSetting]:
+    """All settings of a topic that has some of its own; those that kseg doesn't know come last."""
+    left = dict(own)
+    for setting in TOPIC_SETTINGS:
+        yield resolve(setting, left.pop(setting.name, None), brokers)
+    for name, value in sorted(left.items()):
+        yield ResolvedSetting(name, value, SettingType.UNKNOWN, (Synonym(name, value, SettingSource.TOPIC),))
 
 
-def _is_copied(settings: dict[str, str]) -> bool:
-    """Whether segments of a topic are copied to a remote tier."""
-    return settings.get("remote.storage.enable") == "true" and settings.get("remote.log.copy.disable") != "true"
+def in_force(own: Mapping[str, str], brokers: BrokerSettings) -> dict[str, str]:
+    """The values of those that are set somewhere, by the topic's names."""
+    found = dict(own)
+    for setting in TOPIC_SETTINGS:
+        if setting.name not in found and _is_set(setting, brokers):
+            found[setting.name] = resolve(setting, None, brokers).value
+    return found
+
+
+def _is_set(setting: TopicSetting, brokers: BrokerSettings) -> bool:
+    names = (setting.broker_name, *(each.name for each in setting.fallbacks))
+    return any(name in found for name in names for _, found in brokers.sources)
+
+
+def resolve(setting: TopicSetting, own: str | None, brokers: BrokerSettings) -> ResolvedSetting:
+    """A topic's setting: its own, the broker's, or Kafka's default. Source: ServerTopicConfigSynonyms."""
+    synonyms = [] if own is None else [Synonym(setting.name, own, SettingSource.TOPIC)]
+    of_broker = list(brokers.synonyms(setting.broker_name)) if setting.broker_name else []
+    value = own if own is not None else of_broker[0].value if of_broker else setting.default
+    if not setting.fallbacks and setting.broker_name:
+        of_broker.append(Synonym(setting.broker_name, setting.default, SettingSource.DEFAULT))
+    elif of_broker:
+        of_broker += _fallback_synonyms(setting, brokers)
+    elif own is None:
+        value = _in_milliseconds(setting, brokers)
+    return ResolvedSetting(setting.name, value, setting.type, (*synonyms, *of_broker))
+
+
+def _fallback_synonyms(setting: TopicSetting, brokers: BrokerSettings) -> Iterator[Synonym]:
+    for fallback in setting.fallbacks:
+        yield from brokers.synonyms(fallback.name)
+        if fallback.default:
+            yield Synonym(fallback.name, fallback.default, SettingSource.DEFAULT)
+
+
+def _in_milliseconds(setting: TopicSetting, brokers: BrokerSettings) -> str:
+    """The value of the first fallback that is set; the default otherwise."""
+    for fallback in setting.fallbacks:
+        found = next(brokers.synonyms(fallback.name), None)
+        if found is not None and re.fullmatch("-?[0-9]{1,19}", found.value):
+            return str(max(int(found.value) * fallback.milliseconds, -1))
+    return setting.default

@@ -151,8 +151,8 @@ class RemoteLogs:
             _link(path.parent, directory, _OF_A_LOG_DIRECTORY)
             return directory / path.name
         for log_dir in found:
-            target = directory if log_dir.path == path else directory / log_dir.path.name
-            target.mkdir(exist_ok=True)
+            target = directory / log_dir.path.relative_to(path)
+            target.mkdir(parents=True, exist_ok=True)
             _link(log_dir.path, target, _OF_A_LOG_DIRECTORY)
             for place in log_dir.directories:
                 self._join_partition(PartitionLog(place), target / place.name, remote)

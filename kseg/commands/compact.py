@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.directories import find_partitions, only_partition
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options, setting_options
@@ -128,10 +129,11 @@ def compact(
     if options.dry_run == (directory is not None):
         raise UsageError("give either --to for a new directory, or --dry-run")
     refuse = Refusals()
+    cluster = Cluster(paths, refuse if directory is None else only_below(refuse))
     if directory is None:
-        partitions = list(find_partitions(paths, refuse, choice))
+        partitions = [each.best for each in cluster.partitions(choice) if each.copies]
     else:
-        partitions = [only_partition(paths, refuse, choice)]
+        partitions = [cluster.only_partition(choice).best]
         check_outside(directory, (*paths, options.cluster_metadata))
     settings = cleaner.settings()
     without_key, topic_ids = 0, TopicIds(options.cluster_metadata)

@@ -1,5 +1,6 @@
 """`kseg doctor`: what is wrong with a broker's directories, the worst first."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
     quiet_option,
+    server_properties_option,
     verbose_option,
     zone_option,
 )
@@ -42,6 +44,7 @@ class DoctorOptions(NamedTuple):
     verbose: bool
     output: str
     color: bool | None
+    server_properties: Mapping[str, str]
 
 
 @click.command()
@@ -50,6 +53,7 @@ class DoctorOptions(NamedTuple):
 @partition_options
 @click.option("--quick", is_flag=True, help="Read names, small files and the ends of logs, not their contents.")
 @now_option
+@server_properties_option
 @zone_option
 @verbose_option("Name every place, all topics, and the notes that need nothing")
 @output_option("text", "json")
@@ -94,7 +98,9 @@ def doctor(
     processes = work.begin()
     refuse, note, zone = Refusals(), note_unless(quiet=work.quiet), parse_zone(options.zone)
     now_ms = time_or_none(options.now, zone)
-    settings = ExaminationSettings(now_ms, is_quick=options.quick, keep_cache=work.keep_cache)
+    settings = ExaminationSettings(
+        now_ms, is_quick=options.quick, keep_cache=work.keep_cache, static=options.server_properties
+    )
     plan = plan_examination(paths, refuse, choice)
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))

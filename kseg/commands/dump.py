@@ -102,6 +102,7 @@ class DumpArguments(NamedTuple):
 @click.option("--strict", "is_strict", is_flag=True, help="End with 1 if a record doesn't decode.")
 @partition_options
 @selection_options()
+@click.option("--all-replicas", is_flag=True, help="Print each copy of a partition, not only the one that answers.")
 @redact_options
 @click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")
 @click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state.")
@@ -160,6 +161,9 @@ def dump(
     .zip is used like a directory, a single .log.gz or .index.zst like the file in it: kseg unpacks what it needs into
     TMPDIR. - is standard input, which is kept there meanwhile. A bucket of tiered storage, s3://… for example, is read
     where it lies; bucket/orders-0 is a partition in it (docs/how-to/buckets.md).
+
+    Of several copies of a partition that PATHS have, the one is printed that the cluster went on with; --all-replicas
+    prints each. A file, and a partition's directory that is given alone, are printed as they are.
 
     With a selection, kseg reads only what may match: it uses the names of files, indexes (which it checks), and headers
     of batches.

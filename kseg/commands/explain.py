@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import find_partitions
 from kseg.commands.inputs import reads_archives
 from kseg.commands.options import LARGEST_LONG, Number, color_option, long_number, option_values, output_option
 from kseg.errors import UsageError

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import click
 
-from kseg.cluster.directories import partition_named
-from kseg.cluster.remote_tier import tier_for_lookup
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import only_below
+from kseg.cluster.lookup import look_up_in_copies
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options
 from kseg.commands.options import long_number, paths_argument, quiet_option, raw_option
-from kseg.log.lookup import lookup_offset, parse_field, record_bytes
+from kseg.log.lookup import parse_field, record_bytes
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout, write_stdout
@@ -44,10 +45,10 @@ def get(
     empty field is no bytes, and status 0.
     """
     wanted = parse_field(field)
-    place = partition_named(paths, Refusals(), choice)
+    replicas = Cluster(paths, only_below(Refusals())).only_partition(choice)
     if target is not None:
-        check_outside(target, (place.path, *paths))
-    answer = lookup_offset(place, offset, tier_for_lookup(place, offset))
+        check_outside(target, (*(place.path for place in replicas.places), *paths))
+    answer = look_up_in_copies(replicas, offset)
     for problem in dict.fromkeys(answer.problems) if answer.record is None else ():
         note_unless(quiet=quiet)(problem)
     content = record_bytes(answer, wanted)

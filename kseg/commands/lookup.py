@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kseg.cluster.directories import partition_named
-from kseg.cluster.remote_tier import tier_for_lookup
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import only_below
+from kseg.cluster.lookup import look_up_in_copies
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import GivenSelection, partition_options, selection_options
 from kseg.commands.options import (
@@ -21,7 +22,7 @@ from kseg.commands.options import (
     redact_options,
 )
 from kseg.errors import UsageError
-from kseg.log.lookup import Lookup, SpecialTime, look_up, parse_target_time
+from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless, talk
 from kseg.output.streams import flush_stdout, write_lines, write_stdout
@@ -85,7 +86,7 @@ def lookup(
     With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
     the first of all; with --timestamp latest, the last one.
     """
-    place = partition_named(paths, Refusals(), choice)
+    replicas = Cluster(paths, only_below(Refusals())).only_partition(choice)
     zone = parse_zone(selected.zone)
     redaction = redacting.redaction()
     selection = selected.selection()
@@ -93,8 +94,7 @@ def lookup(
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
-    tier = tier_for_lookup(place, target) if selection.is_everything else None
-    answer = look_up(place, target, selection, is_time=offset is None, tier=tier)
+    answer = look_up_in_copies(replicas, target, selection, is_time=offset is None)
     note = note_unless(quiet=options.quiet)
     for problem in dict.fromkeys(answer.problems):
         note(problem)
@@ -104,7 +104,7 @@ def lookup(
         _write_way(answer, redaction, zone, print_data=options.print_data_log)
     flush_stdout()
     if answer.absence is not None:
-        talk(f"kseg: {place.path}: {absence_line(answer, zone)}")
+        talk(f"kseg: {answer.partition.path}: {absence_line(answer, zone)}")
         command.exit(1)
 
 

@@ -1,13 +1,13 @@
 """`kseg ls`: lists topics, partitions and segments."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.listing import Lister
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import GivenSelection, partition_options, selection_options, setting_options
@@ -28,6 +28,7 @@ from kseg.commands.options import (
     progress_option,
     quiet_option,
     raw_option,
+    server_properties_option,
 )
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings, PartitionListing
@@ -114,6 +115,7 @@ class LsOptions(NamedTuple):
     has_exact_sizes: bool
     deep: bool
     cache: bool
+    server_properties: Mapping[str, str]
     rows: RowOptions
     work: WorkOptions
 
@@ -129,6 +131,7 @@ class LsOptions(NamedTuple):
 @click.option("--bytes", "has_exact_sizes", is_flag=True, help="Sizes in bytes; JSON and CSV always have these.")
 @click.option("--deep", is_flag=True, help="Read every header: records, batches, ratios, producers, transactions.")
 @broker_settings_options
+@server_properties_option
 @click.option("--cache", is_flag=True, help="How much of each log lies in the page cache; Linux alone tells.")
 @selection_options("is_followed")
 @output_option("text", "json", "csv", "table")
@@ -177,8 +180,8 @@ def ls(
     and HEALTH says what is wrong with these. ROLLED is why the next segment was started, RETENTION what retention would
     do with this one. CACHED, with --cache, is how much was in the page cache before `ls` read it.
 
-    Settings are the given options, then the topics' own, including cleanup.policy, if a small __cluster_metadata is in
-    the same log directory, and then Kafka's defaults.
+    Settings are the given options, then the topics' own, including cleanup.policy, those of the broker, and the
+    cluster's, if a small __cluster_metadata is in PATHS, then --server-properties, and then Kafka's defaults.
 
     With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
     bytes, and their offsets and times.
@@ -201,9 +204,11 @@ def ls(
         has_tiers=has_placed(),
         zone=zone,
     )
-    lister = Lister(settings, given, selection, note_unless(quiet=work.quiet))
     refuse, rows = Refusals(), Rows(options.by, options.sort, options.top)
-    places = find_partitions(paths, lister.in_turn(refuse), choice)
+    cluster = Cluster(paths, lambda error: lister.in_turn(refuse)(error))
+    note = note_unless(quiet=work.quiet)
+    lister = Lister(settings, given, selection, note, cluster.metadata_dirs(), options.server_properties)
+    places = cluster.directories(choice)
 
     def listings() -> Iterator[PartitionListing]:
         with ProgressBar(work.has_bar) as bar:

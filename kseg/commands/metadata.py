@@ -1,12 +1,14 @@
 """`kseg metadata`: shows a cluster's metadata, as rows or as commands that re-create it."""
 
+from collections.abc import Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import click
 
-from kseg.cluster.metadata import Until, read_cluster_metadata
+from kseg.cluster.metadata import Until
+from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import require_topic
 from kseg.cluster.partitions import ReplicaPlaces
 from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
@@ -23,6 +25,7 @@ from kseg.commands.options import (
     paths_argument,
     quiet_option,
     raw_option,
+    server_properties_option,
     zone_option,
 )
 from kseg.errors import UsageError
@@ -30,7 +33,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.output.table import RowWriter
-from kseg.text.metadata import KINDS, cluster_sections, write_script, write_sections
+from kseg.text.metadata import KINDS, SETTINGS, cluster_sections, setting_rows, write_script, write_sections
 from kseg.times import parse_zone
 
 
@@ -79,6 +82,8 @@ class MetadataOptions(NamedTuple):
     at: str | None
     zone: str
     show: str | None
+    settings: bool
+    server_properties: Mapping[str, str]
     quiet: bool
 
 
@@ -96,6 +101,8 @@ class MetadataOptions(NamedTuple):
     type=click.Choice(KINDS),
     help="Only these rows; by default all, in CSV the partitions.",
 )
+@click.option("--settings", is_flag=True, help="Show all settings that are in force for topics, and who sets them.")
+@server_properties_option
 @carry_over_options
 @output_option("text", "json", "csv", "table")
 @csv_safe_option
@@ -119,6 +126,7 @@ def metadata(
     Examples:
       kseg metadata kafka-logs/ --show partitions
       kseg metadata __cluster_metadata-0/ --at 2026-11-01T03:00 --topic 'ord*'
+      kseg metadata kafka-logs/ --settings --topic orders
       kseg metadata kafka-logs/ --as-commands --bootstrap-server new:9092 >carry-over.sh
       kseg metadata __cluster_metadata-0/ --at 203500 -o json | jq 'select(.type == "topic") | .topicId'
 
@@ -126,6 +134,10 @@ def metadata(
     the current directory. The replay starts with the newest usable checkpoint. Each replica's directory is shown: by
     its path if it is among PATHS, otherwise by its id. With --topic and --partition, `metadata` shows only these
     topics, their partitions and configurations. Passwords are hidden.
+
+    --settings shows each setting that is in force for a topic, as `kafka-configs.sh --describe --all` does: the topic's
+    own, those of the broker that --server-properties is of, the cluster's defaults, what that file sets, and Kafka's
+    defaults. Without the file, Kafka's defaults are marked where a broker's file may set something else.
 
     --as-commands prints a shell script of Kafka's own tools that makes features, topics, settings, ACLs and quotas anew
     in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.
@@ -137,9 +149,12 @@ def metadata(
     if script is not None:
         write_script(carry_over_script(found, script), note)
     else:
-        sections = cluster_sections(found, ReplicaPlaces(found.log_dirs, are_of_now=options.at is None), choice)
         writer = RowWriter(rows.form(zone))
-        write_sections(found, sections, writer, options.show)
+        if options.settings:
+            writer.write(SETTINGS, setting_rows(found, options.server_properties, choice))
+        else:
+            sections = cluster_sections(found, ReplicaPlaces(found.log_dirs, are_of_now=options.at is None), choice)
+            write_sections(found, sections, writer, options.show)
         if not writer.count:
             note(f"no {options.show or 'metadata'} to show")
     flush_stdout()

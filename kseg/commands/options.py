@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
 from functools import wraps
 from pathlib import Path
@@ -412,6 +412,23 @@ def now_option(command: Command) -> Command:
     return click.option(
         "--now", metavar="TIME", help="Time to judge by: ISO 8601, milliseconds, -1h; the clock's by itself."
     )(command)
+
+
+def server_properties_option(command: Command) -> Command:
+    """`--server-properties`: the file of a broker's static settings; the command gets what it sets, by name."""
+    return click.option(
+        "--server-properties",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        callback=lambda _context, _option, path: _properties_in(path),
+        help="The broker's server.properties, for what neither a topic nor the cluster sets.",
+    )(command)
+
+
+def _properties_in(path: Path | None) -> Mapping[str, str]:
+    from kseg.cluster.settings import NO_SETTINGS, read_server_properties
+
+    return NO_SETTINGS if path is None else read_server_properties(path)
 
 
 def add_talk_options(command: click.Command) -> None:

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import find_partitions
 from kseg.cluster.metadata_copy import TopicIds
-from kseg.cluster.settings import IndexInterval, IndexIntervals, interval_as_it_lies
+from kseg.cluster.partition_settings import IndexInterval, IndexIntervals, interval_as_it_lies
 from kseg.commands.inputs import new_directory_of, reads_archives
 from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (

@@ -1,6 +1,7 @@
 """`kseg report`: makes a page about a disk."""
 
 import os
+from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
@@ -22,6 +23,7 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
     quiet_option,
+    server_properties_option,
     zone_option,
 )
 from kseg.doctor.examination import plan_examination
@@ -119,6 +121,7 @@ class PageOptions(NamedTuple):
     file: Path | None
     zone: str
     output: str
+    server_properties: Mapping[str, str]
 
 
 @click.command()
@@ -126,6 +129,7 @@ class PageOptions(NamedTuple):
 @partition_options
 @click.option("--to", "file", metavar="FILE", type=click.Path(path_type=Path), help="The new file; by default stdout.")
 @report_options
+@server_properties_option
 @zone_option
 @output_option("html", "json", "text")
 @processes_option
@@ -178,7 +182,14 @@ def report(
     processes = work.begin()
     with ProgressBar(work.has_bar) as bar:
         on_read = bar.counting("report", plan.size)
-        reading = Reading(processes, keep_cache=work.keep_cache, refuse=refuse, on_read=on_read, on_unread=unread)
+        reading = Reading(
+            processes,
+            keep_cache=work.keep_cache,
+            refuse=refuse,
+            on_read=on_read,
+            on_unread=unread,
+            static=options.server_properties,
+        )
         made = make_report(plan, choices, reading, command_line(command.find_root().obj or ("report",)))
     size = write_report(made, options.output, file, zone)
     flush_stdout()

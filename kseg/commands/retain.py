@@ -1,12 +1,13 @@
 """`kseg retain`: which segments retention would delete, and when."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from kseg.cluster.directories import find_partitions
-from kseg.cluster.settings import TopicRetention
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.partition_settings import TopicRetention
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
@@ -19,6 +20,7 @@ from kseg.commands.options import (
     output_option,
     paths_argument,
     quiet_option,
+    server_properties_option,
     zone_option,
 )
 from kseg.errors import UsageError
@@ -43,6 +45,7 @@ class RetainOptions(NamedTuple):
     zone: str
     output: str
     free: int | None
+    server_properties: Mapping[str, str]
     bootstrap_server: str
     quiet: bool
     directory: Path | None
@@ -55,6 +58,7 @@ class RetainOptions(NamedTuple):
 @now_option
 @zone_option
 @output_option("text", "json", "timeline")
+@server_properties_option
 @click.option("--free", type=Size(), help="Which topics' retention to lower, and to what, to free so much in all.")
 @bootstrap_server_option("For the lines of --free.")
 @quiet_option
@@ -78,7 +82,8 @@ def retain(
       kseg retain kafka-logs/ --free 5KB
 
     Settings that you don't give come from the topics' settings, including cleanup.policy, if __cluster_metadata is in
-    the same log directory, or in another given one of the same cluster; otherwise from Kafka's defaults. A partition in
+    the same log directory, or in another given one of the same cluster; then from those of the broker and the cluster
+    there, from --server-properties, and from Kafka's defaults. A partition in
     cleaner-offset-checkpoint is compacted: if its policy isn't known, the output says so, and nothing is deleted by age
     or size. __cluster_metadata itself is retained by its snapshots, with the defaults of metadata.max.retention.ms and
     .bytes. At the end are sums by topic, by log directory, and in total.
@@ -101,8 +106,9 @@ def retain(
     )
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
     refuse = Refusals()
-    partitions = list(find_partitions(paths, refuse, choice))
-    topics = TopicRetention(settings, given, log_dirs={partition.log_dir: None for partition in partitions})
+    cluster = Cluster(paths, refuse)
+    partitions = list(cluster.directories(choice))
+    topics = TopicRetention(settings, given, log_dirs=cluster.metadata_dirs(), static=options.server_properties)
     if options.free is not None:
         if directory is not None or output == "timeline":
             raise UsageError("--free goes with -o text and -o json, and without --to")

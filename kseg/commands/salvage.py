@@ -1,12 +1,15 @@
 """`kseg salvage`: saves the intact batches of damaged partitions into a new directory."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.replicas import left_out_of
 from kseg.commands.inputs import new_directory_of, reads_archives
 from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
@@ -22,10 +25,9 @@ from kseg.commands.options import (
     quiet_option,
 )
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import ProgressBar, Refusals
+from kseg.output.progress import ProgressBar, Refusals, talk
 from kseg.output.streams import flush_stdout
-from kseg.rewrite.salvage import SalvageOrder, salvage_order, salvage_orders
-from kseg.rewrite.salvage_plan import find_replicas
+from kseg.rewrite.salvage import SalvageOrder, SalvageTargets, salvage_order, salvage_orders
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.text.salvage import SalvageReport, salvage_report, write_report, write_run
 
@@ -38,6 +40,7 @@ class SalvageOptions(NamedTuple):
     dry_run: bool
     output: str
     cluster_metadata: Path | None
+    keep_diverged: Path | None
 
 
 @click.command()
@@ -48,6 +51,12 @@ class SalvageOptions(NamedTuple):
     "--drop-unreadable",
     is_flag=True,
     help="Leave out batches whose CRC is right but whose records can't be read, where consumers would get stuck.",
+)
+@click.option(
+    "--keep-diverged",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Keep apart, in a new directory, what copies have of lineages that the cluster abandoned.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
 @output_option("text", "json")
@@ -77,7 +86,8 @@ def salvage(
       kseg salvage bucket/ disk1/kafka-logs --to saved
 
     PATHS are partition directories, log directories, parents of these, or remote tiers (docs/how-to/buckets.md). If
-    the same partition is there more than once, these are replicas: `salvage` combines what is intact in each. Offsets
+    the same partition is there more than once, these are replicas: `salvage` combines what is intact in each. What a
+    replica got from a leader that the cluster went on without is left out; --keep-diverged keeps it apart. Offsets
     stay; indexes, leader epochs and producer snapshots are rebuilt, and partition.metadata too if __cluster_metadata
     has the topic's id. Each partition gets its own directory below DIR; batches whose offsets fit nowhere go to
     lost+found/ next to these. The exit status is 1 if something is lost, or if kept batches can't be read.
@@ -90,17 +100,19 @@ def salvage(
     target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
     processes = work.begin()
     refuse = Refusals()
-    replicas = find_replicas(paths, refuse, choice)
-    if refuse.status > 1 and not replicas:
+    partitions = Cluster(paths, refuse).partitions(choice)
+    if refuse.status > 1 and not partitions:
         command.exit(refuse.status)
+    for left_out in left_out_of(each for each in partitions if not each.copies):
+        talk(f"left out: {left_out.text()}")
     is_whole = True
-    with target as unfinished, ProgressBar(work.has_bar) as bar:
+    with target as unfinished, _diverged(options, beside) as diverged, ProgressBar(work.has_bar) as bar:
         if unfinished is not None and not work.quiet:
             write_run(command.find_root().obj or (), options.output)
             flush_stdout()
-        orders = salvage_orders(replicas, unfinished, options.cluster_metadata)
-        salvage_one = partial(_salvaged, unfinished, options, work.keep_cache)
-        size = sum(partition.size for partitions in replicas.values() for partition in partitions)
+        orders = salvage_orders(partitions, unfinished, options.cluster_metadata)
+        salvage_one = partial(_salvaged, SalvageTargets(unfinished, diverged), options, work.keep_cache)
+        size = sum(place.size for each in partitions for place in each.places)
         on_read = bar.counting("salvage", size)
         with shared_work(salvage_one, orders, _cost_of, processes=processes, on_read=on_read) as reports:
             for _, report in reports:
@@ -111,14 +123,21 @@ def salvage(
     command.exit(max(refuse.status, int(not is_whole)))
 
 
+def _diverged(options: SalvageOptions, beside: tuple[Path | None, ...]) -> AbstractContextManager[Path | None]:
+    """The new directory of --keep-diverged, if there is to be one."""
+    if options.keep_diverged is None:
+        return nullcontext()
+    return new_directory_of(options.keep_diverged, dry_run=options.dry_run, beside=(*beside, options.directory))
+
+
 def _cost_of(order: SalvageOrder) -> int:
     return order.size + SMALLEST_COST
 
 
 def _salvaged(
-    directory: Path | None, options: SalvageOptions, keep_cache: bool, order: SalvageOrder, on_read: OnRead
+    targets: SalvageTargets, options: SalvageOptions, keep_cache: bool, order: SalvageOrder, on_read: OnRead
 ) -> Iterator[SalvageReport]:
     salvaged = salvage_order(
-        order, directory, drop_unreadable=options.drop_unreadable, keep_cache=keep_cache, on_read=on_read
+        order, targets, drop_unreadable=options.drop_unreadable, keep_cache=keep_cache, on_read=on_read
     )
     yield salvage_report(salvaged.plan, salvaged.written, options.output)

@@ -6,7 +6,9 @@ from typing import Any, NamedTuple, cast
 
 import click
 
-from kseg.cluster.directories import find_partitions, require_choice
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import require_choice
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
@@ -91,12 +93,12 @@ class _CommandBeside(click.Command):
         formatter.write_usage(ctx.command_path, f"{pieces} [-- COMMAND [ARGUMENTS]...]")
 
 
-def _commits(paths: tuple[Path, ...], choice: PartitionChoice) -> list[PartitionLog]:
+def _commits(cluster: Cluster, choice: PartitionChoice) -> list[PartitionReplicas[PartitionLog]]:
     """Directories with groups' offsets, if they aren't among what is served anyway."""
     if choice.is_everything:
         return []
     try:
-        return list(find_partitions(paths, lambda _: None, PartitionChoice((OFFSETS_TOPIC,))))
+        return cluster.partitions(PartitionChoice((OFFSETS_TOPIC,)))
     except NoSuchPartitionError:
         return []
 
@@ -168,7 +170,8 @@ def serve(
 
     PATHS are partition directories, log directories, or parents of these; by default the current directory. Batches go
     out as they lie on the disk. Those that are damaged are passed over, and named once on stderr. Of several replicas
-    of a partition the one is served that ends last. Nothing is written; a broker may be writing there meanwhile.
+    of a partition the one is served that the cluster went on with. Nothing is written; a broker may be writing there
+    meanwhile.
 
     The address is printed on stdout. Ctrl-C ends the server. With a COMMAND, it is run against the server, {bootstrap}
     in its arguments becomes the address, as do KSEG_BOOTSTRAP and kcat's configuration in its environment, and its exit
@@ -179,7 +182,8 @@ def serve(
     note, refuse = note_unless(quiet=options.quiet), Refusals()
     say = note_unless(quiet=False)
     settings = ServeSettings(options.high_watermark, options.strict, not options.no_internal, options.fix_lz4)
-    served = serve_partitions(find_partitions(paths, refuse, choice), settings, say, _commits(paths, choice))
+    cluster = Cluster(paths, refuse)
+    served = serve_partitions(cluster.partitions(choice), settings, say, _commits(cluster, choice))
     if not served.topics:
         if refuse.status:
             command.exit(refuse.status)

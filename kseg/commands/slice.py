@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.directories import only_partition
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options
@@ -80,7 +81,7 @@ def slice(  # noqa: A001  the command's name
     the new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
     matches one of these, the rest is written, and the exit status is 1.
     """
-    partition = only_partition(paths, Refusals(), choice)
+    partition = Cluster(paths, only_below(Refusals())).only_partition(choice).best
     check_outside(options.directory, (*paths, options.cluster_metadata))
     zone = parse_zone(options.zone)
     dropped_keys = {parse_bytes(key): key for key in options.drop_key}

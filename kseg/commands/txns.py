@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.directories import find_partitions, require_choice
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import require_choice
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
@@ -84,7 +85,7 @@ def txns(
     copied one after another, give as --now the time when the first copy started.
     """
     refuse, zone = Refusals(), parse_zone(options.zone)
-    found = list(find_partitions(paths, refuse))
+    found = Cluster(paths, refuse).partitions()
     reading = TransactionRows(
         found,
         time_or_none(options.now, zone),

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import find_partitions
 from kseg.commands.inputs import reads_archives
 from kseg.commands.options import int_number, option_values, output_option, paths_of, quiet_option
 from kseg.coordinators.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partitioner, home_of_key, home_of_state

@@ -8,8 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import Refuse
-from kseg.cluster.metadata_copy import MetadataBeside, missing_text
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import Refuse, once, pass_over
+from kseg.cluster.metadata_copy import missing_text
 from kseg.cluster.partitions import PartitionsBeside
 from kseg.cluster.schemas_topic import find_topic
 from kseg.coordinators.members import (
@@ -82,13 +83,15 @@ def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: 
     Raises:
         OpenError: there is no such directory, or no such topic in it.
     """
-    places = find_topic(paths, TOPIC, refuse)
-    metadata = MetadataBeside().of_any(places.log_dirs)
+    refuse_once = None if refuse is None else once(refuse)
+    places = find_topic(paths, TOPIC, refuse_once)
+    cluster = Cluster(places.log_dirs, refuse_once or pass_over)
+    metadata = cluster.metadata()
     names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
     views = [partition_groups(partition, at_ms, names) for partition in places.partitions]
     groups = sorted((group for view in views for group in view.groups), key=lambda group: group.group)
     missing = missing_text(places, TOPIC, metadata)
-    beside = PartitionsBeside(places.log_dirs, metadata)
+    beside = PartitionsBeside(cluster)
     shares = ShareStates(beside, at_ms)
     if any(group.share_partitions for group in groups):
         groups = [_with_start_offsets(group, shares) for group in groups]

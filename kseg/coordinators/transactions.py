@@ -9,12 +9,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import LogDir
-from kseg.cluster.metadata_copy import MetadataBeside, partition_count
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import LogDir, pass_over
+from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
-from kseg.cluster.replicas import one_of_each
 from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, UsageError
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
 from kseg.formats.file_names import parse_partition_directory
@@ -116,9 +116,12 @@ class Coordinators:
         Raises OpenError if a log can't be opened; nothing was read then.
         """
         known, self._sizes = self._sizes, None
-        self.partitions = one_of_each(self._find())
+        try:
+            self.partitions = [each.best for each in self._cluster.topic(TOPIC)]
+        except UsageError as error:  # directories of several clusters: a transactional id may be in each
+            self.partitions, self._unread = [], {None: error.message}
         sizes = tuple((place.path, place.size) for place in self.partitions)
-        if sizes != known:
+        if sizes and sizes != known:
             self._read_records()
         self._sizes = sizes
 
@@ -135,8 +138,12 @@ class Coordinators:
         self.count = self._told_count or self._likely_count()
 
     @cached_property
+    def _cluster(self) -> Cluster:
+        return Cluster(self._log_dirs, pass_over)
+
+    @cached_property
     def _told_count(self) -> int | None:
-        return partition_count(MetadataBeside().of_any(self._log_dirs), TOPIC)
+        return partition_count(self._cluster.metadata(), TOPIC)
 
     def _likely_count(self) -> int:
         """How many partitions the topic has, where no metadata tell: transactional ids lie where their hashes say.
@@ -152,17 +159,6 @@ class Coordinators:
             )
 
         return own if fits(own) and not fits(COORDINATOR_PARTITIONS) else max(own, COORDINATOR_PARTITIONS)
-
-    @cached_property
-    def _directories(self) -> list[Path]:
-        return [path for log_dir in self._log_dirs for path in _directories_in(log_dir)]
-
-    def _find(self) -> list[PartitionLog]:
-        found = []
-        for path in self._directories:
-            with suppress(OpenError):
-                found.append(PartitionLog(path))
-        return found
 
     def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> Verdict:
         """Judges a transaction that is open in a partition, by what was read last.

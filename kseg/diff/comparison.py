@@ -23,15 +23,12 @@ from kseg.diff.heads import (
     RecordContent,
     Superseded,
     Supersession,
-    TruncationEnd,
-    latest_epoch,
-    read_lineage,
-    truncation,
 )
 from kseg.errors import OpenError, UnreadableError
 from kseg.formats.file_names import parse_partition_directory
 from kseg.index.header_scan import header_of
 from kseg.kernel.contract import ROW, SIZE
+from kseg.log.lineage import TruncationEnd, latest_epoch, read_lineage, truncation
 from kseg.log.partition import PartitionEnd, PartitionLog
 from kseg.reading.batch import BatchHeader
 from kseg.reading.log_file import Run

@@ -7,14 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import LogDir, Refuse, directory_at, find_log_dirs
+from kseg.cluster.directories import LogDir, Refuse, directory_at, find_log_dirs, pass_over
+from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import topic_id_of
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.differences import Copies, PartitionDiff, find_copies
-from kseg.diff.heads import latest_epoch
 from kseg.errors import KsegError, OpenError, UnreadableError, counted
 from kseg.findings.findings import Finding
+from kseg.log.lineage import latest_epoch
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.segments import read_tail
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
@@ -167,8 +168,6 @@ def find_cluster_copies(
 
 def metadata_in(log_dirs: Iterable[LogDir]) -> ClusterMetadata | None:
     """The furthest metadata in some log directories; None if there are none. UsageError if they are of two clusters."""
-    from kseg.cluster.metadata import read_cluster_metadata  # takes a while to import
-
     paths = [each.path for each in log_dirs if (each.path / f"{METADATA_TOPIC}-0").is_dir()]
     return read_cluster_metadata(paths) if paths else None
 
@@ -282,13 +281,9 @@ def _raise(error: KsegError) -> None:
 def _log_dirs_of(side: Path) -> list[LogDir]:
     """The log directories of a side; none of one that is a single partition, or can't be listed."""
     try:
-        return [] if directory_at(side)[1] else find_log_dirs(side, _pass_over)
+        return [] if directory_at(side)[1] else find_log_dirs(side, pass_over)
     except KsegError:
         return []
-
-
-def _pass_over(_: KsegError) -> None:
-    """An error that was told when the side's partitions were listed."""
 
 
 def _expected(log_dirs: Sequence[LogDir], choice: PartitionChoice) -> dict[str, ClusterPartition]:

@@ -6,13 +6,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import directory_at, partitions_at, require_choice
-from kseg.cluster.replicas import one_of_each, topic_id_of
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import directory_at, once, only_below, require_choice
+from kseg.cluster.replicas import topic_id_of
 from kseg.diff.cursor import FoundDamage
-from kseg.diff.heads import Rule
 from kseg.errors import KsegError, OpenError, UsageError
+from kseg.log.lineage import Rule
 from kseg.log.partition import PartitionLog
-from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.reading.batch import BatchHeader
 
 MOST_RANGES = 10_000
@@ -259,10 +260,13 @@ def _of_side(side: Path, refuse: Refuse, choice: PartitionChoice) -> list[Partit
     """The partitions of a side, each once; in a log directory those that are in use."""
     if side.is_file():
         raise UsageError("is a file: whole partitions are compared, give their directories", side)
-    found = list(partitions_at(side, refuse, choice))
-    if _is_single(side):
-        return found
-    return one_of_each(partition for partition in found if partition.state is None)
+    cluster = Cluster([side], once(only_below(refuse)))
+    try:
+        if _is_single(side):
+            return list(cluster.directories(choice))
+        return [each.best for each in cluster.partitions(choice) if each.copies]
+    except NoSuchPartitionError:
+        return []
 
 
 def _tell_same(sides: Sequence[Path], note: Callable[[str], None]) -> None:

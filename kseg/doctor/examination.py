@@ -2,15 +2,15 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kseg.cluster.directories import NoPartitionError, Refuse, is_of_partition
 from kseg.cluster.metadata_copy import CHEAP_METADATA, OnUnread
-from kseg.cluster.settings import TopicCleaning, TopicRetention
+from kseg.cluster.partition_settings import TopicCleaning, TopicRetention
 from kseg.doctor.kinds import KINDS, URGENCY, SuspectTimes, TimesWatch, suspect_segments, unit_of
 from kseg.errors import OpenError, UnreadableError
 from kseg.findings.findings import Finding
@@ -46,13 +46,14 @@ class ExaminationSettings:
 
     given_ms: the time to judge by, milliseconds since 1970; None takes the clock's, or that of a file that was written
     later. is_quick: read names, small files and ends of logs alone. keep_cache: leave what is read in the page cache.
-    tells_cleaning: say what the log cleaner would do.
+    tells_cleaning: say what the log cleaner would do. static: what the broker's server.properties sets.
     """
 
     given_ms: int | None = None
     is_quick: bool = False
     keep_cache: bool = False
     tells_cleaning: bool = False
+    static: Mapping[str, str] = field(default_factory=dict)
 
 
 class Examined(NamedTuple):
@@ -173,7 +174,13 @@ def examination_orders(
     at = now_ms() if settings.given_ms is None else settings.given_ms
     largest = CHEAP_METADATA if settings.is_quick else None
     log_dirs = [each.path for each in plan.log_dirs]
-    topics = TopicRetention(RetentionSettings(at), largest_metadata=largest, on_unread=on_unread, log_dirs=log_dirs)
+    topics = TopicRetention(
+        RetentionSettings(at),
+        largest_metadata=largest,
+        on_unread=on_unread,
+        log_dirs=log_dirs,
+        static=settings.static,
+    )
     cleaning = TopicCleaning(CleaningSettings(at), (), topics.beside) if settings.tells_cleaning else None
     for order in plan.orders:
         try:

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from kseg.dump.log_steps import new_output
 from kseg.dump.options import KCAT, DumpContext, DumpOptions, GivenPaths, check_options
-from kseg.errors import OpenError, UnreadableError
+from kseg.errors import OpenError, UnreadableError, counted
 from kseg.formats.file_names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import template as layout
 from kseg.output.progress import ProgressBar
@@ -80,7 +80,11 @@ def dump_files(
     with ProgressBar(False if quiet else progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
         given = GivenPaths(frozenset(paths), several, several and _are_several_partitions(paths))
+        notes: list[str] = []
+        if given.are_several_partitions and options.like is None and not options.all_replicas:
+            given = given._replace(left_out=_copies_left_out(paths, options, notes))
         context = DumpContext(options, output, talk, bar.show, given)
+        context.found.summaries += notes
         try:
             _dump_all(paths, context)
         finally:
@@ -108,6 +112,28 @@ def _are_several_partitions(paths: list[str]) -> bool:
             return True
         directories.add(os.path.abspath(path))  # noqa: PTH100
     return len(directories) > 1
+
+
+def _copies_left_out(paths: list[str], options: DumpOptions, notes: list[str]) -> frozenset[str]:
+    """The directories whose partitions are printed from others, or that aren't their partitions'; adds notes."""
+    from kseg.cluster.cluster import Cluster
+    from kseg.cluster.directories import pass_over
+    from kseg.cluster.replicas import left_out_of
+
+    directories = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
+    if not directories:
+        return frozenset()
+    replicas = Cluster(directories, pass_over).partitions(options.choice)
+    further = [copy.path for each in replicas for copy in each.copies[1:]]
+    if further:
+        what = counted(len(further), "further copy", "further copies")
+        notes.append(f"kseg: {what} of partitions left out; --all-replicas prints each")
+    left_out = left_out_of(replicas)
+    notes += [f"kseg: left out: {each.text()}" for each in left_out[:REPORTED_LINES]]
+    if len(left_out) > REPORTED_LINES:
+        notes.append(f"kseg: left out: {len(left_out) - REPORTED_LINES} more")
+    aside = [each.path for each in left_out if each.offsets is None]
+    return frozenset(os.path.abspath(path) for path in (*further, *aside))  # noqa: PTH100
 
 
 def _dump_all(paths: list[str], context: DumpContext) -> None:
@@ -157,7 +183,7 @@ def _files_of(path: str, context: DumpContext) -> list[str]:
     if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
         return files
     found = [file for file in files if parse_file_name(file).kind in LOG_KINDS]
-    if files and not found:
+    if files and not found and not _has_left_out(path, context):
         _refuse(OpenError("holds no logs", path), context)
     if context.options.output == KCAT:
         from kseg.dump.kcat import logs_to_send
@@ -168,7 +194,7 @@ def _files_of(path: str, context: DumpContext) -> list[str]:
 
 def _files_at(path: str, context: DumpContext) -> Iterator[str]:
     """The file itself, or those in a directory, of partitions that are meant; refuses a directory without any."""
-    choice, found = context.options.choice, False
+    choice, found = context.options.choice, _has_left_out(path, context)
     if not os.path.isdir(path):  # noqa: PTH112
         if choice.takes_directory(os.path.dirname(path)):  # noqa: PTH120
             yield path
@@ -178,6 +204,12 @@ def _files_at(path: str, context: DumpContext) -> Iterator[str]:
         yield file
     if not found and (choice.is_everything or not _has_partitions(path)):
         _refuse(_empty(path), context)
+
+
+def _has_left_out(path: str, context: DumpContext) -> bool:
+    """Whether a directory is one of those that aren't printed, or has one in it."""
+    own = os.path.abspath(path)  # noqa: PTH100
+    return any(each == own or each.startswith(f"{own}/") for each in context.given.left_out)
 
 
 def _has_partitions(path: str) -> bool:
@@ -207,7 +239,7 @@ def files_in(directory: str, context: DumpContext) -> Iterator[str]:
 
     for folder, folders, names in os.walk(directory, onerror=refuse):
         folders.sort()
-        if not _is_meant(folder, context.options):
+        if not _is_meant(folder, context.options) or os.path.abspath(folder) in context.given.left_out:  # noqa: PTH100
             continue
         for name in sorted(names):
             if kind_to_dump(name, context.options.like) is not FileKind.UNKNOWN:

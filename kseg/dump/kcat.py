@@ -57,8 +57,8 @@ def dump_log_as_kcat(path: str, context: "DumpContext") -> None:
 def logs_to_send(directory: str, logs: Iterable[str], context: "DumpContext") -> list[str]:
     """Of the logs in a directory those whose records a cluster is to get; notes the others.
 
-    Not what a broker put aside: its records aren't the partition's any more, or are in it too. Nor internal topics, of
-    which a cluster has its own, unless one is named. What was given itself is always meant.
+    Not files that a broker put aside: their records aren't the partition's any more, or are in others too. Nor internal
+    topics, of which a cluster has its own, unless one is named. What was given itself is always meant.
     """
     chosen: list[str] = []
     internal: dict[str, None] = {}
@@ -71,8 +71,6 @@ def logs_to_send(directory: str, logs: Iterable[str], context: "DumpContext") ->
         elif name is None:
             if file.kind is FileKind.LOG or parse_partition_directory(Path(folder).absolute()) is not None:
                 chosen.append(log)  # else it is bootstrap.checkpoint
-        elif name.state is not None:
-            aside[folder] = None
         elif name.topic in INTERNAL_TOPICS and name.topic not in context.options.choice.topics:
             internal[name.topic] = None
         else:

@@ -293,7 +293,7 @@ class DumpOptions(NamedTuple):
     records is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
     `zone` is that of times in ISO 8601. `choice`: of which partitions files are printed.
     `is_merged`: records of all logs by their times.
-    `has_summary`: whether JSON ends with what there was in a file.
+    `has_summary`: whether JSON ends with what there was in a file. `all_replicas`: each copy of a partition is printed.
     """
 
     like: Release | None = None
@@ -327,6 +327,7 @@ class DumpOptions(NamedTuple):
     choice: PartitionChoice = EVERY_PARTITION
     is_merged: bool = False
     has_summary: bool = True
+    all_replicas: bool = False
 
     @property
     def decoding(self) -> "Decoding":
@@ -370,11 +371,15 @@ def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
 
 
 class GivenPaths(NamedTuple):
-    """The paths that the user gave. Of several files rows name theirs, of several partitions records theirs."""
+    """The paths that the user gave. Of several files rows name theirs, of several partitions records theirs.
+
+    left_out: absolute paths of directories that aren't printed: others answer for their partitions.
+    """
 
     paths: frozenset[str]
     are_several_files: bool
     are_several_partitions: bool
+    left_out: frozenset[str] = frozenset()
 
 
 class DumpContext:

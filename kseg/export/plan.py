@@ -161,7 +161,7 @@ def plan_orders(
     Raises OpenError if an index can't be opened, UsageError for times of a remote source.
     """
     chosen = [
-        (replica, offsets)
+        (replica, _agreed(replica, offsets))
         for (topic, partition), replicas in sorted(copies.items(), key=lambda item: (item[0][0], item[0][1] or 0))
         if copy < len(replicas)
         and (replica := replicas[copy])
@@ -182,6 +182,14 @@ def plan_orders(
             size = replica.size + 1 if splitting.whole_partitions else split_size
             orders += _orders(replica, part, known._replace(ends=ends), size, len(orders))
     return sorted(orders, key=lambda order: (-order.size, order.number))
+
+
+def _agreed(replica: PartitionCopy, offsets: OffsetRange) -> OffsetRange:
+    """The offsets wanted of a copy, without those of a lineage that the cluster abandoned."""
+    end = replica.agreed_end
+    if end is None or (offsets.end is not None and offsets.end <= end):
+        return offsets
+    return OffsetRange(offsets.first if offsets.first is None else min(offsets.first, end), end)
 
 
 def is_read(replica: PartitionCopy, done: Done) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
+from kseg.cluster.replicas import LeftOut
 from kseg.errors import OpenError
 from kseg.export.results import LostOffsets, Result, Tally, count, damaged, intact, missed, missing, union
 from kseg.export.settings import OffsetRange, TableFormat
@@ -115,7 +116,8 @@ class Report:
     left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format, table: how
     the files are to be read, by the path or URL of the table. merged: how many files there would be, and are, if small
     ones were joined. taken_up: those of the new files that were written by runs which were broken off. is_typed: they
-    have columns of a schema, which may have more fields in later files.
+    have columns of a schema, which may have more fields in later files. left_out: directories, or their last offsets,
+    that aren't the partitions'.
     """
 
     destination: str
@@ -130,6 +132,7 @@ class Report:
     table: str = ""
     taken_up: int = 0
     is_typed: bool = False
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def has_files(self) -> bool:
@@ -159,6 +162,7 @@ class Report:
             "takenUp": self.taken_up,
             "seconds": round(self.seconds, 3),
             "refused": [str(error) for error in self.refused],
+            "leftOut": [each.to_json() for each in self.left_out],
             "partitions": [partition.to_json() for partition in self.partitions],
         }
         return (json.dumps(members, indent=2) + "\n").encode()

@@ -6,7 +6,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from kseg.cluster.copies import Copies, find_replicas, require_replicas
+from kseg.cluster.copies import Copies, copies_of, find_replicas, require_replicas
+from kseg.cluster.replicas import LeftOut, left_out_of
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export.commit import manifest as manifests
 from kseg.export.commit.commit import ExportRun, LostError, Marker
@@ -108,7 +109,7 @@ class ExportPlan:
     read: how records are read, with the typed columns that were found: its `schema()` is the table's.
     kept: results of what is there; absent: of partitions that have gone, or were recreated since. refused: sources that
     can't be opened or listed; the rest is exported. taken_up: files of runs that were broken off; their results are
-    among those kept.
+    among those kept. left_out: what of the sources isn't the partitions', as `join_replicas` tells.
     """
 
     orders: tuple[WorkOrder, ...]
@@ -119,6 +120,7 @@ class ExportPlan:
     read: ReadOptions
     refused: tuple[OpenError, ...] = ()
     taken_up: int = 0
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def size(self) -> int:
@@ -154,7 +156,8 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     # show that its log was cut off.
     previous = ledger.previous(export.read, export.files, overwrite=export.overwrite)
     refused: list[OpenError] = []
-    copies = find_replicas(export.sources, refused.append)
+    replicas = find_replicas(export.sources, refused.append)
+    copies = copies_of(replicas)
     if not copies and refused:
         raise refused[0]
     require_replicas(copies, export.sources)
@@ -177,6 +180,7 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
         copies,
         read,
         refused=tuple(each for each in refused if _is_meant(each, choice)),
+        left_out=left_out_of(each for each in replicas if choice.takes(each.topic, each.partition)),
     )
 
 
@@ -228,6 +232,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                         merged=joined.counts if export.merge_files else None,
                         taken_up=plan.taken_up,
                         is_typed=bool(plan.read.decode.columns),
+                        left_out=plan.left_out,
                     )
                     left = _settled(run, committed, report, ledger)
                 break

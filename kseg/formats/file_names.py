@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 MAXIMUM_OFFSET = 2**63 - 1
 MAXIMUM_PARTITION = 2**31 - 1
+BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 
 
 class FileKind(StrEnum):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kseg.errors import UsageError
 from kseg.formats.codes import ControlType
-from kseg.formats.file_names import parse_partition_directory
+from kseg.formats.file_names import BOOTSTRAP_CHECKPOINT, parse_partition_directory
 from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
 from kseg.layouts.template import PATH, compile_raw, compile_template, fill_program
@@ -108,8 +108,12 @@ PLACE_COLUMNS = ("file", "topic", "partition")
 
 
 def log_place(path: str | PathLike[str]) -> dict[str, str | int | None]:
-    """The values of PLACE_COLUMNS: the path as it is shown, topic and partition by the name of its directory."""
-    directory = parse_partition_directory(Path(path).absolute().parent)
+    """The values of PLACE_COLUMNS: the path as it is shown, topic and partition by the name of its directory.
+
+    `bootstrap.checkpoint` lies in a log directory, which may be named like a partition.
+    """
+    here = Path(path).absolute()
+    directory = None if here.name == BOOTSTRAP_CHECKPOINT else parse_partition_directory(here.parent)
     topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
     return dict(zip(PLACE_COLUMNS, (shown(fspath(path)), topic, partition), strict=True))
 

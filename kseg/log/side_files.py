@@ -1,13 +1,11 @@
 """Small files of a partition: leader epochs, snapshots, partition.metadata; rebuilt where they are missing."""
 
 import os
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from enum import StrEnum
-from itertools import chain, pairwise
-from operator import itemgetter
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,6 +24,7 @@ from kseg.index.producers import (
 from kseg.index.rebuild import rebuild
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
+from kseg.log.lineage import epochs_contradiction, leader_epochs
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
 from kseg.log.segments import FoundFile, SegmentFiles, read_tail
 from kseg.reading.batch import BatchHeader
@@ -124,53 +123,6 @@ def _ends_with_epoch(partition: PartitionLog) -> bool:
     tails = (read_tail(segment) for segment in reversed(partition.segments))
     last = next((tail.last for tail in tails if tail.last is not None), None)
     return last is not None and last.partition_leader_epoch >= 0
-
-
-def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
-    """(epoch, start offset) of a partition's batches, both increasing, none below the log start offset.
-
-    Raises OpenError if a log can't be opened.
-    """
-    log_start = partition.log_start_offset()
-    within = FoldWithin(Event.EPOCH, range(log_start, MOST + 1))
-    for segment in partition.segments:
-        with segment.open_log(keep_cache=False) as log_file:
-            for item in header_runs(log_file):
-                if isinstance(item, Damage):
-                    continue
-                for header in within.events(item):
-                    if header.partition_leader_epoch > within.fold.leader_epoch:
-                        within.fold.leader_epoch = header.partition_leader_epoch
-                        yield header.partition_leader_epoch, max(header.first_offset, log_start)
-
-
-def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | None:
-    """The start offset of the first entry of leader-epoch-checkpoint that doesn't increase, and what is wrong."""
-    for (epoch, start), (next_epoch, next_start) in pairwise(entries):
-        if next_epoch <= epoch or next_start <= start:
-            return next_start, f"epoch {next_epoch} from offset {next_start} after epoch {epoch} from {start}"
-    return None
-
-
-def stored_epoch(entries: Sequence[tuple[int, int]], offset: int) -> int | None:
-    """The epoch that leader-epoch-checkpoint gives an offset; None below its first entry."""
-    place = bisect_right(entries, offset, key=itemgetter(1))
-    return entries[place - 1][0] if place else None
-
-
-def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tuple[int, int]]) -> str | None:
-    """How the epochs of the batches contradict leader-epoch-checkpoint; None if they don't.
-
-    If it only begins after them, that is fine: brokers clear epochs at the log's start.
-    """
-    wrong = unsorted_epochs(entries)
-    if wrong is not None:
-        return wrong[1]
-    for epoch, offset in found:
-        stored = stored_epoch(entries, offset)
-        if stored not in (None, epoch):
-            return f"offset {offset} has epoch {stored}, but {epoch} in its batch"
-    return None
 
 
 def _snapshots(partition: PartitionLog) -> Iterator[SideFile]:
@@ -382,67 +334,3 @@ class StandingFiles:
 
 def _set_time(path: Path, segment: RemoteSegment) -> None:
     os.utime(path, ns=(segment.modified_ms * 1_000_000,) * 2)
-
-
-UNKNOWN = -1
-"""Epoch or offset that isn't known."""
-
-
-class EpochStarts(NamedTuple):
-    """Epochs with the offsets that they begin with, both rising."""
-
-    starts: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def latest(self) -> int:
-        """The last epoch; UNKNOWN without any."""
-        return self.starts[-1][0] if self.starts else UNKNOWN
-
-    def of_offset(self, offset: int) -> int:
-        """The epoch in which an offset was written, or will be; UNKNOWN below the first one that is known."""
-        slot = bisect_right([start for _, start in self.starts], offset) - 1
-        return self.starts[slot][0] if slot >= 0 else UNKNOWN
-
-    def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """The last epoch that isn't after the given one, and the offset after it; both UNKNOWN for a later epoch.
-
-        Source: LeaderEpochFileCache.endOffsetFor.
-        """
-        if epoch < 0 or epoch > self.latest:
-            return UNKNOWN, UNKNOWN
-        if epoch == self.latest:
-            return epoch, log_end
-        slot = bisect_right([each for each, _ in self.starts], epoch)
-        return (self.starts[slot - 1][0] if slot else epoch), self.starts[slot][1]
-
-
-def noted_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
-    """The epochs in `leader-epoch-checkpoint`, those that begin within the log; none if it isn't there, or unusable."""
-    try:
-        noted = partition.read_leader_epochs() or ()
-    except KsegError:
-        return EpochStarts()
-    if unsorted_epochs(noted) is not None:
-        return EpochStarts()
-    return EpochStarts(tuple(each for each in noted if each[0] >= 0 and each[1] <= log_end))
-
-
-def all_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
-    """The same or, if the log ends with a later one, the epochs in the headers of all batches.
-
-    A checkpoint may be older than its log: a client that read later records would think they had been truncated. Raises
-    OpenError if a log can't be opened.
-    """
-    noted = noted_epochs(partition, log_end)
-    if noted.latest >= last_epoch(partition):
-        return noted
-    return EpochStarts(tuple(leader_epochs(partition)))
-
-
-def last_epoch(partition: PartitionLog) -> int:
-    """The epoch in the last batch's header; UNKNOWN without any. Raises OpenError if a log can't be opened."""
-    for segment in reversed(partition.segments):
-        last = read_tail(segment).last
-        if last is not None:
-            return last.partition_leader_epoch
-    return UNKNOWN

@@ -13,8 +13,9 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from kseg.cluster.copies import Copies, find_replicas, require_replicas
+from kseg.cluster.copies import Copies, copies_of, find_replicas, require_replicas
 from kseg.cluster.directories import Refuse
+from kseg.cluster.replicas import left_out_of
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.settings import DecodedAs, LogSelection, ReadOptions
@@ -334,7 +335,8 @@ def _record_views(queried: Queried, log: QueryLog) -> RecordViews:
 
 def _chosen_copies(queried: Queried, log: QueryLog) -> Copies:
     refused: list[OpenError] = []
-    copies = find_replicas(list(map(str, queried.paths)), refused.append)
+    replicas = find_replicas(list(map(str, queried.paths)), refused.append)
+    copies = copies_of(replicas)
     if not copies and refused:
         raise refused[0]
     for error in refused:
@@ -343,6 +345,8 @@ def _chosen_copies(queried: Queried, log: QueryLog) -> Copies:
     chosen = {key: known for key, known in copies.items() if queried.choice.takes(*key)}
     if not chosen:
         raise NoSuchPartitionError(queried.choice, (copy.path for known in copies.values() for copy in known))
+    for each in left_out_of(each for each in replicas if queried.choice.takes(each.topic, each.partition)):
+        log.note(f"left out: {each.text()}")
     return chosen
 
 

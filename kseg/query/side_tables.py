@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import Cluster, find_partitions
 from kseg.cluster.listing import Lister
-from kseg.cluster.replicas import one_of_each
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import groups_with_commits_for, read_groups
 from kseg.coordinators.members import Group
 from kseg.coordinators.transactions import judged_findings
@@ -78,6 +78,12 @@ class QueriedDirectories:
         for place in find_partitions(self.paths, self.log.refuse_once, self.choice):
             if bounds.may_be_of(plain_text(place.topic or place.directory_name), place.partition):
                 yield place
+
+    def replicas(self, bounds: FilterBounds) -> Iterator[PartitionReplicas[PartitionLog]]:
+        """The same, with the copies that answer for each."""
+        for each in Cluster(self.paths, self.log.refuse_once).partitions(self.choice):
+            if bounds.may_be_of(plain_text(each.topic), each.partition):
+                yield each
 
 
 def tables_of(directories: QueriedDirectories) -> list[RowTable]:
@@ -149,8 +155,7 @@ class _Batches:
     directories: QueriedDirectories
 
     def __call__(self, bounds: FilterBounds, _: Sequence[str]) -> Iterator[BatchRow]:
-        found = self.directories.partitions(bounds)
-        for place in one_of_each(place for place in found if place.state is None):
+        for place in (each.best for each in self.directories.replicas(bounds) if each.copies):
             ends = [segment.base_offset for segment in place.segments[1:]]
             for segment, end in zip(place.segments, [*ends, MOST], strict=True):
                 if segment.log is not None and bounds.may_hold(_begins_in(segment.base_offset, end)):
@@ -241,7 +246,7 @@ class _Grouped:
 def _transaction_rows(directories: QueriedDirectories, bounds: FilterBounds | None) -> TransactionRows:
     """Of the partitions for which a condition may hold; the coordinators' are always among them."""
     everything = FilterBounds(None, pa.schema([]))
-    found = list(directories.partitions(everything if bounds is None else bounds))
+    found = directories.replicas(everything if bounds is None else bounds)
     return TransactionRows(found, None, MAXIMUM_TRANSACTION_MS, BOOTSTRAP_SERVER, only_open=False)
 
 

@@ -1,7 +1,7 @@
 """The report: its table of blocks, made from gathered facts."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
 from kseg.cluster.directories import LogDir
@@ -65,7 +65,7 @@ class Reading:
 
     processes: how many share the work, as in `shared_work`. keep_cache: leave what is read in the page cache. refuse:
     takes files that can't be read; the others are. on_read: takes how many bytes of logs were read since the last call.
-    on_unread: takes metadata that aren't read, and why.
+    on_unread: takes metadata that aren't read, and why. static: what the broker's server.properties sets.
     """
 
     processes: int | None = None
@@ -73,6 +73,7 @@ class Reading:
     refuse: Refuse | None = None
     on_read: OnRead | None = None
     on_unread: OnUnread | None = None
+    static: Mapping[str, str] = field(default_factory=dict)
 
 
 def judged_by(given_ms: int | None, choices: Choices) -> Choices:
@@ -87,7 +88,9 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
     How full the disks are now is left out where the time was given.
     """
     at = choices.now_ms if choices.has_given_time else None
-    settings = ExaminationSettings(at, is_quick=choices.is_quick, keep_cache=reading.keep_cache, tells_cleaning=True)
+    settings = ExaminationSettings(
+        at, is_quick=choices.is_quick, keep_cache=reading.keep_cache, tells_cleaning=True, static=reading.static
+    )
     known, check_up = Gathered(choices), CheckUpInWork(plan, is_quick=choices.is_quick, zone=choices.zone)
     work = survey(plan, settings, processes=reading.processes, on_read=reading.on_read, on_unread=reading.on_unread)
     for surveyed in work:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, partitions_at
+from kseg.cluster.cluster import find_partitions
+from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse
 from kseg.cluster.metadata import Until, cluster_metadata_of
 from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
 from kseg.cluster.model import (
@@ -31,7 +32,7 @@ from kseg.formats.messages import Fields, build_message
 from kseg.formats.schemas import message_schema
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.segments import Rolled, SegmentFiles
-from kseg.log.selection import PartitionChoice
+from kseg.log.selection import NoSuchPartitionError, PartitionChoice
 from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter
 from kseg.reading.batch import NEW_HEADER, Batch, scan_log
 from kseg.system.new_directory import copy_file
@@ -91,7 +92,10 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
         DamagedError: none is whole: each lacks records from before its log, and a checkpoint that has them.
     """
     choice = PartitionChoice((METADATA_TOPIC,))
-    partitions = {each.path.resolve(): each for path in paths for each in partitions_at(path, refuse, choice)}
+    try:
+        partitions = {each.path.resolve(): each for each in find_partitions(paths, refuse, choice)}
+    except NoSuchPartitionError:
+        partitions = {}
     if not partitions:
         raise OpenError(
             f"has no {METADATA_TOPIC}-0: a broker keeps it in metadata.log.dir, or in a log directory", paths[0]
@@ -224,7 +228,7 @@ def newer_partitions(paths: Iterable[Path], found: ClusterMetadata, refuse: Refu
     known = {(each.topic_id, each.partition): each for each in found.partitions}
     brokers: dict[Path, int | None] = {}
     newer: list[NewerPartition] = []
-    for partition in (each for path in paths for each in partitions_at(path, refuse)):
+    for partition in find_partitions(paths, refuse):
         topic_id = None if partition.topic == METADATA_TOPIC or partition.state is not None else topic_id_of(partition)
         if topic_id is None:
             continue  # nothing can be said of it

@@ -3,15 +3,17 @@
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LOST_AND_FOUND
 from kseg.cluster.metadata_copy import TopicIds
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.errors import KsegError, UnreadableError
 from kseg.index.header_scan import events, header_runs
 from kseg.index.producers import ProducerStates, build_producer_snapshot, end_marker_in
@@ -23,7 +25,7 @@ from kseg.log.side_files import build_metadata
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
 from kseg.rewrite.salvage_extents import Extent, credible_epochs
-from kseg.rewrite.salvage_plan import Salvage, find_replicas, plan_salvage
+from kseg.rewrite.salvage_plan import Salvage, plan_salvage
 from kseg.store.location import check_outside
 from kseg.system.new_directory import WriteError, check_absent, copy_file, new_directory
 
@@ -250,16 +252,22 @@ ATTEMPTS = 5
 
 
 class SalvageOrder(NamedTuple):
-    """A partition to salvage: its new directory's name, its replicas, and its topic's id if they may have lost it."""
+    """A partition to salvage, and its topic's id if its copies may have lost it."""
 
-    name: str
-    partitions: list[PartitionLog]
+    partition: PartitionReplicas[PartitionLog]
     topic_id: str | None
 
     @property
     def size(self) -> int:
-        """Bytes of all replicas' logs."""
-        return sum(partition.size for partition in self.partitions)
+        """Bytes of all copies' logs."""
+        return sum(place.size for place in self.partition.places)
+
+
+class SalvageTargets(NamedTuple):
+    """New directories: for what is saved, and for what the cluster had abandoned; None: it isn't written."""
+
+    directory: Path | None
+    diverged: Path | None = None
 
 
 class Salvaged(NamedTuple):
@@ -275,26 +283,29 @@ class Salvaged(NamedTuple):
 
 
 def salvage_orders(
-    replicas: Mapping[str, list[PartitionLog]], directory: Path | None, cluster_metadata: Path | None = None
+    partitions: Iterable[PartitionReplicas[PartitionLog]],
+    directory: Path | None,
+    cluster_metadata: Path | None = None,
 ) -> Iterator[SalvageOrder]:
-    """The orders for partitions by name; ids of topics are looked up only where something is written.
+    """The orders for the partitions that have a copy; ids of topics are looked up only where something is written.
 
     `cluster_metadata`: where ids are looked up; None for beside each partition.
     """
     topic_ids = TopicIds(cluster_metadata)
-    for name, partitions in replicas.items():
-        yield SalvageOrder(name, partitions, None if directory is None else topic_ids.lost_by(partitions[0]))
+    for each in partitions:
+        if each.copies:
+            yield SalvageOrder(each, None if directory is None else topic_ids.lost_by(each.best))
 
 
 def salvage_order(
     order: SalvageOrder,
-    directory: Path | None,
+    targets: SalvageTargets,
     *,
     drop_unreadable: bool,
     keep_cache: bool = True,
     on_read: Callable[[int], None] | None = None,
 ) -> Salvaged:
-    """Plans as `plan_salvage` does, and writes below a directory; without one nothing is written.
+    """Plans as `plan_salvage` does, and writes below directories; without the first nothing is written.
 
     Where a block that could be read for the plan can't be any more, the partition is planned again: disks go on
     failing.
@@ -302,23 +313,36 @@ def salvage_order(
     """
 
     def planned(told: Callable[[int], None] | None) -> Salvage:
-        return plan_salvage(
-            order.name, order.partitions, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told
-        )
+        return plan_salvage(order.partition, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told)
 
+    directory = targets.directory
     if directory is None:
         plan = planned(on_read)
         return Salvaged(plan, Written((), open_transactions(plan)))
     for attempt in range(ATTEMPTS):
         plan = planned(None if attempt else on_read)
         try:
-            return Salvaged(plan, write_salvage(plan, directory, keep_cache=keep_cache, topic_id=order.topic_id))
+            written = write_salvage(plan, directory, keep_cache=keep_cache, topic_id=order.topic_id)
+            if targets.diverged is not None:
+                for each in plan.abandoned:
+                    apart = targets.diverged / each.owner
+                    apart.mkdir(exist_ok=True)
+                    write_salvage(each.batches, apart, keep_cache=keep_cache, topic_id=order.topic_id)
+            return Salvaged(plan, written)
         except UnreadableError:
-            for written in (directory / order.name, directory / LOST_AND_FOUND / order.name):
-                shutil.rmtree(written, ignore_errors=True)
+            for folder in _written_for(plan, targets):
+                shutil.rmtree(folder, ignore_errors=True)
             if attempt + 1 == ATTEMPTS:
                 raise
     raise AssertionError
+
+
+def _written_for(plan: Salvage, targets: SalvageTargets) -> Iterator[Path]:
+    """The directories that a partition gets."""
+    if targets.directory is not None:
+        yield from (targets.directory / plan.name, targets.directory / LOST_AND_FOUND / plan.name)
+    if targets.diverged is not None:
+        yield from (targets.diverged / each.owner / plan.name for each in plan.abandoned)
 
 
 def salvage_into(
@@ -334,7 +358,7 @@ def salvage_into(
     if directory is not None:
         check_absent(directory)
         check_outside(directory, paths)
-    replicas = find_replicas(paths, choice=choice)
+    partitions = Cluster(paths).partitions(choice)
     with nullcontext() if directory is None else new_directory(directory) as unfinished:
-        orders = salvage_orders(replicas, unfinished)
-        return tuple(salvage_order(order, unfinished, drop_unreadable=drop_unreadable) for order in orders)
+        orders, targets = salvage_orders(partitions, unfinished), SalvageTargets(unfinished)
+        return tuple(salvage_order(order, targets, drop_unreadable=drop_unreadable) for order in orders)

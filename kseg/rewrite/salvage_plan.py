@@ -9,13 +9,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import Refuse, find_partitions
-from kseg.cluster.replicas import require_one_topic
+from kseg.cluster.replicas import Copy, LeftOut, PartitionReplicas
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
-from kseg.formats.file_names import DirectoryState
 from kseg.log.partition import PartitionLog, was_closed
-from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.rewrite.salvage_extents import (
     Extent,
     ExtentBatches,
@@ -237,7 +234,8 @@ class Salvage:
     name: the new directory's. extents: what is kept, in order of offsets; `segments` groups them by base offset.
     duplicates: intact batches that are kept already. reordered: batches that were out of order. unplaced: intact
     batches whose offsets fit nowhere. inner_problems: what is wrong inside batches that are kept as they are, since
-    their CRC holds, each with its log.
+    their CRC holds, each with its log. abandoned: batches that the cluster went on without, of each copy that has some.
+    set_aside: directories of the partition's name that aren't its.
     """
 
     name: str
@@ -245,11 +243,13 @@ class Salvage:
     partition: int | None
     replicas: tuple[Replica, ...]
     segments: tuple[tuple[int, tuple[Extent, ...]], ...]
-    duplicates: int
-    reordered: int
-    unplaced: tuple[Extent, ...]
-    holes: tuple[Hole, ...]
-    inner_problems: tuple[tuple[Path, InnerProblem], ...]
+    duplicates: int = 0
+    reordered: int = 0
+    unplaced: tuple[Extent, ...] = ()
+    holes: tuple[Hole, ...] = ()
+    inner_problems: tuple[tuple[Path, InnerProblem], ...] = ()
+    abandoned: "tuple[AbandonedBatches, ...]" = ()
+    set_aside: tuple[LeftOut, ...] = ()
 
     @property
     def extents(self) -> Iterator[Extent]:
@@ -287,6 +287,19 @@ class Salvage:
         return not any(_is_loss(found) for found in self.losses)
 
 
+class AbandonedBatches(NamedTuple):
+    """Batches of a copy whose lineage the cluster abandoned, as they can be kept apart."""
+
+    copy: Copy[PartitionLog]
+    batches: Salvage
+
+    @property
+    def owner(self) -> str:
+        """Names the copy, in a file system too."""
+        broker = self.copy.broker
+        return self.copy.place.log_dir.name if broker is None else f"broker-{broker}"
+
+
 def _is_loss(found: FoundLoss) -> bool:
     """Whether a loss is one: the unwritten end of the last segment is none."""
     reason = found.loss.reason
@@ -295,65 +308,61 @@ def _is_loss(found: FoundLoss) -> bool:
     return bool(status_of(reason))
 
 
-def find_replicas(
-    paths: Iterable[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
-) -> dict[str, list[PartitionLog]]:
-    """The partitions at some paths, by the name that a broker gives their directory; those being deleted left out.
-
-    `refuse`, `choice` and what is raised are as for `find_partitions`; also UsageError for replicas of different
-    topics.
-    """
-    given = set(paths := list(paths))
-    found: dict[str, list[PartitionLog]] = {}
-    for partition in find_partitions(paths, refuse, choice):
-        if partition.state is DirectoryState.DELETE and partition.path not in given:
-            continue
-        own = partition.path.absolute().name
-        name = own if partition.topic is None else f"{partition.topic}-{partition.partition}"
-        found.setdefault(name, []).append(partition)
-    for partitions in found.values():
-        require_one_topic(partitions)
-    return found
-
-
 def plan_salvage(
-    name: str,
-    partitions: Sequence[PartitionLog],
+    partition: PartitionReplicas[PartitionLog],
     *,
     keep_cache: bool = True,
     drop_unreadable: bool = False,
     on_read: Callable[[int], None] | None = None,
 ) -> Salvage:
-    """What can be saved of a partition, of one directory or of several replicas; nothing is written.
+    """What can be saved of a partition; nothing is written.
 
-    Of several the one with the most intact batches comes first; the others fill its holes. `drop_unreadable`: batches
-    whose CRC holds, but not all of whose records can be read, are lost too. `on_read` takes the size of each log that
-    was read. Raises OpenError if a log can't be opened.
+    The best copy's batches are kept, and the others fill its holes, as far as they agree with it. `drop_unreadable`:
+    batches whose CRC holds, but not all of whose records can be read, are lost too. `on_read` takes the size of each
+    log that was read. Raises OpenError if a log can't be opened.
     """
     replicas = [
-        Replica(partition, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read)
-        for partition in partitions
+        Replica(place, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read)
+        for place in partition.places
     ]
-    replicas.sort(key=lambda replica: -replica.batch_count)
+    abandoned: list[AbandonedBatches] = []
+    with ExtentBatches() as batches:
+        for replica, copy in zip(replicas, partition.copies, strict=True):
+            if copy.agreed_end is not None:
+                left_out = replica.leave_out(copy.agreed_end, batches)
+                abandoned.append(AbandonedBatches(copy, _of_abandoned(partition, replica, left_out)))
+        return _joined(partition, replicas, batches, tuple(abandoned))
+
+
+def _of_abandoned(partition: PartitionReplicas[PartitionLog], replica: Replica, extents: list[Extent]) -> Salvage:
+    """The batches of an abandoned lineage, as a partition of their own."""
+    kept = list(joined_neighbours(longest_rising(extents)))
+    return Salvage(partition.name, partition.topic, partition.partition, (replica,), tuple(_segments(kept)))
+
+
+def _joined(
+    partition: PartitionReplicas[PartitionLog],
+    replicas: Sequence[Replica],
+    batches: ExtentBatches,
+    abandoned: "tuple[AbandonedBatches, ...]",
+) -> Salvage:
     is_compacted = any(replica.is_compacted for replica in replicas)
     kept: list[Extent] = []
     rests: list[list[Extent]] = []
-    with ExtentBatches() as batches:
-        for replica in replicas:
-            chain = longest_rising(replica.extents)
-            kept = filled(kept, chain, batches, is_compacted=is_compacted) if kept else chain
-            chosen = set(chain)
-            rests.append([extent for extent in replica.extents if extent not in chosen])
-            kept = with_strays(kept, rests[-1], batches)
-            rests[-1] += replica.misplaced
-        holes = tuple(_holes(kept, replicas, is_compacted=is_compacted))
-        kept = list(joined_neighbours(kept))
-        stray_count = sum(extent.batch_count for rest in rests for extent in rest)
-        duplicates, unplaced = judge_rest(rests, kept, batches)
-    partition = partitions[0]
+    for replica in replicas:
+        chain = longest_rising(replica.extents)
+        kept = filled(kept, chain, batches, is_compacted=is_compacted) if kept else chain
+        chosen = set(chain)
+        rests.append([extent for extent in replica.extents if extent not in chosen])
+        kept = with_strays(kept, rests[-1], batches)
+        rests[-1] += replica.misplaced
+    holes = tuple(_holes(kept, replicas, is_compacted=is_compacted))
+    kept = list(joined_neighbours(kept))
+    stray_count = sum(extent.batch_count for rest in rests for extent in rest)
+    duplicates, unplaced = judge_rest(rests, kept, batches)
     return Salvage(
-        name=name,
-        topic=partition.topic,
+        name=partition.name,
+        topic=partition.best.topic,
         partition=partition.partition,
         replicas=tuple(replicas),
         segments=(*_segments(kept), *_empty_segment(kept, replicas)),
@@ -362,6 +371,8 @@ def plan_salvage(
         unplaced=tuple(unplaced),
         holes=holes,
         inner_problems=tuple(_problems_inside(kept, replicas)),
+        abandoned=abandoned,
+        set_aside=tuple(each for each in partition.left_out if each.offsets is None),
     )
 
 

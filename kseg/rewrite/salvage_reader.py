@@ -20,6 +20,7 @@ from kseg.reading.log_file import LogFile
 from kseg.rewrite.salvage_extents import (
     EpochRun,
     Extent,
+    ExtentBatches,
     ExtentJoin,
     InnerProblem,
     InnerProblems,
@@ -95,6 +96,18 @@ class Replica:
             if on_read is not None:
                 on_read(segment.size)
         self.metadata_snapshots = [each for each in partition.metadata_snapshots if self._is_intact(each)]
+
+    def leave_out(self, end: int, batches: ExtentBatches) -> list[Extent]:
+        """Takes away the batches that don't end below an offset; gives them."""
+        own: list[Extent] = []
+        left_out: list[Extent] = []
+        for extent in self.extents:
+            parts = (extent,) if extent.last_offset < end or extent.first_offset >= end else batches.of(extent)
+            for part in parts:
+                (own if part.last_offset < end else left_out).append(part)
+        self.extents = own
+        self.misplaced = [extent for extent in self.misplaced if extent.last_offset < end]
+        return left_out
 
     def _is_intact(self, snapshot: FoundFile) -> bool:
         """Whether all of a metadata snapshot can be read; what can't be is a loss."""

@@ -14,12 +14,12 @@ from uuid import NAMESPACE_URL, uuid5
 from kseg.cluster.directories import LogDir
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.model import SECRET_NAME
-from kseg.cluster.replicas import one_of_each, require_one_topic
+from kseg.cluster.replicas import PartitionReplicas
+from kseg.cluster.settings import BrokerSettings, DynamicSettings
 from kseg.coordinators.home_partition import OFFSETS_TOPIC
 from kseg.errors import KsegError, OpenError
 from kseg.formats.checkpoints import parse_meta_properties
 from kseg.formats.codes import INTERNAL_TOPICS
-from kseg.formats.file_names import DirectoryState
 from kseg.formats.messages import ZERO_UUID
 from kseg.log.partition import METADATA_TOPIC, PartitionLog, read_small_file
 from kseg.log.transactions import TOPIC as TRANSACTIONS_TOPIC
@@ -51,7 +51,7 @@ class _KnownMetadata(NamedTuple):
     """What metadata of some size tell, and when they may be read again."""
 
     size: int
-    by_resource: Mapping[tuple[str, str], Settings]
+    settings: DynamicSettings
     topics: frozenset[str]
     stays_until: float
 
@@ -69,7 +69,11 @@ class KnownSettings:
 
     def of(self, kind: str, name: str) -> Settings:
         """A resource's own settings, as the metadata have them; a broker's name is its id, "" stands for all."""
-        return self._metadata().by_resource.get((kind, name), {})
+        return self._metadata().settings.of(kind, name)
+
+    def of_broker(self) -> BrokerSettings:
+        """What is set for the broker."""
+        return self._metadata().settings.of_broker(self._node_id, self.static())
 
     def knows_topic(self, name: str) -> bool:
         """Whether the metadata have a topic: what they don't set for it, it doesn't set."""
@@ -115,14 +119,12 @@ class KnownSettings:
         started = monotonic()
         beside = MetadataBeside(LARGEST_METADATA, lambda path, reason: self._tell(f"{path}: not used: {reason}"))
         metadata = beside.of_any(self._log_dirs)
-        found: dict[tuple[str, str], dict[str, str]] = {}
         if metadata is None:
             self._tell(f"{METADATA_TOPIC} isn't here: clients are told Kafka's defaults as topics' settings")
-        for each in () if metadata is None else metadata.configs:
-            found.setdefault((each.resource_type, each.resource), {})[each.name] = each.value
         topics = frozenset(() if metadata is None else (topic.name for topic in metadata.topics))
         now = monotonic()
-        return _KnownMetadata(size, found, topics, now + REST * (now - started))
+        settings = DynamicSettings(() if metadata is None else metadata.configs)
+        return _KnownMetadata(size, settings, topics, now + REST * (now - started))
 
     def _tell(self, line: str) -> None:
         if line not in self._told:
@@ -258,58 +260,52 @@ class ServedCluster:
 
 
 def serve_partitions(
-    found: Iterable[PartitionLog],
+    found: Iterable[PartitionReplicas[PartitionLog]],
     settings: ServeSettings,
     say: Callable[[str], None],
-    commits: Iterable[PartitionLog] = (),
+    commits: Iterable[PartitionReplicas[PartitionLog]] = (),
     clock: Callable[[], float] = monotonic,
 ) -> ServedCluster:
-    """The cluster that some partitions' directories make up; of several replicas the one that ends last is served.
+    """The cluster that some partitions' directories make up; of several replicas the best one is served.
 
     Args:
-        found: the directories.
+        found: the partitions.
         settings: how they are served.
         say: is called with what isn't served as it lies there.
-        commits: directories of `__consumer_offsets` that are only read for groups' offsets, besides those in `found`.
+        commits: partitions of `__consumer_offsets` that are only read for groups' offsets, besides those in `found`.
         clock: seconds, for groups' sessions.
 
-    Raises:
-        UsageError: directories of one name belong to different topics.
-        OpenError: one of several replicas can't be opened.
     """
-    by_topic: dict[str, dict[int, list[PartitionLog]]] = defaultdict(lambda: defaultdict(list))
-    places = list(found)
-    for place in places:
-        topic, number = _name(place)
-        if not settings.has_internal and topic in INTERNAL_TOPICS:
+    by_topic: dict[str, dict[int, PartitionLog]] = defaultdict(dict)
+    replicas = list(found)
+    places = [place for each in replicas for place in each.places]
+    for each in replicas:
+        number = 0 if each.partition is None else each.partition
+        if not settings.has_internal and each.topic in INTERNAL_TOPICS:
             continue
-        if (reason := _why_not_served(place)) is not None:
-            say(f"{place.path}: not served: {reason}")
+        for left_out in each.left_out:
+            say(f"left out: {left_out.text()}")
+        if not each.copies:
             continue
-        by_topic[topic][number].append(place)
+        if (reason := _why_not_served(each.topic, number)) is not None:
+            say(f"{each.best.path}: not served: {reason}")
+            continue
+        by_topic[each.topic][number] = each.best
     plans = KnownPlans()
     topics = {name: _served_topic(name, by_topic[name], settings, say, plans) for name in sorted(by_topic)}
     counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
-    offsets = {each.path: each for each in (*places, *commits) if each.topic == OFFSETS_TOPIC and each.state is None}
-    stored = StoredGroups(one_of_each(offsets.values()), say, clock)
+    offsets = {
+        each.best.path: each.best for each in (*replicas, *commits) if each.topic == OFFSETS_TOPIC and each.copies
+    }
+    stored = StoredGroups(offsets.values(), say, clock)
     groups = GroupCoordinator(Commits(stored), counts, say, clock)
     log_dirs = {place.log_dir: place for place in places}
     cluster_id, node_id = _identity(log_dirs, say)
     return ServedCluster(topics, cluster_id, node_id, groups, log_dirs, say)
 
 
-_ABOUT = {DirectoryState.DELETE: "delete", DirectoryState.STRAY: "delete", DirectoryState.FUTURE: "complete"}
-
-
-def _name(place: PartitionLog) -> tuple[str, int]:
-    return (place.directory_name, 0) if place.name is None else (place.name.topic, place.name.partition)
-
-
-def _why_not_served(place: PartitionLog) -> str | None:
-    """What keeps clients from a directory; None if nothing does."""
-    topic, number = _name(place)
-    if place.state is not None:
-        return f"the broker was about to {_ABOUT[place.state]} it"
+def _why_not_served(topic: str, number: int) -> str | None:
+    """What keeps clients from a partition; None if nothing does."""
     if number > LARGEST_PARTITION:
         return f"clients count partitions from 0 on, and no topic has more than {LARGEST_PARTITION + 1}"
     try:
@@ -321,13 +317,11 @@ def _why_not_served(place: PartitionLog) -> str | None:
 
 def _served_topic(
     name: str,
-    replicas: Mapping[int, list[PartitionLog]],
+    chosen: Mapping[int, PartitionLog],
     settings: ServeSettings,
     say: Callable[[str], None],
     plans: KnownPlans,
 ) -> ServedTopic:
-    require_one_topic(place for places in replicas.values() for place in places)
-    chosen = {number: _chosen(name, number, places, say) for number, places in replicas.items()}
     missing = [number for number in range(max(chosen)) if number not in chosen]
     if missing:
         shown = ", ".join(map(str, missing[:_MOST_NAMED])) + (", …" if len(missing) > _MOST_NAMED else "")
@@ -347,14 +341,6 @@ def _served_topic(
         for number in range(max(chosen) + 1)
     }
     return ServedTopic(name, _topic_id(chosen.values()), served)
-
-
-def _chosen(topic: str, number: int, places: list[PartitionLog], say: Callable[[str], None]) -> PartitionLog:
-    if len(places) == 1 or places[0].name is None:
-        return places[0]
-    (best,) = one_of_each(places)
-    say(f"{topic}-{number}: {len(places)} replicas: {best.path} is served, it ends last")
-    return best
 
 
 def _topic_id(places: Iterable[PartitionLog]) -> str:

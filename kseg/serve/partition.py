@@ -14,11 +14,12 @@ from kseg.index.header_scan import header_of
 from kseg.index.producers import ProducerState
 from kseg.kernel.contract import MOST, VALID
 from kseg.log.committed import ReadCommitted, read_committed, read_last_stable_offset
+from kseg.log.lineage import EpochStarts, all_epochs, last_epoch, noted_epochs
 from kseg.log.lookup import SpecialTime, lookup_time
 from kseg.log.partition import PartitionLog
 from kseg.log.segment_search import SegmentStep, seek_offset
 from kseg.log.segments import SegmentFiles, entry_problem, read_index_end
-from kseg.log.side_files import EpochStarts, all_epochs, last_epoch, noted_epochs, states_at
+from kseg.log.side_files import states_at
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
 from kseg.serve.fetch_batches import (

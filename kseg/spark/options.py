@@ -11,7 +11,7 @@ from operator import and_
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
-from kseg.cluster.copies import Copies, PartitionCopy, find_replicas, require_replicas
+from kseg.cluster.copies import Copies, PartitionCopy, copies_of, find_replicas, require_replicas
 from kseg.cluster.directories import Refuse
 from kseg.errors import KsegError, UsageError
 from kseg.export.results import common
@@ -356,7 +356,7 @@ class Request:
         """The partitions asked for. Raises UsageError if there are none, OpenError for paths that can't be listed."""
         copies = self.find_present()
         if not copies:
-            everything = find_replicas(self.sources())
+            everything = copies_of(find_replicas(self.sources()))
             require_replicas(everything, self.sources())
             topics = sorted({topic for topic, _ in everything})
             raise UsageError(f"none of the partitions asked for is there; topics: {', '.join(topics)}")
@@ -364,7 +364,7 @@ class Request:
 
     def find_present(self, refuse: Refuse | None = None) -> Copies:
         """Those of the partitions asked for that are there. `refuse` takes the errors that are raised without it."""
-        copies = find_replicas(self.sources(), refuse)
+        copies = copies_of(find_replicas(self.sources(), refuse))
         return {key: replicas for key, replicas in copies.items() if self._is_wanted(*key)}
 
     def _is_wanted(self, topic: str, partition: int | None) -> bool:

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from kseg.diff.copies import ClusterCopies, ClusterCopy, CopiesVerdict, PartitionCopies
 from kseg.diff.cursor import FoundDamage
 from kseg.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecords, PartitionDiff, Truncation
-from kseg.diff.heads import Rule
 from kseg.errors import counted
 from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
+from kseg.log.lineage import Rule
 from kseg.output.rows import CsvWriter, write_json
 from kseg.output.streams import write_line, write_stdout
 from kseg.output.table import TableColumn, write_rich_table

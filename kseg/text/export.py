@@ -116,6 +116,9 @@ class _ReportShape(Protocol):
     @property
     def is_typed(self) -> bool: ...
 
+    @property
+    def left_out(self) -> tuple[Any, ...]: ...
+
 
 @dataclass(slots=True)
 class PlanRow:
@@ -169,7 +172,8 @@ def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
         yield from ({"type": "damage", **place, **damage} for damage in damages)
     left_alone = {"leftAlone": list(report.left_alone)} if report.left_alone else {}
     merged = {} if report.merged is None else dict(zip(("filesBefore", "filesAfter"), report.merged, strict=True))
-    yield {"type": "summary", **_sums(report), **merged, **left_alone, **_readers(report)}
+    left_out = {"leftOut": [each.to_json() for each in report.left_out]} if report.left_out else {}
+    yield {"type": "summary", **_sums(report), **merged, **left_alone, **left_out, **_readers(report)}
 
 
 def report_lines(report: _ReportShape) -> Iterator[str]:
@@ -202,6 +206,7 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
             else f"merged: none; {counted(after, 'file')} as before"
         )
     yield from (f"left alone: {run}" for run in report.left_alone)
+    yield from (f"left out: {each.text()}" for each in report.left_out)
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
 

@@ -1,7 +1,7 @@
 """Columns and text of `kseg metadata` and `kseg rebuild-metadata`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
@@ -27,6 +27,7 @@ from kseg.cluster.model import (
 )
 from kseg.cluster.partitions import ReplicaPlace, ReplicaPlaces
 from kseg.cluster.recreate_script import Script
+from kseg.cluster.settings import DynamicSettings, ResolvedSetting, SettingSource, node_id_of, resolve_all
 from kseg.log.selection import PartitionChoice
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
@@ -394,6 +395,43 @@ METADATA: Section[ClusterMetadata] = Section(
     ),
 )
 """Columns about a cluster's metadata as a whole, only in JSON."""
+
+
+class SettingRow(NamedTuple):
+    """A setting in force for a topic; may_differ: a server.properties that isn't known may set something else."""
+
+    topic: str
+    setting: ResolvedSetting
+    may_differ: bool
+
+    def source_text(self) -> str:
+        """Who sets it, for people."""
+        text = self.setting.source.text()
+        return f"{text}, unless server.properties sets it" if self.may_differ else text
+
+
+SETTINGS: Section[SettingRow] = Section(
+    "setting",
+    "Settings",
+    (
+        column("topic", "TOPIC", lambda row: row.topic),
+        column("name", "NAME", lambda row: row.setting.name),
+        column("value", "VALUE", lambda row: row.setting.value),
+        column("source", "FROM", lambda row: row.setting.source.name, lambda row: row.source_text()),
+        column("mayDiffer", NOT_SHOWN, lambda row: row.may_differ),
+    ),
+)
+
+
+def setting_rows(found: ClusterMetadata, static: Mapping[str, str], choice: PartitionChoice) -> Iterator[SettingRow]:
+    """All settings of the topics that are meant; static: of the server.properties of the broker that is asked."""
+    known = DynamicSettings(found.configs)
+    brokers = known.of_broker(node_id_of(static), static)
+    for topic in found.topics:
+        if choice.takes_topic(topic.name):
+            for setting in resolve_all(known.of("topic", topic.name), brokers):
+                may_differ = not static and setting.source is SettingSource.DEFAULT and setting.has_broker_name
+                yield SettingRow(topic.name, setting, may_differ)
 
 
 def cluster_sections(

@@ -6,6 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.errors import counted
 from kseg.formats.codes import DamageKind
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import Rolled
@@ -16,7 +17,7 @@ from kseg.output.streams import write_line, write_lines
 from kseg.rewrite.reindex import Reindexed
 from kseg.rewrite.salvage import Written, WrittenFile
 from kseg.rewrite.salvage_extents import Extent, InnerProblem
-from kseg.rewrite.salvage_plan import Hole, Salvage
+from kseg.rewrite.salvage_plan import AbandonedBatches, Hole, Salvage
 from kseg.rewrite.salvage_reader import FoundLoss
 from kseg.rewrite.slice import Sliced
 from kseg.times import iso_time, now_ms
@@ -39,6 +40,8 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     unplaced = sum(extent.batch_count for extent in salvage.unplaced)
     yield f"{salvage.name}: {salvage.batch_count} batches, {salvage.size} bytes in {len(salvage.segments)} segments"
     yield from _replica_lines(salvage)
+    yield from map(_abandoned_line, salvage.abandoned)
+    yield from (f"  left out: {each.text()}" for each in salvage.set_aside)
     yield from _limited(_loss_line(found) for found in salvage.losses)
     yield from _limited(_kept_line(log, problem) for log, problem in salvage.inner_problems)
     if salvage.inner_problems:
@@ -66,6 +69,16 @@ def _replica_lines(salvage: Salvage) -> Iterator[str]:
         for reason, size in replica.lost_bytes().items():
             word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
             yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
+
+
+def _abandoned_line(found: AbandonedBatches) -> str:
+    first, end = found.copy.agreed_end, found.copy.log_end
+    batches = counted(found.batches.batch_count, "batch", "batches")
+    until = "on" if end is None else f"to {end - 1}"
+    return (
+        f"  left out of {found.copy.path}: {batches}, offsets from {first} {until}, leader epoch"
+        f" {found.copy.leader_epoch}: the cluster went on without them; --keep-diverged DIR keeps them apart"
+    )
 
 
 def _written_lines(written: Written) -> Iterator[str]:
@@ -127,6 +140,8 @@ def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
         "duplicates": salvage.duplicates,
         "lostAndFound": [*map(_unplaced_object, salvage.unplaced)],
         "holes": [_hole_object(salvage, hole) for hole in salvage.holes],
+        "abandoned": [*map(_abandoned_object, salvage.abandoned)],
+        "leftOut": [each.to_json() for each in salvage.set_aside],
         "openTransactions": [
             {"producerId": transaction.producer_id, "firstOffset": transaction.first_offset}
             for transaction in written.transactions
@@ -142,6 +157,19 @@ def _damage_object(found: FoundLoss) -> dict[str, object]:
         "size": found.loss.size,
         "reason": found.loss.reason,
         "detail": found.loss.detail,
+    }
+
+
+def _abandoned_object(found: AbandonedBatches) -> dict[str, object]:
+    end = found.copy.log_end
+    return {
+        "path": found.copy.path,
+        "broker": found.copy.broker,
+        "leaderEpoch": found.copy.leader_epoch,
+        "firstOffset": found.copy.agreed_end,
+        "lastOffset": None if end is None else end - 1,
+        "batches": found.batches.batch_count,
+        "bytes": found.batches.size,
     }
 
 

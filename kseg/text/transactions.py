@@ -5,7 +5,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.cluster.move_plan import Fill, Move, MovePlan
-from kseg.cluster.replicas import one_of_each
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.transactions import Coordinators, Judge, Verdict, abort_command
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
@@ -94,17 +94,18 @@ class TransactionRows:
 
     def __init__(
         self,
-        found: list[PartitionLog],
+        found: Iterable[PartitionReplicas[PartitionLog]],
         now_ms: int | None,
         timeout_ms: int,
         bootstrap_server: str,
         *,
         only_open: bool,
     ) -> None:
-        """Reads no transaction yet, but compares replicas of the same partition: one of each is read.
+        """Reads no transaction yet.
 
         Args:
-            found: the partitions at hand; the coordinators are those in the same log directories.
+            found: the partitions at hand, of which the best copies are read; the coordinators are those in the same log
+                directories.
             now_ms: time to judge open transactions by, in milliseconds since 1970; None: the newest that brokers wrote.
             timeout_ms: none whose last record is younger hangs.
             bootstrap_server: for the commands that abort.
@@ -113,8 +114,7 @@ class TransactionRows:
         Raises:
             OpenError: if the log of one of several replicas can't be opened.
         """
-        # Directories on their way in or out repeat what others tell, unless one of them is asked for.
-        self._places = one_of_each(place for place in found if place.state is None or len(found) == 1)
+        self._places = [each.best for each in found if each.copies]
         self._only_open = only_open
         self._now_ms = now_ms
         self._coordinators = Coordinators(place.path.absolute().parent for place in self._places)

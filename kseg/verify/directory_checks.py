@@ -8,9 +8,9 @@ from kseg.cluster.directories import META_PROPERTIES, LogDir
 from kseg.errors import KsegError
 from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import SUFFIXES, DirectoryState, parse_file_name
+from kseg.log.lineage import stored_epoch, unsorted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.selection import PartitionChoice
-from kseg.log.side_files import stored_epoch, unsorted_epochs
 from kseg.store.location import place_of
 from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
 from kseg.verify.log_checks import LogChecks, SeenEpoch

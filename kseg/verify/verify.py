@@ -26,10 +26,10 @@ from kseg.index.entries import OffsetIndex, TimeIndex, TransactionIndex
 from kseg.index.producers import KnownProducers, snapshot_problem
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
+from kseg.log.lineage import unsorted_epochs
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, Checkpoints, PartitionLog
 from kseg.log.segments import SegmentFiles, read_tail
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
-from kseg.log.side_files import unsorted_epochs
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice
 from kseg.reading.log_file import LogFile

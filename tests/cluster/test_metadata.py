@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kseg.cluster.metadata import Until, read_cluster_metadata
+from kseg.cluster.metadata import Until
+from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import Acl, Config, DelegationToken, Feature, Quota, QuotaEntity, ScramUser
 from kseg.errors import KsegError
 from kseg.formats.messages import build_message

@@ -42,7 +42,7 @@ def test_a_log_that_is_cut_meanwhile_is_one_line(form: str, tmp_path: Path, monk
         os.truncate(log, 500)
         return answer
 
-    monkeypatch.setattr("kseg.commands.lookup.look_up", cut_after)
+    monkeypatch.setattr("kseg.cluster.lookup.look_up", cut_after)
     ran = kseg("test-1-0", "--offset", "203500", "-o", form, directory=tmp_path)
     said = b"the batch that was found here has gone: the file was changed meanwhile, try again\n"
     assert ran.status == 2

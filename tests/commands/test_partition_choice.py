@@ -75,10 +75,13 @@ def test_where_one_is_wanted_several_are_refused(command: str, disks: Path) -> N
     assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", told)
 
 
-def test_a_partition_that_is_there_twice_is_not_copied(disks: Path) -> None:
+def test_of_a_partition_that_is_there_twice_the_best_copy_is_taken(disks: Path) -> None:
     shutil.copytree(disks / "disk2/orders-1", disks / "disk1/orders-1")
-    ran = kseg(["slice", "disk1", "disk2", "--topic", "orders", "--partition", "1", "--to", "new"], disks)
-    assert (ran.status, ran.stderr) == (2, b"kseg: orders-1: is there 2 times: give the directory of one\n")
+    (disks / "disk1/orders-1/00000000000000000000.log").write_bytes(b"")
+    for sides in (["disk1", "disk2"], ["disk2", "disk1"]):
+        ran = kseg(["slice", *sides, "--topic", "orders", "--partition", "1", "--to", "-".join(sides)], disks)
+        assert (ran.status, ran.stderr) == (0, b"")
+        assert sum(log.stat().st_size for log in (disks / "-".join(sides)).glob("*.log")) > 0
 
 
 def test_files_outside_of_the_chosen_partitions_are_not_dumped(disks: Path) -> None:

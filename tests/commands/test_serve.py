@@ -146,7 +146,10 @@ def test_directories_that_a_broker_put_aside_are_not_served(tmp_path: Path) -> N
     for name in (aside, "orders-0"):
         write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v")])])
     ran = serve("--", "true", directory=tmp_path)
-    assert (ran.returncode, ran.stderr) == (0, f"kseg: {aside}: not served: the broker was about to delete it\n")
+    assert (ran.returncode, ran.stderr) == (
+        0,
+        f"kseg: left out: {aside}: about to be deleted by its broker (-delete)\n",
+    )
 
 
 def test_figures_are_shown_on_a_terminal_and_go_at_the_end() -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from kseg.errors import UsageError
 from kseg.export.settings import Tombstones
 from kseg.text.export import report_lines
 from tests.export import exports
@@ -152,11 +151,15 @@ def test_directories_put_aside_are_not_copies(state: str, tmp_path: Path) -> Non
 
 
 def test_directories_of_two_topics_of_one_name_are_not_copies(tmp_path: Path) -> None:
+    """The newer one is the topic's, whatever the order."""
     topic(tmp_path / "disk1" / "orders-0", FIRST, 50, b"a")
-    topic(tmp_path / "disk2" / "orders-0", SECOND, 10, b"b")
-    with pytest.raises(UsageError, match=f"{FIRST} and {SECOND}"):
-        exports.export([tmp_path / "disk1", tmp_path / "disk2"], tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    topic(tmp_path / "disk2" / "orders-0", SECOND, 60, b"b")
+    for sides in (("disk1", "disk2"), ("disk2", "disk1")):
+        report = exports.export([tmp_path / side for side in sides], tmp_path / "-".join(sides))
+        assert rows(tmp_path / "-".join(sides)) == of(b"b", 60)
+        assert [(each.path, str(each.status)) for each in report.left_out] == [
+            (str(tmp_path / "disk1" / "orders-0"), "stale")
+        ]
 
 
 def test_files_and_their_rows_say_which_topic_they_are_of(tmp_path: Path) -> None:

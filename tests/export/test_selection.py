@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, given, settings
 
-from kseg.cluster.copies import find_replicas
+from kseg.cluster.copies import copies_of, find_replicas
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.settings import Isolation, LogSelection, OffsetRange, Tombstones
 from kseg.log.partition import PartitionLog
@@ -45,7 +45,7 @@ def test_a_wrong_index_neither_loses_nor_doubles_records(shift: int, tmp_path: P
 
 def test_a_narrow_range_reads_little_of_a_large_partition(tmp_path: Path) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 20_000, value=bytes(500))
-    copies = find_replicas([str(tmp_path / "orders-0")])
+    copies = copies_of(find_replicas([str(tmp_path / "orders-0")]))
     (order,) = plan_orders(copies, LogSelection(offsets=OffsetRange(10_000, 10_010)), Splitting(1 << 28))
     assert order.size < 12_000
 

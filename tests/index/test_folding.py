@@ -11,11 +11,12 @@ from kseg.formats.codes import Codec, TimestampType
 from kseg.index.header_scan import checked_headers, walk_headers
 from kseg.index.producers import ProducerStates, read_end_marker
 from kseg.index.rebuild import IndexBuilder, rebuild
+from kseg.log.lineage import leader_epochs
 from kseg.log.listing import ListingSettings, list_partition
 from kseg.log.partition import PartitionLog
 from kseg.log.segment_search import SHOWN_BATCHES, SegmentStep, Wanted, first_match, largest_timestamp
 from kseg.log.segments import RetentionSettings, SegmentFiles, read_tail
-from kseg.log.side_files import leader_epochs, states_at
+from kseg.log.side_files import states_at
 from kseg.log.transactions import PartitionTransactions
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kseg import Segment
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import find_partitions
 from kseg.reading.batch import Batch
 from tests import golden, run
 from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put_in_place

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from kseg import Segment
-from kseg.cluster.directories import LogDir, find_partitions
+from kseg.cluster.cluster import find_partitions
+from kseg.cluster.directories import LogDir
 from kseg.errors import OpenError
 from kseg.formats.file_names import DirectoryState
 from kseg.log.partition import PartitionLog

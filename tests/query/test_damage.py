@@ -59,7 +59,7 @@ def test_zeros_of_a_preallocated_log_are_no_damage(tmp_path: Path) -> None:
 
 def test_another_copy_gives_what_the_best_one_lacks(tmp_path: Path) -> None:
     best = write_segment(tmp_path / "disk1/a-0", batches(0, 100, epoch=2))
-    write_segment(tmp_path / "disk2/a-0", batches(0, 90, epoch=1))
+    write_segment(tmp_path / "disk2/a-0", batches(0, 90, epoch=2))
     flip(best, 300)
     ran = kseg(
         ["query", 'SELECT count(*) n, count(DISTINCT "offset") d FROM a', "-o", "csv", "disk1", "disk2"], tmp_path
@@ -71,7 +71,7 @@ def test_another_copy_gives_what_the_best_one_lacks(tmp_path: Path) -> None:
 
 def test_a_copy_that_is_whole_is_said_nothing_of(tmp_path: Path) -> None:
     write_segment(tmp_path / "disk1/a-0", batches(0, 100, epoch=2))
-    write_segment(tmp_path / "disk2/a-0", batches(0, 90, epoch=1))
+    write_segment(tmp_path / "disk2/a-0", batches(0, 90, epoch=2))
     assert queried(tmp_path, "SELECT count(*) n FROM a", "disk1", "disk2") == [{"n": 100}]
 
 

@@ -6,8 +6,9 @@ from zlib import crc32
 
 from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
+from kseg.cluster.cluster import Cluster
 from kseg.rewrite.salvage import write_salvage
-from kseg.rewrite.salvage_plan import Salvage, find_replicas, plan_salvage
+from kseg.rewrite.salvage_plan import Salvage, plan_salvage
 from kseg.system.new_directory import new_directory
 from tests import golden
 
@@ -40,8 +41,8 @@ def is_intact(raw: bytes, size: int) -> bool:
 
 
 def salvage(paths: list[Path], directory: Path, *, drop_unreadable: bool = False) -> Salvage:
-    ((name, partitions),) = find_replicas(paths).items()
-    plan = plan_salvage(name, partitions, drop_unreadable=drop_unreadable)
+    (found,) = Cluster(paths).partitions()
+    plan = plan_salvage(found, drop_unreadable=drop_unreadable)
     with new_directory(directory) as target:
         write_salvage(plan, target)
     return plan

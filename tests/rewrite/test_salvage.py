@@ -11,6 +11,8 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.replicas import alone
 from kseg.errors import UsageError
 from kseg.formats.codes import Codec, ControlType
 from kseg.kernel.contract import MOST
@@ -18,7 +20,7 @@ from kseg.log.partition import PartitionLog
 from kseg.reading.batch import Batch, parse_header
 from kseg.rewrite.salvage import write_salvage
 from kseg.rewrite.salvage_extents import Extent, ExtentBatches
-from kseg.rewrite.salvage_plan import Hole, find_replicas, plan_salvage
+from kseg.rewrite.salvage_plan import Hole, plan_salvage
 from kseg.rewrite.salvage_reader import Replica
 from kseg.system.new_directory import new_directory
 from kseg.verify.verify import verify_partition
@@ -100,7 +102,7 @@ def test_hole_without_damage_is_reported(tmp_path: Path) -> None:
     data, batches = log.read_bytes(), list(edits.v2_batches(log))
     position, size = batches[2]
     log.write_bytes(data[:position] + data[position + size :])
-    (hole,) = plan_salvage("x", [PartitionLog(source)]).holes
+    (hole,) = plan_salvage(alone(PartitionLog(source))).holes
     assert (hole.reason, hole.next_good) == ("missing", (hole.last or 0) + 1)
 
 
@@ -153,7 +155,7 @@ def test_topic_id_is_copied(tmp_path: Path) -> None:
 
 
 def test_hole_says_what_is_lost_and_where_good_offsets_go_on(restored: Path) -> None:
-    plan = plan_salvage("x", [PartitionLog(restored / "damaged" / "210-wiped-batch")])
+    plan = plan_salvage(alone(PartitionLog(restored / "damaged" / "210-wiped-batch")))
     assert plan.holes == (Hole(21938, 21938, 21939, "damage"),)
     assert [(found.loss.position, found.loss.size, found.loss.reason) for found in plan.losses] == [
         (237, 107, "bad-length")
@@ -164,7 +166,7 @@ def test_end_that_a_checkpoint_knows_of_is_lost(tmp_path: Path) -> None:
     source = edits.copy_partition(tmp_path, "3.6.2/plain-1")
     os.truncate(edits.logs(source)[-1], edits.logs(source)[-1].stat().st_size - 1)
     edits.write_checkpoint(source, "replication-offset-checkpoint", 160)
-    (hole,) = plan_salvage("x", [PartitionLog(source)]).holes
+    (hole,) = plan_salvage(alone(PartitionLog(source))).holes
     assert (hole.last, hole.next_good) == (159, None)
 
 
@@ -231,8 +233,8 @@ def test_impossible_leader_epoch_is_left_out_of_the_checkpoint(tmp_path: Path) -
 
 def test_nothing_is_left_of_a_salvage_that_fails(tmp_path: Path) -> None:
     source = edits.copy_partition(tmp_path / "source", "3.6.2/plain-1")
-    ((name, partitions),) = find_replicas([source]).items()
-    plan = plan_salvage(name, partitions)
+    (found,) = Cluster([source]).partitions()
+    plan = plan_salvage(found)
     edits.logs(source)[-1].unlink()
     out = tmp_path / "out"
     out.mkdir()

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from kseg import open_segment
+from kseg.cluster.cluster import Cluster
 from kseg.log.partition import PartitionLog
 from kseg.rewrite.salvage import write_salvage
-from kseg.rewrite.salvage_plan import find_replicas, plan_salvage
+from kseg.rewrite.salvage_plan import plan_salvage
 from kseg.system.new_directory import new_directory
 from tests.log import edits
 from tests.log.real_broker import Broker, ServedRecord, make_topics, new_broker, put_in_place, served_records
@@ -50,8 +51,8 @@ def damage(partition: Path) -> None:
 def salvaged(name: str, directory: Path) -> Path:
     partition = edits.copy_partition(directory / "damaged", name)
     damage(partition)
-    ((found, partitions),) = find_replicas([partition]).items()
-    plan = plan_salvage(found, partitions)
+    (found,) = Cluster([partition]).partitions()
+    plan = plan_salvage(found)
     assert not plan.is_whole
     with new_directory(directory / "saved" / found) as target:
         write_salvage(plan, target)

@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import REQUESTS, Field, version_range
 from kseg.protocol.messages import read_request_header, read_response
@@ -138,7 +138,7 @@ def wrong_answer(frame: bytes, served: ServedCluster) -> str | None:
 
 def answered_requests(seed: int, count: int, served_from: Path = SERVED) -> Iterator[tuple[bytes, str | None]]:
     """Mutated requests, and what is wrong with each answer."""
-    served = serve_partitions(find_partitions([served_from]), ServeSettings(), lambda _: None)
+    served = serve_partitions(Cluster([served_from]).partitions(), ServeSettings(), lambda _: None)
     random, bases = Random(seed), base_requests(served)
     for _ in range(count):
         frame = mutated(random, bases)

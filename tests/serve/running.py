@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import Cluster
+from kseg.formats.file_names import parse_file_name
 from kseg.serve.cluster import ServedCluster, serve_partitions
 from kseg.serve.partition import ServeSettings
 from kseg.serve.server import Server, ServerTalk
@@ -40,7 +41,7 @@ def serving(
 ) -> Iterator[Running]:
     """A server of some directories, until the context ends; options are those of Server."""
     said: list[str] = []
-    served = serve_partitions(find_partitions(paths), settings, said.append)
+    served = serve_partitions(Cluster(paths).partitions(), settings, said.append)
     running = Running(("", 0), served, said)
     with running_server(running, **options):
         yield running
@@ -71,5 +72,5 @@ def running_server(running: Running, **options: Any) -> Iterator[None]:
 
 
 def log_directories(root: Path) -> Sequence[Path]:
-    """Directories below a root that have logs in them."""
-    return sorted({path.parent for path in root.rglob("*.log")})
+    """Directories below a root that have a broker's logs in them."""
+    return sorted({path.parent for path in root.rglob("*.log") if parse_file_name(path).remote_id is None})

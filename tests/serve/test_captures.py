@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kseg.cluster.directories import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS
 from kseg.log.selection import PartitionChoice
 from kseg.serve.cluster import serve_partitions
@@ -183,7 +183,7 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Captures, Captur
         shutil.copytree(broker.logs, copy)
         shutil.copy(broker.work / "server.properties", copy)
         served, told = (
-            serve_partitions(find_partitions([copy], choice=PartitionChoice(names)), ServeSettings(), lambda _: None)
+            serve_partitions(Cluster([copy]).partitions(PartitionChoice(names)), ServeSettings(), lambda _: None)
             for names in (SERVED, TOPICS)
         )
         with broker.running("read"):

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource, find_replicas
+from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource, copies_of, find_replicas
 from kseg.errors import OpenError
 from kseg.export.commit import manifest as manifests
 from kseg.export.commit.manifest import Key
@@ -90,7 +90,7 @@ def list_again(
     Raises UsageError for copies of different topics.
     """
     results = [result for result in results if (result.topic, result.partition) in keys]
-    listed = find_replicas(sources, _pass_over)
+    listed = copies_of(find_replicas(sources, _pass_over))
     copies = with_known_ids({key: listed[key] for key in keys if key in listed}, results)
     present, _ = told_apart(results, copies)
     of_present = manifests.done(present)

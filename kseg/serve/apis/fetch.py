@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.messages import Fields
+from kseg.log.lineage import EpochStarts
 from kseg.log.lookup import SpecialTime
-from kseg.log.side_files import EpochStarts
 from kseg.serve.apis.request import CONSUMER, DEBUGGING_CONSUMER, ApiAnswer, ApiRequest
 from kseg.serve.fetch_batches import FetchBounds
 from kseg.serve.fetch_sessions import BY_ID, AskedPartition, named_partitions

@@ -2,8 +2,7 @@
 
 import pytest
 
-from kseg.diff.heads import Lineage, Rule, truncation
-from kseg.log.side_files import EpochStarts
+from kseg.log.lineage import EpochStarts, Lineage, Rule, truncation
 
 
 def lineage(*starts: tuple[int, int], end: int, log_start: int = 0, high_watermark: int | None = None) -> Lineage:

@@ -1,0 +1,221 @@
+"""What some paths hold of a cluster: log directories, the metadata, and each partition's replicas."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cached_property, partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kseg.cluster.directories import (
+    NOBODY,
+    DirectoryIdentity,
+    LogDir,
+    NoPartitionError,
+    Refuse,
+    directory_at,
+    find_log_dirs,
+    identity_of,
+    require_choice,
+)
+from kseg.cluster.replicas import (
+    Candidate,
+    PartitionReplicas,
+    alone,
+    history_of,
+    join_replicas,
+    left_out_of,
+    topic_id_of,
+)
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+
+if TYPE_CHECKING:
+    from kseg.cluster.model import ClusterMetadata
+
+
+class Cluster:
+    """What some paths hold of a cluster; found once, in the order of the paths, and read when it is asked for.
+
+    A path is a partition's directory, a Kafka file in it, a log directory, or a parent of such, up to MOST_LEVELS.
+    Partitions are chosen after everything was found: a choice changes no answer.
+    """
+
+    def __init__(self, paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None) -> None:
+        """Lists nothing yet.
+
+        Args:
+            paths: where to look.
+            refuse: is called with the errors of paths, and of directories below them, that can't be listed; None
+                raises them.
+        """
+        self.paths = [Path(path) for path in paths]
+        self._refuse = refuse
+        self._metadata: dict[str | None, ClusterMetadata | None] = {}
+
+    @cached_property
+    def _found(self) -> tuple[tuple[Path, ...], tuple[LogDir, ...]]:
+        given: dict[Path, None] = {}
+        log_dirs: dict[Path, LogDir] = {}
+        for path in self.paths:
+            try:
+                here, is_one = directory_at(path)
+                found = [] if is_one else find_log_dirs(here, self._refuse)
+                if not is_one and not found:
+                    raise NoPartitionError(path)
+            except OpenError as error:
+                if self._refuse is None:
+                    raise
+                self._refuse(error)
+                continue
+            if is_one:
+                given.setdefault(here)
+            for log_dir in found:
+                log_dirs.setdefault(log_dir.path.absolute(), log_dir)
+        return tuple(given), tuple(log_dirs.values())
+
+    @property
+    def log_dirs(self) -> tuple[LogDir, ...]:
+        """The log directories. Raises OpenError if a path can't be listed, unless the cluster was given `refuse`."""
+        return self._found[1]
+
+    def metadata_dirs(self) -> Iterator[Path]:
+        """Where the metadata may be: all log directories, also of partitions that were named by their own path."""
+        yield from (each.path for each in self.log_dirs)
+        yield from (path.absolute().parent for path in self._found[0])
+
+    def metadata(self, cluster_id: str | None = None) -> "ClusterMetadata | None":
+        """The cluster's metadata, of the furthest copy that is here; None if there is none, or it can't be read."""
+        if cluster_id not in self._metadata:
+            self._metadata[cluster_id] = self._read_metadata(cluster_id)
+        return self._metadata[cluster_id]
+
+    def _read_metadata(self, cluster_id: str | None) -> "ClusterMetadata | None":
+        paths = [
+            each.path for each in self.log_dirs if cluster_id is None or each.identity.cluster_id in (None, cluster_id)
+        ]
+        place = furthest_metadata(paths)
+        if place is None:
+            return None
+        from kseg.cluster.metadata import Until, cluster_metadata_of
+
+        try:
+            return cluster_metadata_of(place, Until())
+        except KsegError:
+            return None
+
+    def partitions(self, choice: PartitionChoice = EVERY_PARTITION) -> list[PartitionReplicas[PartitionLog]]:
+        """The chosen partitions by topic and number, those in no topic last.
+
+        Raises NoSuchPartitionError if there are partitions, but none that is meant; OpenError as `log_dirs`; UsageError
+        if they are of two clusters.
+        """
+        given, log_dirs = self._found
+        if len(given) == 1 and not log_dirs:
+            joined = [alone(PartitionLog(given[0]))]
+        else:
+            joined = join_replicas(self.candidates(choice), self.metadata)
+        found = [each for each in joined if choice.takes(each.topic, each.partition)]
+        if not found:
+            require_choice(self.paths, choice)
+        return sorted(found, key=lambda each: (each.partition is None, each.topic, each.partition or 0))
+
+    def only_partition(self, choice: PartitionChoice = EVERY_PARTITION) -> PartitionReplicas[PartitionLog]:
+        """The one partition that is meant. Raises UsageError if there are several or none; others as `partitions`."""
+        replicas = self.partitions(choice)
+        found = [each for each in replicas if each.copies]
+        if len(found) > 1:
+            where = self.paths[0] if len(self.paths) == 1 else None
+            raise UsageError(f"there are {len(found)} partitions here: choose one with --topic and --partition", where)
+        if not found:
+            left_out = next(iter(left_out_of(replicas)), None)
+            why = "" if left_out is None else f": {left_out.text()}"
+            raise UsageError(f"there is no partition that can be read{why}", self.paths[0])
+        return found[0]
+
+    def directories(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionLog]:
+        """All directories of the partitions that are meant, whatever they are to these, one at a time.
+
+        Raises NoSuchPartitionError if there are partitions, but none that is meant; others as `log_dirs`.
+        """
+        given, log_dirs = self._found
+        chosen = (PartitionLog(path) for path in given if choice.takes_directory(path))
+        listed = (each for log_dir in log_dirs for each in log_dir.partitions(self._refuse, choice))
+        seen = set[Path]()
+        for partition in chain(chosen, listed):
+            if partition.path not in seen:
+                seen.add(partition.path)
+                yield partition
+        if not seen:
+            require_choice(self.paths, choice)
+
+    def topic(self, name: str) -> list[PartitionReplicas[PartitionLog]]:
+        """A topic's partitions by number, those of which there is a copy; given directories whatever their names are.
+
+        None is no error; others are as for `partitions`.
+        """
+        choice = PartitionChoice((name,))
+        candidates = (*self._given(), *self._listed(choice))
+        found = [each for each in join_replicas(candidates, self.metadata) if each.copies]
+        return sorted(found, key=lambda each: each.partition or 0)
+
+    def was_given(self, partition: PartitionLog) -> bool:
+        """Whether a partition was named by its own path."""
+        return partition.path in self._found[0]
+
+    def candidates(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[Candidate[PartitionLog]]:
+        """All directories of the topics that are meant, whatever their state and number. Errors as `log_dirs`."""
+        given = (each for each in self._given() if choice.takes_topic(each.topic))
+        return chain(given, self._listed(choice))
+
+    def _given(self) -> Iterator[Candidate[PartitionLog]]:
+        return (_candidate(PartitionLog(path), NOBODY, is_given=True) for path in self._found[0])
+
+    def _listed(self, choice: PartitionChoice) -> Iterator[Candidate[PartitionLog]]:
+        were_given = {path.absolute() for path in self._found[0]}
+        for log_dir in self.log_dirs:
+            for candidate in _candidates(log_dir, PartitionChoice(choice.topics), self._refuse):
+                if candidate.place.path.absolute() not in were_given:
+                    yield candidate
+
+
+def find_partitions(
+    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
+) -> Iterator[PartitionLog]:
+    """The partitions' directories at some paths, one at a time; arguments and errors as for `Cluster`."""
+    return Cluster(paths, refuse).directories(choice)
+
+
+def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
+    """The copy of the metadata log that is furthest, of those in some log directories; None if there is none.
+
+    Raises UsageError if they are of two clusters.
+    """
+    candidates = []
+    for path in log_dirs:
+        directory = path / f"{METADATA_TOPIC}-0"
+        if directory.is_dir():
+            with suppress(OpenError):
+                candidates.append(_candidate(PartitionLog(directory), identity_of(path)))
+    return join_replicas(candidates)[0].best if candidates else None
+
+
+def _candidates(log_dir: LogDir, choice: PartitionChoice, refuse: Refuse | None) -> Iterator[Candidate[PartitionLog]]:
+    return (_candidate(each, log_dir.identity) for each in log_dir.partitions(refuse, choice))
+
+
+def _candidate(partition: PartitionLog, owner: DirectoryIdentity, *, is_given: bool = False) -> Candidate[PartitionLog]:
+    return Candidate(
+        partition,
+        str(partition.path),
+        partition.topic or partition.directory_name,
+        partition.partition,
+        topic_id_of(partition),
+        partition.state,
+        partial(history_of, partition),
+        owner.broker,
+        owner.cluster_id,
+        is_given,
+    )

@@ -1,0 +1,216 @@
+"""Settings of a topic: from the cluster's metadata, from the files themselves, or Kafka's defaults."""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kseg.cluster.metadata_copy import MetadataBeside, OnUnread, read_cluster_metadata
+from kseg.cluster.remote_tier import RemoteCopies
+from kseg.cluster.settings import NO_SETTINGS
+from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
+from kseg.log.cleaner import CleaningSettings
+from kseg.log.freeing import FreeablePartition, freeable_partition
+from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spacing
+from kseg.log.segments import RetentionSettings
+
+CLEANUP_POLICY = "cleanup.policy"
+_KINDS = {
+    "min_cleanable_dirty_ratio": (float, r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}"),
+    "min_compaction_lag_ms": (int, "[0-9]{1,19}"),
+    "max_compaction_lag_ms": (int, "[0-9]{1,19}"),
+}
+"""Fields that a topic may set, and which texts are values of them."""
+
+
+def policies_of(settings: dict[str, str]) -> list[str] | None:
+    """The cleanup policies in a topic's settings: of `delete` and `compact`; None if it has none of its own."""
+    policy = settings.get(CLEANUP_POLICY)
+    return None if policy is None else [each.strip() for each in policy.split(",")]
+
+
+class TopicCleaning:
+    """Settings for the cleaner, partition by partition."""
+
+    def __init__(self, settings: CleaningSettings, given: Collection[str], beside: MetadataBeside) -> None:
+        """Reads nothing yet.
+
+        Args:
+            settings: what holds where nothing else is known.
+            given: fields of them that hold whatever a topic's settings are.
+            beside: the metadata that tell these.
+        """
+        self._settings = settings
+        self._given = given
+        self._beside = beside
+        self._unknown = replace(settings, is_policy_unknown=True)
+
+    def of(self, partition: PartitionLog) -> CleaningSettings | None:
+        """The settings for a partition; None if the cleaner has nothing to do with it.
+
+        A partition in the cleaner's checkpoint was compacted once; without its settings nothing tells whether it still
+        is.
+        """
+        if partition.topic is None or partition.state is not None:
+            return None
+        found = self._beside.topic_settings(partition, partition.topic)
+        policies = ["compact"] if partition.topic in COMPACTED_TOPICS else policies_of(found)
+        if policies is None:
+            return None if partition.checkpoints().clean_offset is None else self._unknown
+        if "compact" not in policies:
+            return None
+        own = {name: value for name in _KINDS if (value := self._own(name, found)) is not None}
+        return replace(self._settings, **own) if own else self._settings
+
+    def _own(self, field: str, found: dict[str, str]) -> Any:
+        value, (kind, pattern) = found.get(field.replace("_", ".")), _KINDS[field]
+        is_usable = field not in self._given and value is not None and re.fullmatch(pattern, value) is not None
+        return kind(value) if is_usable else None
+
+
+_SETTING = "index.interval.bytes"
+
+
+class IndexInterval(NamedTuple):
+    """An interval in bytes, and what tells it in words; None for one that was given, or is the default."""
+
+    size: int
+    source: str | None = None
+
+
+class IndexIntervals:
+    """Looks intervals up, partition by partition.
+
+    Args:
+        given: holds for all; None: look.
+        metadata: a path of metadata in the place of those beside each partition.
+    """
+
+    def __init__(self, given: int | None, metadata: Path | None = None) -> None:
+        self._given = given
+        self._metadata = metadata
+        self._beside = MetadataBeside()
+        self._of_topics: dict[str, str] | None = None
+
+    def told_of(self, partition: PartitionLog) -> IndexInterval | None:
+        """The one that was given for a partition, or that its topic has; None if neither tells it.
+
+        Raises OpenError if there are no metadata at the path that was given.
+        """
+        if self._given is not None:
+            return IndexInterval(self._given)
+        setting = self._setting(partition)
+        if re.fullmatch("[0-9]{1,10}", setting):
+            return IndexInterval(int(setting), "the cluster's metadata")
+        return None
+
+    def _setting(self, partition: PartitionLog) -> str:
+        if partition.topic is None:
+            return ""
+        if self._metadata is None:
+            return self._beside.topic_settings(partition, partition.topic).get(_SETTING, "")
+        if self._of_topics is None:
+            self._of_topics = _settings_at(self._metadata)
+        return self._of_topics.get(partition.topic, "")
+
+
+def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
+    """The interval that a partition's entries have; Kafka's default if they don't tell."""
+    spacing = interval_by_spacing(partition)
+    return IndexInterval(INDEX_INTERVAL_BYTES) if spacing is None else IndexInterval(spacing, "its entries' places")
+
+
+def _settings_at(path: Path) -> dict[str, str]:
+    configs = read_cluster_metadata(path).configs
+    return {each.resource: each.value for each in configs if (each.resource_type, each.name) == ("topic", _SETTING)}
+
+
+_SAME_AS_TOTAL = -2
+"""Of `local.retention.ms` and `local.retention.bytes`: the limit for local and remote segments together."""
+
+
+class TopicRetention:
+    """Settings for retention, partition by partition; beside: the metadata that tell them."""
+
+    def __init__(
+        self,
+        settings: RetentionSettings,
+        given: Collection[str] = (),
+        largest_metadata: int | None = None,
+        on_unread: OnUnread | None = None,
+        log_dirs: Iterable[Path] = (),
+        static: Mapping[str, str] = NO_SETTINGS,
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+            settings: what holds where nothing else is known.
+            given: fields of them that hold whatever a topic's settings are.
+            largest_metadata: metadata of more bytes aren't read; None: all are.
+            on_unread: takes the metadata that aren't read, and why.
+            log_dirs: where to look for metadata that aren't beside a partition, if they are of the same cluster.
+            static: what the brokers' server.properties set.
+        """
+        self._settings = settings
+        self._given = given
+        self.beside = MetadataBeside(largest_metadata, on_unread, log_dirs, static)
+        self._copies = RemoteCopies()
+        # What holds for a topic of which nothing is known.
+        self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
+        self._compacted = replace(self._unknown, is_policy_unknown=True)
+
+    def of(self, partition: PartitionLog) -> RetentionSettings:
+        """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
+
+        A partition that a cleaner has been over is compacted, whatever isn't known of its topic. Of a topic that is
+        copied to a remote tier, the local limits hold, and only what was copied goes.
+        Source: UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
+        """
+        found = {} if partition.topic is None else self.beside.topic_settings(partition, partition.topic)
+        if not found:
+            return self._unknown if partition.checkpoints().clean_offset is None else self._compacted
+        policies = policies_of(found)
+        if policies is not None and "delete" not in policies:
+            return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+        is_copied = _is_copied(found)
+        limit = self._local_limit if is_copied else self._limit
+        return RetentionSettings(
+            self._settings.now_ms,
+            limit("retention_ms", self._settings.retention_ms, found),
+            limit("retention_bytes", self._settings.retention_bytes, found),
+            is_policy_unknown=policies is None and partition.checkpoints().clean_offset is not None,
+            highest_remote_offset=self._copies.highest_offset(partition) if is_copied else None,
+        )
+
+    def freeable(self, partition: PartitionLog) -> FreeablePartition:
+        """The partition with what may be lowered for less of it to be kept.
+
+        Left alone are directories that aren't in use, internal topics, and those that are compacted alone, or maybe.
+        Where what goes is in a remote tier too, the local limit is to be lowered.
+        """
+        settings, topic = self.of(partition), partition.topic
+        if topic is None or partition.state is not None or topic.startswith("__") or settings.is_policy_unknown:
+            return freeable_partition(partition, settings, None)
+        found = self.beside.topic_settings(partition, topic)
+        policies = policies_of(found)
+        if policies is not None and "delete" not in policies:
+            return freeable_partition(partition, settings, None)
+        setting = "local.retention.ms" if _is_copied(found) else "retention.ms"
+        is_known = self.beside.partition_count(partition, topic) is not None
+        return freeable_partition(partition, settings, setting, found.get(setting), is_known=is_known)
+
+    def _local_limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
+        total = self._limit(field, otherwise, found)
+        local = self._limit(f"local_{field}", _SAME_AS_TOTAL, found)
+        return total if local == _SAME_AS_TOTAL or field in self._given else local
+
+    def _limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
+        value = found.get(field.replace("_", "."), "").removeprefix("+")
+        is_number = re.fullmatch("-?[0-9]{1,19}", value) is not None
+        return otherwise if field in self._given or not is_number else int(value)
+
+
+def _is_copied(settings: dict[str, str]) -> bool:
+    """Whether segments of a topic are copied to a remote tier."""
+    return settings.get("remote.storage.enable") == "true" and settings.get("remote.log.copy.disable") != "true"

@@ -1,0 +1,256 @@
+"""A log's lineage: which leader wrote which offsets; and where the lineages of two copies part."""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from operator import itemgetter
+from typing import NamedTuple
+
+from kseg.errors import KsegError
+from kseg.index.header_scan import FoldWithin, header_runs, walk_headers
+from kseg.kernel.contract import MOST
+from kseg.kernel.fold_contract import Event
+from kseg.log.partition import PartitionEnd, PartitionLog
+from kseg.log.segment_search import SegmentStep, seek_offset
+from kseg.log.segments import read_tail
+from kseg.reading.blocks import Damage
+
+UNKNOWN = -1
+"""Epoch or offset that isn't known."""
+
+
+class EpochStarts(NamedTuple):
+    """Epochs with the offsets that they begin with, both rising."""
+
+    starts: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def latest(self) -> int:
+        """The last epoch; UNKNOWN without any."""
+        return self.starts[-1][0] if self.starts else UNKNOWN
+
+    def of_offset(self, offset: int) -> int:
+        """The epoch in which an offset was written, or will be; UNKNOWN below the first one that is known."""
+        slot = bisect_right([start for _, start in self.starts], offset) - 1
+        return self.starts[slot][0] if slot >= 0 else UNKNOWN
+
+    def end_of(self, epoch: int, log_end: int) -> tuple[int, int]:
+        """The last epoch that isn't after the given one, and the offset after it; both UNKNOWN for a later epoch.
+
+        Source: LeaderEpochFileCache.endOffsetFor.
+        """
+        if epoch < 0 or epoch > self.latest:
+            return UNKNOWN, UNKNOWN
+        if epoch == self.latest:
+            return epoch, log_end
+        slot = bisect_right([each for each, _ in self.starts], epoch)
+        return (self.starts[slot - 1][0] if slot else epoch), self.starts[slot][1]
+
+
+def noted_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
+    """The epochs in `leader-epoch-checkpoint`, those that begin within the log; none if it isn't there, or unusable."""
+    try:
+        noted = partition.read_leader_epochs() or ()
+    except KsegError:
+        return EpochStarts()
+    if unsorted_epochs(noted) is not None:
+        return EpochStarts()
+    return EpochStarts(tuple(each for each in noted if each[0] >= 0 and each[1] <= log_end))
+
+
+def all_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
+    """The same or, if the log ends with a later one, the epochs in the headers of all batches.
+
+    A checkpoint may be older than its log: a client that read later records would think they had been truncated. Raises
+    OpenError if a log can't be opened.
+    """
+    noted = noted_epochs(partition, log_end)
+    if noted.latest >= last_epoch(partition):
+        return noted
+    return EpochStarts(tuple(leader_epochs(partition)))
+
+
+def last_epoch(partition: PartitionLog) -> int:
+    """The epoch in the last batch's header; UNKNOWN without any. Raises OpenError if a log can't be opened."""
+    for segment in reversed(partition.segments):
+        last = read_tail(segment).last
+        if last is not None:
+            return last.partition_leader_epoch
+    return UNKNOWN
+
+
+def leader_epochs(partition: PartitionLog) -> Iterator[tuple[int, int]]:
+    """(epoch, start offset) of a partition's batches, both increasing, none below the log start offset.
+
+    Raises OpenError if a log can't be opened.
+    """
+    log_start = partition.log_start_offset()
+    within = FoldWithin(Event.EPOCH, range(log_start, MOST + 1))
+    for segment in partition.segments:
+        with segment.open_log(keep_cache=False) as log_file:
+            for item in header_runs(log_file):
+                if isinstance(item, Damage):
+                    continue
+                for header in within.events(item):
+                    if header.partition_leader_epoch > within.fold.leader_epoch:
+                        within.fold.leader_epoch = header.partition_leader_epoch
+                        yield header.partition_leader_epoch, max(header.first_offset, log_start)
+
+
+def unsorted_epochs(entries: Sequence[tuple[int, int]]) -> tuple[int, str] | None:
+    """The start offset of the first entry of leader-epoch-checkpoint that doesn't increase, and what is wrong."""
+    for (epoch, start), (next_epoch, next_start) in pairwise(entries):
+        if next_epoch <= epoch or next_start <= start:
+            return next_start, f"epoch {next_epoch} from offset {next_start} after epoch {epoch} from {start}"
+    return None
+
+
+def stored_epoch(entries: Sequence[tuple[int, int]], offset: int) -> int | None:
+    """The epoch that leader-epoch-checkpoint gives an offset; None below its first entry."""
+    place = bisect_right(entries, offset, key=itemgetter(1))
+    return entries[place - 1][0] if place else None
+
+
+def epochs_contradiction(entries: Sequence[tuple[int, int]], found: Iterable[tuple[int, int]]) -> str | None:
+    """How the epochs of the batches contradict leader-epoch-checkpoint; None if they don't.
+
+    If it only begins after them, that is fine: brokers clear epochs at the log's start.
+    """
+    wrong = unsorted_epochs(entries)
+    if wrong is not None:
+        return wrong[1]
+    for epoch, offset in found:
+        stored = stored_epoch(entries, offset)
+        if stored not in (None, epoch):
+            return f"offset {offset} has epoch {stored}, but {epoch} in its batch"
+    return None
+
+
+class Rule(StrEnum):
+    """By what a follower truncates."""
+
+    LEADER_EPOCHS = "leaderEpochs"
+    HIGH_WATERMARK = "highWatermark"
+    "It has no leader epochs."
+    LOG_START = "logStart"
+    "Its log ends below the leader's start: it drops all, and begins there."
+    UNKNOWN = "unknown"
+    "It has no leader epochs, and no checkpoint has its high watermark."
+
+
+class Lineage(NamedTuple):
+    """Which leader wrote which offsets of a copy, from its log start offset to its log end offset."""
+
+    epochs: EpochStarts
+    log_start: int
+    log_end: int
+    high_watermark: int | None
+
+
+def read_lineage(partition: PartitionLog, log_end: int) -> Lineage:
+    """A copy's lineage: by `leader-epoch-checkpoint` or, where that is missing or contradicts the batches, by these.
+
+    Reads all headers. Raises OpenError if a log can't be opened.
+    """
+    found = tuple(leader_epochs(partition))
+    noted = noted_epochs(partition, log_end)
+    is_right = noted.latest >= EpochStarts(found).latest and epochs_contradiction(noted.starts, found) is None
+    epochs = noted if is_right and _have_no_older_batches(partition, noted, found) else EpochStarts(found)
+    start = partition.log_start_offset()
+    return Lineage(_ending_at(epochs, log_end), start, log_end, partition.checkpoints().high_watermark)
+
+
+def _have_no_older_batches(partition: PartitionLog, noted: EpochStarts, found: Sequence[tuple[int, int]]) -> bool:
+    """Whether no batch after the start of a noted epoch is of an earlier one; asks where no batch is of that epoch."""
+    with_batches = {epoch for epoch, _ in found}
+    return all(
+        epoch in with_batches or not 0 <= _epoch_of_batch_from(partition, start) < epoch
+        for epoch, start in noted.starts
+    )
+
+
+def _epoch_of_batch_from(partition: PartitionLog, offset: int) -> int:
+    """The epoch of the first batch that doesn't end below an offset; UNKNOWN if there is none."""
+    for segment in partition.segments[partition.floor_slot(offset) or 0 :]:
+        step = SegmentStep(segment)
+        with segment.open_log(keep_cache=False) as log_file:
+            seek_offset(log_file, step, offset, [])
+            for item in walk_headers(log_file, step.scan_position):
+                if not isinstance(item, Damage) and item.last_offset >= offset:
+                    return item.partition_leader_epoch
+    return UNKNOWN
+
+
+class TruncationEnd(NamedTuple):
+    """Where a log ends after truncating, None if that isn't known, and by what it is found."""
+
+    to_offset: int | None
+    rule: Rule
+
+
+def truncation(follower: Lineage, leader: Lineage) -> TruncationEnd:
+    """The log end offset that a follower has after truncating under a leader, and by what it is found.
+
+    A new leader's own epoch begins at its log end offset.
+    Source: AbstractFetcherThread.getOffsetTruncationState, ReplicaFetcherThread.
+    """
+    if follower.log_end < leader.log_start:
+        return TruncationEnd(leader.log_start, Rule.LOG_START)
+    if follower.log_end == follower.log_start:
+        return TruncationEnd(min(follower.log_end, leader.log_end), Rule.LEADER_EPOCHS)
+    if not follower.epochs.starts:
+        if follower.high_watermark is None:
+            return TruncationEnd(None, Rule.UNKNOWN)
+        end = min(follower.high_watermark, follower.log_end, leader.log_end)
+        return TruncationEnd(end, Rule.HIGH_WATERMARK)
+    newest = max(follower.epochs.latest, leader.epochs.latest) + 1
+    return TruncationEnd(_common_end(follower, _elected(leader, newest), leader.log_end), Rule.LEADER_EPOCHS)
+
+
+def agreed_end(copy: Lineage, chosen: Lineage) -> int:
+    """The offset before which a copy has what the chosen copy has, or had: where it left the chosen one's lineage.
+
+    Unlike a follower, a copy may go on within the chosen one's last epoch, which had one leader: the chosen copy lost
+    that part, or never got it. Without epochs on either side nothing says that they differ.
+    """
+    if not copy.epochs.starts or not chosen.epochs.starts or copy.log_end <= chosen.log_start:
+        return copy.log_end
+    if copy.epochs.latest > chosen.epochs.latest:
+        return _common_end(copy, _elected(chosen, copy.epochs.latest + 1), chosen.log_end)
+    return _common_end(copy, chosen.epochs, max(copy.log_end, chosen.log_end))
+
+
+def _elected(leader: Lineage, epoch: int) -> EpochStarts:
+    """The epochs of a leader that was elected to one more."""
+    return EpochStarts((*leader.epochs.starts, (epoch, leader.log_end)))
+
+
+def _common_end(follower: Lineage, leader: EpochStarts, leader_log_end: int) -> int:
+    """Where two lineages part: both sides are asked until they agree. Source: LeaderEpochFileCache.endOffsetFor."""
+    own, end = follower.epochs, follower.log_end
+    while own.starts:
+        epoch, leader_end = leader.end_of(own.latest, leader_log_end)
+        own_epoch, own_end = own.end_of(epoch, end)
+        following = min(own_end, end) if own_epoch != epoch else min(own_end, leader_end, end)
+        if following == end:
+            break
+        end = following
+        own = _ending_at(own, end)
+    return end
+
+
+def _ending_at(epochs: EpochStarts, log_end: int) -> EpochStarts:
+    """The epochs that begin before the end of a log. Source: LeaderEpochFileCache.truncateFromEnd."""
+    return EpochStarts(tuple(each for each in epochs.starts if each[1] < log_end))
+
+
+def latest_epoch(partition: PartitionLog, end: PartitionEnd) -> int:
+    """The latest leader epoch that a copy knows, -1 if it knows none."""
+    noted = noted_epochs(partition, end.offset).latest
+    if end.last is not None:
+        return max(noted, end.last.partition_leader_epoch)
+    try:
+        return max(noted, last_epoch(partition))
+    except KsegError:
+        return noted

@@ -1,0 +1,111 @@
+"""The same question gets the same answer: whatever command is asked, in whatever order the brokers are named."""
+
+import json
+import tarfile
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.questions import ENDS_ASKED, RECORDS_ASKED, Ask, dumped, opened, queried
+from tests.coordinators.coordinators import commit
+from tests.log.replicas import Part, replica
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.run import kseg as run
+
+BROKERS = ("b1", "b2", "b3")
+CURRENT, BEFORE = "cJFU-m2vQ6uCEEqPGgnDXw", "p1XHsPOYQDm0-X-eJ7nDVQ"
+"""Ids of the topic, and of the one that had its name before."""
+RECORDS = {
+    ("orders", 0): [*((n, f"kept {n}") for n in range(80)), *((n, f"new {n}") for n in range(80, 105))],
+    ("orders", 1): [(n, f"kept {n}") for n in range(30)],
+}
+"""The truth: of each partition the offsets and the values."""
+
+
+def write_id(directory: Path, topic_id: str) -> None:
+    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n", encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three brokers after an unclean election: the third one's log has 120 records, and the cluster went on with 105.
+
+    The first one was down when the topic was created anew, and has the old one's partition 1; the third has a
+    directory that it put aside, and the groups' commits.
+    """
+    root = tmp_path_factory.mktemp("cluster") / "bundle" / "disks"
+    kept, new, lost = Part(3, 0, 80, "kept"), Part(5, 80, 25, "new"), Part(3, 80, 40, "lost")
+    copies = {"b1": (kept, new), "b2": (kept, new._replace(count=20)), "b3": (kept, lost)}
+    for number, broker in enumerate(BROKERS, 1):
+        parts = copies[broker]
+        write_id(replica(root / broker, parts), CURRENT)
+        (root / broker / "meta.properties").write_text(
+            f"version=1\nnode.id={number}\ncluster.id=kQdd7jZGT3CMrgGgk1nVcQ\n", encoding="utf-8"
+        )
+    for broker, topic_id, word, count in (("b2", CURRENT, "kept", 30), ("b1", BEFORE, "old", 50)):
+        records = [NewRecord(b"%d" % n, f"{word} {n}".encode(), 1000 if word == "old" else 2000) for n in range(count)]
+        write_segment(root / broker / "orders-1", [NewBatch(records)])
+        write_id(root / broker / "orders-1", topic_id)
+    write_segment(root / "b3" / f"orders-1.{'0' * 32}-stray", [NewBatch([NewRecord(b"k", b"stray")] * 99)])
+    write_segment(
+        root / "b3" / "__consumer_offsets-0", [NewBatch([commit("orders", 70), commit("orders", 9, partition=1)])]
+    )
+    return root
+
+
+ORDERS: tuple[tuple[str, ...], ...] = (*permutations(BROKERS), (".",), ("..",))
+CHOICES: tuple[tuple[str, ...], ...] = ((), ("--topic", "orders"))
+
+
+@pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
+def test_each_record_is_there_once_and_none_of_an_abandoned_lineage(ask: Ask, cluster: Path) -> None:
+    answers = {(paths, choice): ask(cluster, paths, choice) for paths in ORDERS[::3] for choice in CHOICES}
+    assert {key: answer for key, answer in answers.items() if answer != RECORDS} == {}
+
+
+@pytest.mark.parametrize("ask", ENDS_ASKED, ids=lambda ask: ask.__name__)
+def test_logs_end_where_the_copy_ends_that_answers(ask: Ask, cluster: Path) -> None:
+    ends = {key: records[-1][0] + 1 for key, records in RECORDS.items()}
+    answers = {(paths, choice): ask(cluster, paths, choice) for paths in ORDERS for choice in CHOICES}
+    assert {key: answer for key, answer in answers.items() if answer != ends} == {}
+
+
+def test_an_archive_answers_as_the_directories_do(cluster: Path) -> None:
+    archive = cluster.parents[1] / "bundle.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(cluster, "bundle")
+    for ask in (dumped, queried, opened):
+        assert ask(cluster, (str(archive),), ()) == RECORDS
+
+
+def test_what_is_left_out_is_told(cluster: Path) -> None:
+    told = [
+        "b1/orders-1 of broker 1: of a topic that was deleted, or created again since",
+        f"b3/orders-1.{'0' * 32}-stray of broker 3: put aside by its broker (-stray)",
+        "b3/orders-0 of broker 3: offsets 80 to 119, leader epoch 3: the cluster went on without them (`kseg diff`)",
+    ]
+    for command in (["dump", "-o", "json"], ["query", "SELECT count(*) FROM records"]):
+        said = run([*command, *BROKERS], cluster).stderr.decode()
+        assert [line for line in told if line not in said] == []
+    report = json.loads(run(["export", *BROKERS, "../../told", "-o", "json"], cluster).stdout.splitlines()[-1])
+    assert [(each["status"], each["broker"], each.get("firstOffset")) for each in report["leftOut"]] == [
+        ("abandoned", 3, 80),
+        ("stale", 1, None),
+        ("stray", 3, None),
+    ]
+
+
+def test_what_the_cluster_abandoned_can_be_kept_apart(cluster: Path) -> None:
+    apart = cluster.parents[1] / "apart"
+    ran = run(["salvage", *BROKERS, "--to", "../../kept", "--keep-diverged", str(apart), "-o", "json"], cluster)
+    assert ran.status == 0, ran.stderr
+    saved = {each["partition"]: each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "salvage"}
+    (abandoned,) = saved["orders-0"]["abandoned"]
+    assert (abandoned["broker"], abandoned["firstOffset"], abandoned["lastOffset"]) == (3, 80, 119)
+    assert dumped(apart, ["."], ()) == {("orders", 0): [(n, f"lost {n}") for n in range(80, 120)]}
+
+
+def test_each_copy_is_printed_if_that_is_asked_for(cluster: Path) -> None:
+    found = dumped(cluster, BROKERS, ("--all-replicas",))
+    assert len(found["orders", 0]) == 105 + 100 + 120

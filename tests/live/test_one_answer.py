@@ -1,0 +1,140 @@
+"""What kseg reads from the disks of a cluster is what its consumers got, and what its tools say. Needs Java and Maven.
+
+Three brokers: leaders are elected uncleanly, a topic is deleted and created again while a broker is down, and settings
+are set for a topic, for a broker, and for all of them.
+"""
+
+import re
+import shutil
+from collections.abc import Iterator
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.questions import ENDS_ASKED, RECORDS_ASKED, Found, lines
+from tests.live.cluster import NODES, PATIENCE, Cluster
+from tests.live.oracles import Oracles
+from tests.live.replicated_topic import UNCLEAN, ReplicatedTopic
+
+pytestmark = pytest.mark.kafka
+
+CONTROLLER = 4
+PARTED, AGAIN = "parted", "again"
+CONFIGS = "kafka.admin.ConfigCommand"
+
+
+@pytest.fixture(params=["4.3.1", "4.4.0"])
+def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    settings = {**UNCLEAN, "log.retention.hours": 100, "log.segment.bytes": 2 << 20}
+    running = Cluster(request.param, tmp_path, settings, controllers=(CONTROLLER,))
+    try:
+        running.start(CONTROLLER, *NODES)
+        yield running
+    finally:
+        running.stop()
+
+
+def set_all(cluster: Cluster) -> None:
+    """Settings of a topic, of broker 1, and of all brokers."""
+    asked = ("--bootstrap-server", cluster.bootstrap, "--alter", "--add-config")
+    cluster.run(CONFIGS, *asked, "log.retention.ms=123456789", "--entity-type", "brokers", "--entity-default")
+    cluster.run(CONFIGS, *asked, "log.cleaner.threads=2", "--entity-type", "brokers", "--entity-name", "1")
+    cluster.run(CONFIGS, *asked, "segment.ms=7000000", "--entity-type", "topics", "--entity-name", PARTED)
+
+
+def described(cluster: Cluster, topic: str) -> dict[str, str]:
+    """kafka-configs.sh --describe --all of a topic."""
+    asked = ("--describe", "--all", "--entity-type", "topics", "--entity-name", topic)
+    text = cluster.run(CONFIGS, "--bootstrap-server", cluster.bootstrap, *asked)
+    return dict(re.findall(r"^  ([a-z0-9.]+)=(.*?) sensitive=", text, re.MULTILINE))
+
+
+def part(cluster: Cluster) -> ReplicatedTopic:
+    """A topic of which the brokers 1 and 3 have records that the cluster went on without; 2 leads at the end."""
+    topic = ReplicatedTopic(cluster, PARTED, [[1, 2, 3], [1, 2, 3]])
+    topic.wait_for(lambda partition: partition.leader == 1 and len(partition.isrs) == len(NODES))
+    set_all(cluster)
+    for number in topic.partitions:
+        topic.produce(number, [f"both {n}" for n in range(80)], acks="all")
+    cluster.kill(2)
+    topic.wait_for(lambda partition: 2 not in partition.isrs)
+    for number in topic.partitions:
+        topic.produce(number, [f"lost {n}" for n in range(40 - 10 * number)], acks="all")
+    cluster.kill(3)
+    cluster.kill(1)
+    cluster.start(2)
+    topic.wait_for(lambda partition: partition.leader == 2)
+    for number in topic.partitions:
+        topic.produce(number, [f"new {n}" for n in range(25)])
+    return topic
+
+
+def create_again(cluster: Cluster) -> ReplicatedTopic:
+    """A topic that was deleted while the brokers 1 and 3, which have it, are down."""
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap})
+    admin.delete_topics([AGAIN])[AGAIN].result(PATIENCE)
+    topic = ReplicatedTopic(cluster, AGAIN, [[2]])
+    topic.wait_for(lambda partition: partition.leader == 2)
+    topic.produce(0, [f"second {n}" for n in range(12)])
+    return topic
+
+
+def take_disks(cluster: Cluster, to: Path) -> None:
+    """Copies what all brokers have, as it lies there now."""
+    for number in NODES:
+        for log_dir in cluster.nodes[number].log_dirs:
+            ignored = shutil.ignore_patterns("*.tmp", ".lock")
+            shutil.copytree(log_dir, to / f"b{number}" / log_dir.name, ignore=ignored, ignore_dangling_symlinks=True)
+
+
+def truth(topics: list[ReplicatedTopic], ends: dict[tuple[str, int], int | None]) -> Found:
+    """What consumers get."""
+    found: Found = {}
+    for topic in topics:
+        for each in topic.consumed({number: ends[topic.name, number] or 0 for number in topic.partitions}):
+            found.setdefault((topic.name, each.partition), []).append((each.offset, each.value))
+    return {key: sorted(records) for key, records in sorted(found.items())}
+
+
+def test_disks_answer_as_the_cluster_does(cluster: Cluster, tmp_path: Path) -> None:
+    before = ReplicatedTopic(cluster, AGAIN, [[1, 2, 3]])
+    before.wait_for(lambda partition: len(partition.isrs) == len(NODES))
+    before.produce(0, [f"first {n}" for n in range(50)], acks="all")
+    topics = [part(cluster), create_again(cluster)]
+    offsets = Oracles(cluster).offsets("-1")
+    ends = {key: end for key, end in offsets.items() if not key[0].startswith("__")}
+    expected = truth(topics, ends)
+    commit_all(cluster, ends)
+    configs = {topic: described(cluster, topic) for topic in (PARTED, AGAIN)}
+    disks = tmp_path / "taken" / "disks"
+    take_disks(cluster, disks)
+    orders = [*permutations(("b1", "b2", "b3")), (".",)]
+    asked, wrong = 0, []
+    for choice in ((), ("--topic", PARTED, "--topic", AGAIN)):
+        for paths in orders:
+            for ask in RECORDS_ASKED:
+                asked, wrong = asked + 1, wrong + [ask.__name__] * (ask(disks, paths, choice) != expected)
+            for ask in ENDS_ASKED:
+                asked, wrong = asked + 1, wrong + [ask.__name__] * (ask(disks, paths, choice) != ends)
+            own = ["metadata", "--settings", "--server-properties", str(cluster.nodes[2].properties), "-o", "json"]
+            for topic, settings in configs.items():
+                rows = lines(disks, [*own, "--topic", topic], paths, ())
+                found = {str(row["name"]): row["value"] for row in rows if row["type"] == "setting"}
+                differing = [f"{topic} {name}" for name, value in settings.items() if found.get(name) != value]
+                asked, wrong = asked + 1, wrong + differing
+    assert (asked, wrong) == (len(orders) * 2 * (len(RECORDS_ASKED) + len(ENDS_ASKED) + len(configs)), [])
+
+
+def commit_all(cluster: Cluster, ends: dict[tuple[str, int], int | None]) -> None:
+    """Commits of a group for all partitions, each a little before its end."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "late", "enable.auto.commit": False})
+    consumer.commit(
+        offsets=[TopicPartition(topic, number, (end or 0) - 3) for (topic, number), end in ends.items()],
+        asynchronous=False,
+    )
+    consumer.close()

@@ -2,12 +2,14 @@
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
+from kseg.system.files import Identity
+from kseg.system.held_directory import HeldDirectory
 
 _OF_A_LOG_DIRECTORY = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
 """A directory with any of these is a broker's log directory."""
@@ -20,7 +22,18 @@ def check_outside(target: str | os.PathLike[str], inputs: Iterable[str | os.Path
     compared by device and inode, so links, `..` and other mounts of the same directory don't matter.
     """
     real = os.path.realpath(target)
-    above = set(map(_identity, _with_parents(real)))
+    _require_apart(target, [_identity(path) for path in _with_parents(real)], inputs)
+
+
+def check_held(held: HeldDirectory, shown: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """As `check_outside`, for a directory that is open, wherever its path leads by now; shown: what it is called."""
+    _require_apart(shown, list(held.above()), inputs)
+
+
+def _require_apart(
+    target: str | os.PathLike[str], above: Sequence[Identity | None], inputs: Iterable[str | os.PathLike[str] | None]
+) -> None:
+    """above: the target's own identity, and those of the directories that it lies in; None for one that isn't there."""
     for path in inputs:
         for directory in () if path is None else _directories_read(Path(os.path.realpath(path))):
             identity = _identity(directory)
@@ -28,7 +41,7 @@ def check_outside(target: str | os.PathLike[str], inputs: Iterable[str | os.Path
                 continue
             if identity in above:
                 raise UsageError(f"is inside {directory}, which is read: kseg writes nothing there", target)
-            if _identity(real) in map(_identity, _with_parents(directory)):
+            if above[0] is not None and above[0] in map(_identity, _with_parents(directory)):
                 raise UsageError(f"contains {directory}, which is read: kseg writes nothing there", target)
 
 
@@ -49,7 +62,7 @@ def _directories_read(path: Path) -> Iterator[Path]:
         yield own.parent
 
 
-def _identity(path: str | Path) -> tuple[int, int] | None:
+def _identity(path: str | Path) -> Identity | None:
     """A directory's device and inode; None if it isn't there."""
     try:
         status = os.stat(path)  # noqa: PTH116

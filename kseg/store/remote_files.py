@@ -435,6 +435,11 @@ def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
             raise UsageError(f"contains {place}, which is read: kseg writes nothing there", destination)
 
 
+def local_places(path: str) -> list[str]:
+    """The places of this machine that a path or glob means; none for a URL of a store."""
+    return [place for place in _places(path) if not is_remote(place)]
+
+
 def _places(path: str, *, is_glob: bool = True) -> Iterator[str]:
     """A path as it is, a glob's matches too, a URL as all that mean the same place have it."""
     if not is_remote(path):

@@ -28,8 +28,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import compact_partition
-from kseg.store.location import check_outside
-from kseg.system.new_directory import new_directory
+from kseg.store.target import check_absent, check_outside, new_directory
 from kseg.text.compaction import compaction_notes, write_compacted
 from kseg.times import now_ms, parse_time, parse_zone
 
@@ -127,16 +126,17 @@ def compact(
     directory = options.directory
     if options.dry_run == (directory is not None):
         raise UsageError("give either --to for a new directory, or --dry-run")
-    refuse = Refusals()
+    refuse, read = Refusals(), (*paths, options.cluster_metadata)
     if directory is None:
         partitions = list(find_partitions(paths, refuse, choice))
     else:
         partitions = [only_partition(paths, refuse, choice)]
-        check_outside(directory, (*paths, options.cluster_metadata))
+        check_absent(directory)
+        check_outside(directory, read)
     settings = cleaner.settings()
     without_key, topic_ids = 0, TopicIds(options.cluster_metadata)
     for partition in partitions:
-        new = nullcontext() if directory is None else new_directory(directory)
+        new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:
             topic_id = None if unfinished is None else topic_ids.lost_by(partition)
             done = compact_partition(partition, settings, unfinished, topic_id=topic_id)

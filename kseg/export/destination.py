@@ -16,8 +16,8 @@ from uuid import uuid4
 
 from kseg.errors import KsegError, OpenError, SwappedError, UnreadableError
 from kseg.store import remote_files as remote
-from kseg.store.location import check_held
 from kseg.store.remote_files import check_destination, local_places
+from kseg.store.target import check_held
 from kseg.system.files import Identity
 from kseg.system.held_directory import HeldDirectory
 

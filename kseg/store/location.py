@@ -1,75 +1,12 @@
-"""Locations that a user names, checks that outputs lie outside inputs, and what a store of objects can do."""
+"""Locations that a user names, and what a store of objects can do."""
 
 import errno
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-from kseg.errors import OpenError, UsageError
-from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
-from kseg.system.files import Identity
-from kseg.system.held_directory import HeldDirectory
-
-_OF_A_LOG_DIRECTORY = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
-"""A directory with any of these is a broker's log directory."""
-
-
-def check_outside(target: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]) -> None:
-    """Raises UsageError if `target` is within the input or contains it, so that the input is never changed.
-
-    A Kafka file counts with its directory, a partition with the broker's log directory that it is in. Directories are
-    compared by device and inode, so links, `..` and other mounts of the same directory don't matter.
-    """
-    real = os.path.realpath(target)
-    _require_apart(target, [_identity(path) for path in _with_parents(real)], inputs)
-
-
-def check_held(held: HeldDirectory, shown: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """As `check_outside`, for a directory that is open, wherever its path leads by now; shown: what it is called."""
-    _require_apart(shown, list(held.above()), inputs)
-
-
-def _require_apart(
-    target: str | os.PathLike[str], above: Sequence[Identity | None], inputs: Iterable[str | os.PathLike[str] | None]
-) -> None:
-    """above: the target's own identity, and those of the directories that it lies in; None for one that isn't there."""
-    for path in inputs:
-        for directory in () if path is None else _directories_read(Path(os.path.realpath(path))):
-            identity = _identity(directory)
-            if identity is None:
-                continue
-            if identity in above:
-                raise UsageError(f"is inside {directory}, which is read: kseg writes nothing there", target)
-            if above[0] is not None and above[0] in map(_identity, _with_parents(directory)):
-                raise UsageError(f"contains {directory}, which is read: kseg writes nothing there", target)
-
-
-def _with_parents(path: str | Path) -> tuple[Path, ...]:
-    return (Path(path), *Path(path).parents)
-
-
-def _directories_read(path: Path) -> Iterator[Path]:
-    """The directories whose files are used to read a path."""
-    if path.is_dir():
-        own = path
-    elif parse_file_name(path).kind is not FileKind.UNKNOWN or parse_partition_directory(path.parent) is not None:
-        own = path.parent
-    else:
-        return  # a file of another kind, such as records for `kseg build`: the files next to it aren't used
-    yield own
-    if any((own.parent / name).exists() for name in _OF_A_LOG_DIRECTORY):
-        yield own.parent
-
-
-def _identity(path: str | Path) -> Identity | None:
-    """A directory's device and inode; None if it isn't there."""
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
-
+from kseg.errors import OpenError
+from kseg.formats.file_names import FileKind, parse_file_name
 
 STANDARD_INPUT = "-"
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".zip")

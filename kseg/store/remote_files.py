@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from kseg.errors import KsegError, OpenError, UsageError, missing_library
-from kseg.store.location import check_outside
+from kseg.store.target import check_outside
 from kseg.system.new_directory import scratch_directory
 from kseg.system.run_usage import in_threads
 

@@ -138,7 +138,8 @@ class HeldDirectory:
             if kind == stat.S_IFLNK:
                 raise LinkError(self.path / name)
             if kind != stat.S_IFREG:
-                raise KsegError("is neither a file nor a directory; remove it, or choose another place", self.path / name)
+                why = "is neither a file nor a directory; remove it, or choose another place"
+                raise KsegError(why, self.path / name)
 
     def remove_if_empty(self, levels: int) -> None:
         """Removes the directory, and so many of those that it lies in; nothing that isn't empty or isn't there."""

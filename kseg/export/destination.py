@@ -19,7 +19,7 @@ from kseg.store import remote_files as remote
 from kseg.store.remote_files import check_destination, local_places
 from kseg.store.target import check_held
 from kseg.system.files import Identity
-from kseg.system.held_directory import HeldDirectory
+from kseg.system.held_directory import HeldDirectory, LinkError
 
 ASIDE = ".tmp"
 """Ends the names of files that are being written whole, to be renamed or linked to."""
@@ -48,8 +48,14 @@ class Destination(Protocol):
     def require_plain(self, folder: str = "") -> None:
         """Raises KsegError if anything below a folder is a link or a special file, which a library would follow."""
 
+    def require_alone(self, name: str) -> None:
+        """Raises KsegError if a file that a library changes has other names, under which it would change too."""
+
     def require_in_place(self) -> None:
         """Raises SwappedError if its path leads to another directory by now."""
+
+    def require_unchanged(self) -> None:
+        """Raises SwappedError also if anything in it was replaced by a link since `require_plain`."""
 
     def create(self, name: str) -> Any:
         """A context manager: a new file to write bytes to, durable once it ended without an exception."""
@@ -157,10 +163,25 @@ class LocalDestination:
             with _listed(held.path / folder):
                 held.require_plain(folder)
 
+    def require_alone(self, name: str) -> None:
+        """Looks for hard links."""
+        status = self._status(name)
+        if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            why = "is a hard link, so another file would change with it; replace it by a copy"
+            raise KsegError(why, self._path(name))
+
     def require_in_place(self) -> None:
         """Looks where the path leads."""
         if self._held is not None:
             self._held.require_in_place()
+
+    def require_unchanged(self) -> None:
+        """Looks where the path leads, and at all below it."""
+        self.require_in_place()
+        try:
+            self.require_plain()
+        except LinkError as error:
+            raise SwappedError(error.path or self.url) from error
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
@@ -199,11 +220,9 @@ class LocalDestination:
             raise OpenError(f"can't be opened: {error.strerror}", path) from error
         return os.fdopen(held.open_file(name), "rb")
 
-    @contextmanager
-    def open(self, name: str) -> Iterator[Any]:
+    def open(self, name: str) -> Any:
         """A file to read from any position."""
-        with self._to_read(name) as file:
-            yield file
+        return self._to_read(name)
 
     def size(self, name: str) -> int | None:
         """A file's bytes; None if it isn't there, or is no regular file."""
@@ -348,8 +367,14 @@ class RemoteDestination:
     def require_plain(self, folder: str = "") -> None:
         """Nothing: stores of objects have no links."""
 
+    def require_alone(self, name: str) -> None:
+        """Nothing, as above."""
+
     def require_in_place(self) -> None:
         """Nothing: a URL leads to one place."""
+
+    def require_unchanged(self) -> None:
+        """Nothing, as above."""
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{_checked(name, self.url)}"

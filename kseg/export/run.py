@@ -231,7 +231,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                         is_typed=bool(plan.read.decode.columns),
                     )
                     left = _settled(run, committed, report, ledger)
-                    place.require_in_place()
+                    place.require_unchanged()
                 break
             except OvertakenError:
                 if attempt == MOST_ATTEMPTS - 1:

@@ -123,8 +123,14 @@ class SteppedDestination:
     def require_plain(self, folder: str = "") -> None:
         """There are no links."""
 
+    def require_alone(self, name: str) -> None:
+        """There are no hard links either."""
+
     def require_in_place(self) -> None:
         """Nobody replaces it."""
+
+    def require_unchanged(self) -> None:
+        """Nor anything in it."""
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:

@@ -67,3 +67,9 @@ def test_a_folder_that_has_come_into_the_input_is_refused(tmp_path: Path) -> Non
     with pytest.raises(UsageError, match="which is read"), new_directory(tmp_path / "some/new", [source]):
         pass
     assert list(source.iterdir()) == []
+
+
+def test_a_broker_of_another_user_can_read_what_is_new(tmp_path: Path) -> None:
+    with new_directory(tmp_path / "new") as unfinished:
+        assert unfinished.stat().st_mode & 0o077 == 0
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o755

@@ -172,7 +172,8 @@ def test_old_metadata_elsewhere_are_not_removed(where: str, tmp_path: Path) -> N
     """pyiceberg removes the oldest of those that are listed."""
     place = Place(tmp_path, "iceberg")
     location = where.format(outside=place.outside, out=place.out)
-    entries = [{"metadata-file": location, "timestamp-ms": 1} for _ in range(12)]
+    others = [f"file://{place.out}/metadata/{number:05}-x.metadata.json" for number in range(11)]
+    entries = [{"metadata-file": name, "timestamp-ms": 1} for name in (location, *others)]
     change_metadata(place, lambda metadata: metadata.update({"metadata-log": entries}))
     place.assert_refused(f"the table names {location}, which isn't in it; choose another place")
 

@@ -52,6 +52,17 @@ class ClusterError(KsegError):
     status = 3
 
 
+class SwappedError(KsegError):
+    """What is written to was replaced meanwhile, by a link or by another directory: files may have gone elsewhere."""
+
+    status = 3
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        super().__init__(
+            "was replaced while kseg was writing, so files may be elsewhere; find out by what, then run it again", path
+        )
+
+
 class DamagedError(KsegError):
     """What is asked for can't be done, since the data are damaged.
 

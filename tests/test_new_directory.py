@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from kseg.system.new_directory import WriteError, new_directory
+from kseg.errors import SwappedError, UsageError
+from kseg.store.target import NewFile, new_directory
+from kseg.system.new_directory import WriteError
 
 
 def test_what_cant_be_written_is_called_as_it_would_be_at_the_end(tmp_path: Path) -> None:
@@ -25,3 +27,49 @@ def test_folders_with_something_in_them_stay(tmp_path: Path) -> None:
     with pytest.raises(WriteError), new_directory(tmp_path / "some" / "more" / "new") as unfinished:
         (unfinished / "absent" / "file").write_bytes(b"")
     assert list((tmp_path / "some").iterdir()) == [tmp_path / "some" / "file"]
+
+
+def replaced(folder: Path, by: Path) -> None:
+    """Moves a folder away, and lets its name lead elsewhere."""
+    folder.rename(folder.with_name("moved"))
+    folder.symlink_to(by)
+
+
+def test_a_folder_that_is_replaced_while_it_is_written_to_is_an_error(tmp_path: Path) -> None:
+    """What was begun goes too; nothing is made or removed where the link leads."""
+    parent, other = tmp_path / "some", tmp_path / "other"
+    for each in (parent, other):
+        each.mkdir()
+    with pytest.raises(SwappedError, match="some: was replaced"), new_directory(parent / "new") as new:  # noqa: PT012
+        (new / "file").write_bytes(b"content")
+        (other / new.name).mkdir()
+        replaced(parent, other)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([new.name, "moved", "other", "some"])
+    assert (other / new.name).is_dir()
+
+
+def test_a_file_goes_where_its_folder_was_when_the_command_began(tmp_path: Path) -> None:
+    parent, other = tmp_path / "some", tmp_path / "other"
+    for each in (parent, other):
+        each.mkdir()
+    file = NewFile(parent / "new")
+    replaced(parent, other)
+    with pytest.raises(SwappedError, match="some: was replaced while kseg was writing"):
+        file.write(b"content")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["moved", "other", "some"]
+
+
+def test_a_folder_that_has_come_into_the_input_is_refused(tmp_path: Path) -> None:
+    """Between the first look and the moment from which on it is held."""
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "some").symlink_to(tmp_path / "orders-0")
+    source = tmp_path / "orders-0"
+    with pytest.raises(UsageError, match="which is read"), new_directory(tmp_path / "some/new", [source]):
+        pass
+    assert list(source.iterdir()) == []
+
+
+def test_a_broker_of_another_user_can_read_what_is_new(tmp_path: Path) -> None:
+    with new_directory(tmp_path / "new") as unfinished:
+        assert unfinished.stat().st_mode & 0o077 == 0
+    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o755

@@ -14,9 +14,8 @@ from kseg.kernel.record import Header
 from kseg.output.rows import json_by_pieces
 from kseg.output.streams import printable
 from kseg.reading.log_file import LogFile
-from kseg.store.location import check_outside
+from kseg.store.target import NewFile
 from kseg.system.files import open_regular
-from kseg.system.new_directory import write_new_file
 from kseg.text.explain import item_objects
 
 
@@ -247,8 +246,8 @@ def exported(item: Item, number: int, file: Path, path: Path) -> int:
 
     Raises UsageError if the file exists or lies within the input, WriteError if it can't be written.
     """
-    check_outside(path, [file])
+    new = NewFile(path, [file])
     objects = item_objects(item, number, str(file))
     content = b"".join(piece for members in objects for piece in json_by_pieces(members))
-    write_new_file(path, content)
+    new.write(content)
     return len(content)

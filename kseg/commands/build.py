@@ -31,8 +31,7 @@ from kseg.log.writer import PartitionSettings
 from kseg.output.progress import talk
 from kseg.output.streams import flush_stdout, write_lines
 from kseg.rewrite.build import build_partition
-from kseg.store.location import check_outside
-from kseg.system.new_directory import new_directory
+from kseg.store.target import check_outside, new_directory
 from kseg.text.salvage import segment_lines
 from kseg.times import now_ms, parse_time, parse_zone
 from kseg.writer.batches import BATCH_SIZE, BatchSettings
@@ -227,8 +226,9 @@ def build(
         raise UsageError("--key-separator is empty: leave it out for values without keys")
     if input_form.key_separator is not None and options.form != "text":
         raise UsageError("--key-separator needs --from text")
-    check_outside(directory, () if source == STANDARD_INPUT else (source,))
-    with opened_items(source, input_form) as items, new_directory(directory) as unfinished:
+    read = () if source == STANDARD_INPUT else (source,)
+    check_outside(directory, read)
+    with opened_items(source, input_form) as items, new_directory(directory, read) as unfinished:
         built = build_partition(
             items,
             unfinished,

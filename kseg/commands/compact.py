@@ -29,8 +29,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import compact_partition
-from kseg.store.location import check_outside
-from kseg.system.new_directory import new_directory
+from kseg.store.target import check_absent, check_outside, new_directory
 from kseg.text.compaction import compaction_notes, write_compacted
 from kseg.times import now_ms, parse_time, parse_zone
 
@@ -128,17 +127,18 @@ def compact(
     directory = options.directory
     if options.dry_run == (directory is not None):
         raise UsageError("give either --to for a new directory, or --dry-run")
-    refuse = Refusals()
+    refuse, read = Refusals(), (*paths, options.cluster_metadata)
     cluster = Cluster(paths, refuse if directory is None else only_below(refuse))
     if directory is None:
         partitions = [each.best for each in cluster.partitions(choice) if each.copies]
     else:
         partitions = [cluster.only_partition(choice).best]
-        check_outside(directory, (*paths, options.cluster_metadata))
+        check_absent(directory)
+        check_outside(directory, read)
     settings = cleaner.settings()
     without_key, topic_ids = 0, TopicIds(options.cluster_metadata)
     for partition in partitions:
-        new = nullcontext() if directory is None else new_directory(directory)
+        new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:
             topic_id = None if unfinished is None else topic_ids.lost_by(partition)
             done = compact_partition(partition, settings, unfinished, topic_id=topic_id)

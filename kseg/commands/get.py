@@ -14,8 +14,7 @@ from kseg.log.lookup import parse_field, record_bytes
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout, write_stdout
-from kseg.store.location import check_outside
-from kseg.system.new_directory import write_new_file
+from kseg.store.target import NewFile
 
 
 @click.command()
@@ -46,14 +45,13 @@ def get(
     """
     wanted = parse_field(field)
     replicas = Cluster(paths, only_below(Refusals())).only_partition(choice)
-    if target is not None:
-        check_outside(target, (*(place.path for place in replicas.places), *paths))
+    new = None if target is None else NewFile(target, (*(place.path for place in replicas.places), *paths))
     answer = look_up_in_copies(replicas, offset)
     for problem in dict.fromkeys(answer.problems) if answer.record is None else ():
         note_unless(quiet=quiet)(problem)
     content = record_bytes(answer, wanted)
-    if target is None:
+    if new is None:
         write_stdout(content)
         flush_stdout()
     else:
-        write_new_file(target, content)
+        new.write(content)

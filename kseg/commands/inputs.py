@@ -15,7 +15,8 @@ from kseg.commands.options import Command, KeyFile, Size, size_text
 from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import KINDS_WITH_OFFSET
 from kseg.log.selection import EVERY_PARTITION
-from kseg.store.location import MAX_UNPACKED, check_outside, leads_inside
+from kseg.store.location import MAX_UNPACKED, leads_inside
+from kseg.store.target import check_absent, check_outside, new_directory
 
 if TYPE_CHECKING:
     from kseg.cluster.tier_inputs import RemoteLogs
@@ -149,7 +150,6 @@ def _nothing(_: str) -> None:
 
 def _check_target(options: dict[str, Any], inputs: Iterable[str]) -> None:
     """Raises UsageError if what is written would lie in a tier that is read."""
-    from kseg.store.location import check_outside
     from kseg.tiered.places import is_s3, url_of
 
     target = options.get("directory") or options.get("destination")
@@ -207,15 +207,14 @@ def new_directory_of(
 
     Raises UsageError without both, or if the directory is there, or inside what is read: `beside`.
     """
-    from kseg.system.new_directory import check_absent, new_directory
-
     if directory is None and not dry_run:
         raise UsageError("give --to DIR, or --dry-run")
     if directory is None:
         return nullcontext()
+    read = tuple(beside)
     check_absent(directory)
-    check_outside(directory, beside)
-    return nullcontext() if dry_run else new_directory(directory)
+    check_outside(directory, read)
+    return nullcontext() if dry_run else new_directory(directory, read)
 
 
 def reads_archives(*parameters: str) -> Callable[[Command], Command]:

@@ -25,7 +25,8 @@ from kseg.commands.options import (
 from kseg.errors import OpenError, UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals
-from kseg.store.location import check_outside, leads_inside, matching_paths
+from kseg.store.location import leads_inside, matching_paths
+from kseg.store.target import check_outside
 from kseg.times import parse_zone
 
 if TYPE_CHECKING:

@@ -37,7 +37,7 @@ from kseg.redaction import Redaction
 from kseg.report.gather import Choices
 from kseg.report.page import check_place, write_report
 from kseg.report.reporting import Reading, judged_by, make_report
-from kseg.store.location import check_outside
+from kseg.store.target import NewFile
 from kseg.times import parse_zone, time_or_none
 
 _MOST_DAYS, _MOST_REPLICAS = 3650, 100
@@ -172,8 +172,7 @@ def report(
     zone, refuse, note = parse_zone(options.zone), Refusals(), note_unless(quiet=work.quiet)
     file = options.file
     check_place(options.output, file)
-    if file is not None:
-        check_outside(file, paths)
+    new = None if file is None else NewFile(file, paths)
     choices = shown.choices(zone)
     plan = plan_examination(paths, refuse, choice)
     if not plan.orders:
@@ -191,7 +190,7 @@ def report(
             static=options.server_properties,
         )
         made = make_report(plan, choices, reading, command_line(command.find_root().obj or ("report",)))
-    size = write_report(made, options.output, file, zone)
+    size = write_report(made, options.output, new, zone)
     flush_stdout()
     if file is not None:
         note(f"{file}: {human_size(size)}, {counted(len(made.verdicts), 'verdict')}")

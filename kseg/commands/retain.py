@@ -30,7 +30,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import copy_retained, retain_partition
-from kseg.store.location import check_outside
+from kseg.store.target import check_absent, check_outside
 from kseg.text.compaction import RetentionReport
 from kseg.text.retention import write_freeing
 from kseg.times import now_ms, parse_time, parse_zone
@@ -118,11 +118,12 @@ def retain(
     if directory is not None and len(partitions) != 1:
         raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")
     if directory is not None:
+        check_absent(directory)
         check_outside(directory, paths)
     copied, report = None, RetentionReport(output, settings.now_ms, zone)
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
-        copied = None if directory is None else copy_retained(partition, retained, directory)
+        copied = None if directory is None else copy_retained(partition, retained, directory, paths)
         report.take(partition, retained)
     if not options.quiet:
         report.finish(directory, copied)

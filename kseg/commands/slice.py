@@ -24,8 +24,7 @@ from kseg.log.selection import PartitionChoice, parse_bytes
 from kseg.output.progress import Refusals, talk
 from kseg.output.streams import flush_stdout, write_line
 from kseg.rewrite.slice import SliceSettings, slice_partition
-from kseg.store.location import check_outside
-from kseg.system.new_directory import new_directory
+from kseg.store.target import check_absent, check_outside, new_directory
 from kseg.text.salvage import missed_options, sliced_lines
 from kseg.times import parse_zone, time_or_none
 
@@ -82,7 +81,9 @@ def slice(  # noqa: A001  the command's name
     matches one of these, the rest is written, and the exit status is 1.
     """
     partition = Cluster(paths, only_below(Refusals())).only_partition(choice).best
-    check_outside(options.directory, (*paths, options.cluster_metadata))
+    read = (*paths, options.cluster_metadata)
+    check_absent(options.directory)
+    check_outside(options.directory, read)
     zone = parse_zone(options.zone)
     dropped_keys = {parse_bytes(key): key for key in options.drop_key}
     settings = SliceSettings(
@@ -93,7 +94,7 @@ def slice(  # noqa: A001  the command's name
         frozenset(options.drop_offset),
         frozenset(dropped_keys),
     )
-    with new_directory(options.directory) as unfinished:
+    with new_directory(options.directory, read) as unfinished:
         topic_id = TopicIds(options.cluster_metadata).lost_by(partition)
         sliced = slice_partition(partition, unfinished, settings, topic_id)
         if not sliced.segments:

@@ -7,16 +7,19 @@ written under the name they keep. Names come out of manifests too, which anybody
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, SwappedError, UnreadableError
 from kseg.store import remote_files as remote
-from kseg.system.files import read_regular
+from kseg.store.remote_files import check_destination, local_places
+from kseg.store.target import check_held
+from kseg.system.files import Identity
+from kseg.system.held_directory import HeldDirectory, LinkError
 
 ASIDE = ".tmp"
 """Ends the names of files that are being written whole, to be renamed or linked to."""
@@ -34,6 +37,25 @@ class Destination(Protocol):
     """Whether files are written aside and renamed."""
     claims_safely: bool
     """Whether of two claims of a name at the same time one fails; known after the first claim."""
+
+    @property
+    def identity(self) -> Identity | None:
+        """What the destination is, for the other processes of a run; None where that can't be replaced meanwhile."""
+
+    def keep_outside(self, inputs: Iterable[str | None]) -> None:
+        """Raises UsageError if it lies within what is read, or the other way round, be it later. Paths, globs, URLs."""
+
+    def require_plain(self, folder: str = "") -> None:
+        """Raises KsegError if anything below a folder is a link or a special file, which a library would follow."""
+
+    def require_alone(self, name: str) -> None:
+        """Raises KsegError if a file that a library changes has other names, under which it would change too."""
+
+    def require_in_place(self) -> None:
+        """Raises SwappedError if its path leads to another directory by now."""
+
+    def require_unchanged(self) -> None:
+        """Raises SwappedError also if anything in it was replaced by a link since `require_plain`."""
 
     def create(self, name: str) -> Any:
         """A context manager: a new file to write bytes to, durable once it ended without an exception."""
@@ -63,13 +85,13 @@ class Destination(Protocol):
         """The files below a folder."""
 
 
-def open_destination(url: str) -> Destination:
-    """The destination at a path or URL; nothing is made yet."""
+def open_destination(url: str, identity: Identity | None = None) -> Destination:
+    """The destination at a path or URL; nothing is made yet. identity: what another process of the run has found."""
     if url.startswith("file://"):
-        return LocalDestination(unquote(urlsplit(url).path))
+        return LocalDestination(unquote(urlsplit(url).path), identity)
     if remote.is_hdfs(url):
         return HdfsDestination(url)
-    return RemoteDestination(url) if remote.is_remote(url) else LocalDestination(url)
+    return RemoteDestination(url) if remote.is_remote(url) else LocalDestination(url, identity)
 
 
 def _checked(name: str, url: str) -> str:
@@ -80,143 +102,227 @@ def _checked(name: str, url: str) -> str:
 
 
 class LocalDestination:
-    """A directory of this machine, or one that is mounted on all machines of a cluster."""
+    """A directory of this machine, or one that is mounted on all machines of a cluster.
+
+    From its first use on it is held open, and its files are reached below it alone: no link leads out, also if somebody
+    puts one there meanwhile. identity: what the directory must be, if another process has opened it before.
+    """
 
     renames = True
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, identity: Identity | None = None) -> None:
         self._root = Path(path).absolute()
         self._missing = [each for each in (self._root, *self._root.parents) if not os.path.exists(each)]  # noqa: PTH110
         self.url = str(self._root)
         self.claims_safely = True
+        self._expected = identity
+        self._held: HeldDirectory | None = None
+        self._inputs: list[str] = []
 
-    def _path(self, name: str) -> Path:
-        """A name's path. Raises KsegError if a symbolic link on the way to it leads out of the destination."""
-        path = self._root / _checked(name, self.url)
-        parent, root = os.path.realpath(path.parent), os.path.realpath(self._root)
-        if parent != root and not parent.startswith(root.rstrip(os.sep) + os.sep):
-            raise KsegError(f"a symbolic link leads out of {self.url}: remove it, or choose another place", path)
-        return path
+    def _opened(self, *, make: bool = False) -> HeldDirectory:
+        """The directory. Raises OSError if it isn't there or can't be made, SwappedError if it is another one."""
+        held = self._held
+        if held is not None and not (held.is_removed and self._missing):
+            return held
+        if make:
+            self._root.mkdir(parents=True, exist_ok=True)
+        held = HeldDirectory(self._root)
+        if self._expected not in (None, held.identity):
+            raise SwappedError(self.url)
+        check_held(held, self.url, self._inputs)
+        self._held = held
+        return held
+
+    @property
+    def identity(self) -> Identity | None:
+        """The directory's; None before it is there."""
+        return None if self._held is None else self._held.identity
+
+    def keep_outside(self, inputs: Iterable[str | None]) -> None:
+        """Looks where the directory really is, now and whenever it is opened."""
+        places = [each for each in inputs if each is not None]
+        check_destination(self.url, places)
+        self._inputs = [local for each in places for local in local_places(each)]
+        held = self._there()
+        if held is not None:
+            check_held(held, self.url, self._inputs)
+
+    def _there(self) -> HeldDirectory | None:
+        """The directory; None if it isn't there yet."""
+        try:
+            return self._opened()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise OpenError(f"can't be listed: {error.strerror}", self.url) from error
+
+    def require_plain(self, folder: str = "") -> None:
+        """Looks at all below the folder."""
+        held = self._there()
+        if held is not None:
+            with _listed(held.path / folder):
+                held.require_plain(folder)
+
+    def require_alone(self, name: str) -> None:
+        """Looks for hard links."""
+        status = self._status(name)
+        if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            why = "is a hard link, so another file would change with it; replace it by a copy"
+            raise KsegError(why, self._path(name))
+
+    def require_in_place(self) -> None:
+        """Looks where the path leads."""
+        if self._held is not None:
+            self._held.require_in_place()
+
+    def require_unchanged(self) -> None:
+        """Looks where the path leads, and at all below it."""
+        self.require_in_place()
+        try:
+            self.require_plain()
+        except LinkError as error:
+            raise SwappedError(error.path or self.url) from error
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
         """A new file; its bytes are on the disk when the context ends."""
-        path = self._path(name)
-        try:
-            with _opened_new(path) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise KsegError(f"can't be written: {error.strerror}", path) from error
+        with _written(self._path(name)), self._new(name) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _path(self, name: str) -> Path:
+        return self._root / _checked(name, self.url)
+
+    def _new(self, name: str) -> Any:
+        """A new file to write to, and the folders that it needs."""
+        return _repeated(lambda: os.fdopen(self._opened(make=True).open_new(name), "wb"))
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """The content of a small file; None if it isn't there."""
+        path = self._path(name)
         try:
-            return read_regular(self._path(name), most)
+            with self._to_read(name) as file:
+                content: bytes = file.read(most)
+                return content
+        except OSError as error:
+            raise UnreadableError(f"can't be read: {error.strerror}", path) from error
         except OpenError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
             raise
 
-    @contextmanager
-    def open(self, name: str) -> Iterator[Any]:
-        """A file to read from any position."""
+    def _to_read(self, name: str) -> Any:
         path = self._path(name)
-        with _opened(lambda: path.open("rb"), path) as file:
-            yield file
+        try:
+            held = self._opened()
+        except OSError as error:
+            raise OpenError(f"can't be opened: {error.strerror}", path) from error
+        return os.fdopen(held.open_file(name), "rb")
+
+    def open(self, name: str) -> Any:
+        """A file to read from any position."""
+        return self._to_read(name)
 
     def size(self, name: str) -> int | None:
         """A file's bytes; None if it isn't there, or is no regular file."""
+        status = self._status(name)
+        return status.st_size if status is not None and stat.S_ISREG(status.st_mode) else None
+
+    def _status(self, name: str) -> os.stat_result | None:
         path = self._path(name)
+        held = self._there()
         try:
-            status = path.lstat()
-        except OSError:
-            return None
-        return status.st_size if stat.S_ISREG(status.st_mode) else None
+            return None if held is None else held.status(name)
+        except OSError as error:
+            raise OpenError(f"can't be looked at: {error.strerror}", path) from error
 
     def claim(self, name: str, content: bytes) -> bool:
         """A link appears with the whole content or not at all, and never in the place of another file.
 
         Where a file system has no links, a claim looks and then writes.
         """
-        path = self._path(name)
-        with _written(path):
-            if not _repeated(lambda: self._link(path, content)):
+        with _written(self._path(name)):
+            if not _repeated(lambda: self._link(name, content)):
                 return self.read(name, len(content) + 1) == content  # a server's first answer may have been lost
-            _sync_directory(path.parent)
         return True
 
-    def _link(self, path: Path, content: bytes) -> bool:
-        aside = _write_aside(path, content)
-        try:
-            path.hardlink_to(aside)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise
-            self.claims_safely = False
-            if os.path.lexists(path):
+    def _link(self, name: str, content: bytes) -> bool:
+        """Links a file that is whole to a name; False if something is there."""
+        aside = self._write_aside(name, content)
+        with self._opened().place(name) as (folder, last):
+            own = aside.rpartition("/")[2]
+            try:
+                os.link(own, last, src_dir_fd=folder, dst_dir_fd=folder, follow_symlinks=False)
+            except FileExistsError:
                 return False
-            aside.replace(path)
-        finally:
-            aside.unlink(missing_ok=True)
+            except OSError as error:
+                if error.errno not in NO_LINKS:
+                    raise
+                self.claims_safely = False
+                if self._status(name) is not None:
+                    return False
+                os.rename(own, last, src_dir_fd=folder, dst_dir_fd=folder)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(own, dir_fd=folder)
+            os.fsync(folder)
         return True
+
+    def _write_aside(self, name: str, content: bytes) -> str:
+        """A new file beside a name, whole and durable; gives its own name."""
+        aside = f"{name}.{uuid4().hex[:12]}{ASIDE}"
+        with self._new(aside) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        return aside
 
     def replace(self, name: str, content: bytes) -> None:
         """Writes aside and renames."""
-        path = self._path(name)
-        with _written(path):
-            _repeated(lambda: _write_aside(path, content).replace(path))
+        with _written(self._path(name)):
+            _repeated(lambda: self._move(self._write_aside(name, content), name))
 
     def rename(self, name: str, target: str) -> None:
         """Moves a file."""
-        path, target_path = self._path(name), self._path(target)
+        _checked(name, self.url)
+        with _written(self._path(target)), suppress(FileNotFoundError):
+            _repeated(lambda: None if self._status(name) is None else self._move(name, target))
 
-        def move() -> None:
-            target_path.parent.mkdir(parents=True, exist_ok=True)
-            if os.path.lexists(path):
-                path.replace(target_path)
-
-        with _written(target_path), suppress(FileNotFoundError):
-            _repeated(move)
+    def _move(self, name: str, target: str) -> None:
+        held = self._opened()
+        with held.place(name) as (folder, last), held.place(target, make=True) as (target_folder, target_last):
+            os.rename(last, target_last, src_dir_fd=folder, dst_dir_fd=target_folder)
 
     def delete(self, name: str) -> None:
         """Removes a file, and folders that it leaves empty: the destination too, if it wasn't there before."""
         path = self._path(name)
-        with _written(path):
-            path.unlink(missing_ok=True)
+        held = self._there()
+        if held is None:
+            return
+        with _written(path), suppress(FileNotFoundError), held.place(name) as (folder, last):
+            os.unlink(last, dir_fd=folder)
+        parts = name.split("/")
         with suppress(OSError):  # not empty, or gone
-            while path.parent != self._root:
-                path = path.parent
-                path.rmdir()
-            for folder in self._missing:
-                folder.rmdir()
+            for count in range(len(parts) - 1, 0, -1):
+                with held.place("/".join(parts[:count])) as (folder, last):
+                    os.rmdir(last, dir_fd=folder)
+            held.remove_if_empty(len(self._missing))
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """The files below a folder; symbolic links to folders aren't followed."""
-        start = self._path(folder) if folder else self._root
-        if folder and start.is_symlink():
-            raise OpenError("is a symbolic link: no export has one there", start)
-        for parent, folders, files in os.walk(start, onerror=_raise_unless_gone):
-            folders.sort()
-            for name in sorted(files):
-                path = Path(parent, name)
-                if path.is_file() or path.is_symlink():
-                    yield path.relative_to(self._root).as_posix()
+        """The files below a folder, links among them; symbolic links to folders aren't followed."""
+        held = self._there()
+        if held is not None:
+            with _listed(self._path(folder) if folder else self._root):
+                yield from (name for name, kind in held.entries(folder) if kind in (stat.S_IFREG, stat.S_IFLNK))
 
 
-def _raise_unless_gone(error: OSError) -> None:
-    if not isinstance(error, FileNotFoundError | NotADirectoryError):
-        raise OpenError(f"can't be listed: {error.strerror}", error.filename) from error
-
-
-def _opened(opening: Callable[[], Any], where: str | Path) -> Any:
+@contextmanager
+def _listed(path: Path) -> Iterator[None]:
     try:
-        return opening()
+        yield
     except OSError as error:
-        raise OpenError(f"can't be read: {error.strerror or error}", where) from error
+        raise OpenError(f"can't be listed: {error.strerror}", path) from error
 
 
 @contextmanager
@@ -235,32 +341,11 @@ def _repeated(write: Callable[[], _Given]) -> _Given:
     return write()
 
 
-def _opened_new(path: Path) -> Any:
-    """A new file to write to, and the folders that it needs."""
-
-    def make() -> Any:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("xb")
-
-    return _repeated(make)
-
-
-def _write_aside(path: Path, content: bytes) -> Path:
-    """A new file beside a path, whole and durable."""
-    aside = path.with_name(f"{path.name}.{uuid4().hex[:12]}{ASIDE}")
-    with _opened_new(aside) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return aside
-
-
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+def _opened(opening: Callable[[], Any], where: str) -> Any:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return opening()
+    except OSError as error:
+        raise OpenError(f"can't be read: {error.strerror or error}", where) from error
 
 
 class RemoteDestination:
@@ -273,6 +358,23 @@ class RemoteDestination:
         self.claims_safely = False
         self._system, self._root = remote.locate(self.url)
         self._is_tried = False
+        self.identity: Identity | None = None
+
+    def keep_outside(self, inputs: Iterable[str | None]) -> None:
+        """By the URLs."""
+        check_destination(self.url, inputs)
+
+    def require_plain(self, folder: str = "") -> None:
+        """Nothing: stores of objects have no links."""
+
+    def require_alone(self, name: str) -> None:
+        """Nothing, as above."""
+
+    def require_in_place(self) -> None:
+        """Nothing: a URL leads to one place."""
+
+    def require_unchanged(self) -> None:
+        """Nothing, as above."""
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{_checked(name, self.url)}"

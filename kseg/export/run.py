@@ -35,7 +35,6 @@ from kseg.export.write import parquet
 from kseg.export.write.typed_plan import with_typed_columns, without_writers
 from kseg.log.selection import NoSuchPartitionError, PartitionChoice
 from kseg.store import remote_files as remote
-from kseg.store.remote_files import check_destination
 from kseg.system.new_directory import HERE, Processes
 from kseg.system.run_usage import in_threads
 from kseg.system.shared_work import OnRead, are_worth_processes
@@ -151,7 +150,9 @@ def _ledger(export: Export) -> Ledger:
 
 def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     parquet.check_options(export.files)
-    check_destination(export.destination, (*export.sources, export.read.decode.schema, export.read.decode.registry))
+    named = (*export.sources, export.read.decode.schema, export.read.decode.registry)
+    ledger.place.keep_outside(named)
+    ledger.place.require_plain()
     # Before the logs are listed: what others commit after it is noticed, and a listing older than a result seems to
     # show that its log was cut off.
     previous = ledger.previous(export.read, export.files, overwrite=export.overwrite)
@@ -161,7 +162,7 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     if not copies and refused:
         raise refused[0]
     require_replicas(copies, export.sources)
-    check_destination(export.destination, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
+    ledger.place.keep_outside((*named, *(copy.path for copies_of_one in copies.values() for copy in copies_of_one)))
     copies = with_known_ids(copies, previous.results)
     present, absent = told_apart(previous.results, copies)
     kept = tuple(ledger.kept(replace(previous, results=tuple(present)), copies))
@@ -204,7 +205,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
     start = time.monotonic()
     place = ledger.place
     with _under_way(ledger, export) as (run, plan):
-        job = Job(run.id, place.url, plan.read, export.files)
+        job = Job(run.id, place.url, plan.read, export.files, place.identity)
 
         def results_of(wanted: ExportPlan) -> RunResults:
             return _results(wanted, export, job._replace(read=wanted.read), execute, progress)
@@ -235,6 +236,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                         left_out=plan.left_out,
                     )
                     left = _settled(run, committed, report, ledger)
+                    place.require_unchanged()
                 break
             except OvertakenError:
                 if attempt == MOST_ATTEMPTS - 1:
@@ -457,7 +459,7 @@ def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key
 
 def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
     """Executes orders in this process, one after another; those that wait for a store more than they work, together."""
-    place = open_destination(job.destination)
+    place = open_destination(job.destination, job.identity)
     yield from (execute_order(order, job, place) for order in orders if not _waits(order))
     yield from in_threads(lambda order: execute_order(order, job, place), filter(_waits, orders))
 
@@ -504,4 +506,4 @@ def _execute_started(started: tuple[tuple[WorkOrder, ...], Job], _: OnRead) -> I
 
 def execute_one(order: WorkOrder, job: Job) -> Result:
     """Executes one order, in whichever process."""
-    return execute_order(order, job, open_destination(job.destination))
+    return execute_order(order, job, open_destination(job.destination, job.identity))

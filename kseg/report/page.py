@@ -15,7 +15,7 @@ from kseg.output.streams import printable, write_stdout
 from kseg.report.block import About, Block, Cell, CellColumn, CellKind, DiskReport, Figure, Sentence, Table, Weight
 from kseg.report.charts import COLORS, number, shown
 from kseg.report.sums import age_text, count_text, moment_text, ratio_text, share_text
-from kseg.system.new_directory import write_new_file
+from kseg.store.target import NewFile
 from kseg.times import iso_time
 
 NUMBERS = frozenset(
@@ -298,7 +298,7 @@ def check_place(output: str, file: Path | None) -> None:
         raise UsageError("a page isn't for a terminal: give --to report.html, or -o text")
 
 
-def write_report(report: DiskReport, output: str, file: Path | None, zone: tzinfo) -> int:
+def write_report(report: DiskReport, output: str, file: NewFile | None, zone: tzinfo) -> int:
     """Writes a report in a form; the number of its bytes.
 
     Raises UsageError if the file is there already, WriteError if it can't be written.
@@ -307,7 +307,7 @@ def write_report(report: DiskReport, output: str, file: Path | None, zone: tzinf
     if file is None:
         write_stdout(content)
     else:
-        write_new_file(file, content)
+        file.write(content)
     return len(content)
 
 

@@ -38,7 +38,8 @@ from kseg.log.side_files import rebuilt_side_files, states_at
 from kseg.reading.batch import BatchHeader, batch_of
 from kseg.reading.bodies import Slice
 from kseg.reading.log_file import Run
-from kseg.system.new_directory import copy_file, new_directory, scratch_directory
+from kseg.store.target import Paths, new_directory
+from kseg.system.new_directory import copy_file, scratch_directory
 
 
 class CleanedSegment(NamedTuple):
@@ -376,7 +377,9 @@ class RetainedCopy(NamedTuple):
     rolled: int | None
 
 
-def copy_retained(partition: PartitionLog, retained: list[Retained], directory: Path) -> RetainedCopy:
+def copy_retained(
+    partition: PartitionLog, retained: list[Retained], directory: Path, inputs: Paths = ()
+) -> RetainedCopy:
     """Copies a partition without its deleted segments into a new directory.
 
     If all are deleted, there is an empty segment at the log end offset, with the producers there: a broker rolls before
@@ -384,7 +387,7 @@ def copy_retained(partition: PartitionLog, retained: list[Retained], directory: 
     copies other files unchanged. Raises UsageError if the directory is there and not empty, OSError if the system can't
     read or write. Source: UnifiedLog.deleteSegments.
     """
-    with new_directory(directory) as unfinished:
+    with new_directory(directory, inputs) as unfinished:
         return _copy(partition, retained, unfinished)
 
 

@@ -26,8 +26,8 @@ from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
 from kseg.rewrite.salvage_extents import Extent, credible_epochs
 from kseg.rewrite.salvage_plan import Salvage, plan_salvage
-from kseg.store.location import check_outside
-from kseg.system.new_directory import WriteError, check_absent, copy_file, new_directory
+from kseg.store.target import check_absent, check_outside, new_directory
+from kseg.system.new_directory import WriteError, copy_file
 
 
 class OpenTransaction(NamedTuple):
@@ -359,6 +359,6 @@ def salvage_into(
         check_absent(directory)
         check_outside(directory, paths)
     partitions = Cluster(paths).partitions(choice)
-    with nullcontext() if directory is None else new_directory(directory) as unfinished:
+    with nullcontext() if directory is None else new_directory(directory, paths) as unfinished:
         orders, targets = salvage_orders(partitions, unfinished), SalvageTargets(unfinished)
         return tuple(salvage_order(order, targets, drop_unreadable=drop_unreadable) for order in orders)

@@ -59,7 +59,7 @@ class KsegSource(DataSource):
         """Executes the work orders of an export; the rows are the numbers of its tasks."""
         from kseg.spark.tasks import Round
 
-        return OrderWriter(Round(self.options["destination"], self.options["job"], self.options["number"]))
+        return OrderWriter(Round(*(self.options[name] for name in Round._fields)))
 
 
 class KsegReader(OrderExecutor, DataSourceReader):

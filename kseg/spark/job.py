@@ -316,8 +316,7 @@ def _in_rounds(run: _Run, parallelism: int, progress: ByteProgress | None) -> Ex
 
     def execute(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
         tasks = balance(orders, min(len(orders), parallelism * TASKS_PER_SLOT))
-        wanted = Round(job.destination, job.id, str(next(numbers)))
-        wanted.write_orders(job, tasks)
+        wanted = Round(job.destination, job.id, str(next(numbers))).with_orders(job, tasks)
         try:
             results = run(wanted, len(tasks), in_bytes(tasks, progress))
         except (PySparkException, Py4JError) as error:

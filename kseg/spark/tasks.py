@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,8 +14,9 @@ from pyspark.sql.datasource import InputPartition
 
 from kseg import errors, kernel
 from kseg.cluster.copies import Copies
-from kseg.errors import ClusterError, DamagedError, KsegError, UsageError
+from kseg.errors import ClusterError, DamagedError, KsegError, SwappedError, UsageError
 from kseg.export.commit.commit import JOBS
+from kseg.export.commit.manifest import results_of_tasks
 from kseg.export.commit.order import Job, execute_order
 from kseg.export.destination import open_destination
 from kseg.export.plan import ByteRange, Splitting, WorkOrder, balance, plan_orders
@@ -35,16 +37,23 @@ if TYPE_CHECKING:
 
 
 class Round(NamedTuple):
-    """Where the orders of a round stand: in which destination, of which job, the how many-th."""
+    """Where the orders of a round stand: in which destination, of which job, the how many-th.
+
+    digest: the SHA-256 of the orders as they were written, in hexadecimal digits. They name code, such as decoders, and
+    others may write to the destination.
+    """
 
     destination: str
     job: str
     number: str
+    digest: str = ""
 
-    def write_orders(self, job: Job, tasks: Sequence[Sequence[WorkOrder]]) -> None:
-        """Leaves there what the tasks are to do."""
+    def with_orders(self, job: Job, tasks: Sequence[Sequence[WorkOrder]]) -> "Round":
+        """Leaves there what the tasks are to do; gives the round whose tasks believe these orders alone."""
         members = {"job": job.to_json(), "tasks": [[order.to_json() for order in task] for task in tasks]}
-        self._write("orders", members)
+        content = json.dumps(members).encode()
+        self._write("orders", content)
+        return self._replace(digest=sha256(content).hexdigest())
 
     def execute(self, tasks: Iterable[int]) -> Iterator[Result]:
         """Runs in Spark's tasks: executes the orders of the tasks with these numbers.
@@ -52,7 +61,10 @@ class Round(NamedTuple):
         Attempts may run at once, be killed, and run again: each writes files of its own names.
         """
         place = open_destination(self.destination)
-        members = self._read("orders")
+        content = self._read("orders")
+        if sha256(content).hexdigest() != self.digest:
+            raise SwappedError(f"{self.destination}/{self._name('orders')}")
+        members: dict[str, Any] = parse_json(content, self._name("orders"))
         job = Job.from_json(members["job"])
         for task in tasks:
             for order in map(WorkOrder.from_json, members["tasks"][task]):
@@ -60,24 +72,23 @@ class Round(NamedTuple):
 
     def write_results(self, results: Iterable[Result]) -> None:
         """Leaves the results there for the program that asked for them."""
-        self._write("results", {"results": [result.to_json() for result in results]})
+        self._write("results", json.dumps([result.to_json() for result in results]).encode())
 
     def read_results(self) -> list[Result]:
-        """The results that `write_results` has left."""
-        return [*map(Result.from_json, self._read("results")["results"])]
+        """The results that `write_results` has left. Raises KsegError if they can't be an export's."""
+        return results_of_tasks(parse_json(self._read("results"), self._name("results")), self._name("results"))
 
-    def _name(self, content: str) -> str:
-        return f"{JOBS}/{self.job}/{content}-{self.number}.json"
+    def _name(self, what: str) -> str:
+        return f"{JOBS}/{self.job}/{what}-{self.number}.json"
 
-    def _write(self, content: str, members: dict[str, Any]) -> None:
-        open_destination(self.destination).replace(self._name(content), json.dumps(members).encode())
+    def _write(self, what: str, content: bytes) -> None:
+        open_destination(self.destination).replace(self._name(what), content)
 
-    def _read(self, content: str) -> dict[str, Any]:
-        found = open_destination(self.destination).read(self._name(content))
+    def _read(self, what: str) -> bytes:
+        found = open_destination(self.destination).read(self._name(what))
         if found is None:
             raise KsegError("is not the same place here as on the driver: all machines must reach it", self.destination)
-        members: dict[str, Any] = parse_json(found, self._name(content))
-        return members
+        return found
 
 
 _OWN = "kseg.errors."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from kseg.errors import KsegError, OpenError, UsageError, missing_library
-from kseg.store.location import check_outside
+from kseg.store.target import check_outside
 from kseg.system.new_directory import scratch_directory
 from kseg.system.run_usage import in_threads
 
@@ -433,6 +433,11 @@ def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
             raise UsageError(f"is inside {place}, which is read: kseg writes nothing there", destination)
         if f"{place}/".startswith(f"{target}/"):
             raise UsageError(f"contains {place}, which is read: kseg writes nothing there", destination)
+
+
+def local_places(path: str) -> list[str]:
+    """The places of this machine that a path or glob means; none for a URL of a store."""
+    return [place for place in _places(path) if not is_remote(place)]
 
 
 def _places(path: str, *, is_glob: bool = True) -> Iterator[str]:

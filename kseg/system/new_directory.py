@@ -1,15 +1,15 @@
-"""New directories and files that appear when they are complete, or not at all; a run's own directories meanwhile."""
+"""A run's own directories, removed at its end or by a later run; and copies of files."""
 
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kseg.errors import KsegError, OpenError, UnreadableError, UsageError
+from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.system.files import open_regular
 from kseg.system.signals import Uninterrupted
 
@@ -104,7 +104,7 @@ def scratch_directory(parent: Path | None = None, prefix: str = PREFIX) -> Itera
         yield path
     finally:
         with Uninterrupted():
-            if path is not None:
+            if path is not None and (lock is None or _is_still(path, lock)):
                 shutil.rmtree(path, ignore_errors=True)
             if lock is not None:
                 os.close(lock)
@@ -184,81 +184,10 @@ COPIED_AT_ONCE = 32 << 20
 _SECTOR = 512
 """A disk can read all bytes of such a block, or none."""
 _PIECE = 1 << 20
-_NAME_KEPT = 200
-"""Characters of a directory's name in its unfinished name, which mustn't become too long."""
 
 
 class WriteError(KsegError):
     """Something can't be written."""
-
-
-@contextmanager
-def new_directory(path: Path) -> Iterator[Path]:
-    """Yields a directory to fill, which becomes `path` at the end; after a failure nothing is left of it.
-
-    First removes what a killed run into the same place left.
-
-    Raises:
-        UsageError: if the path is there and isn't an empty directory.
-        WriteError: if something can't be written, in the block too.
-    """
-    check_absent(path)
-    parent = path.absolute().parent
-    missing: list[Path] = []
-    try:
-        with ExitStack() as stack:
-            try:
-                missing += [folder for folder in (parent, *parent.parents) if not folder.exists()]
-                parent.mkdir(parents=True, exist_ok=True)
-                unfinished = stack.enter_context(scratch_directory(parent, f".{path.name[:_NAME_KEPT]}-kseg-"))
-            except OSError as error:
-                raise WriteError(f"can't be created: {error.strerror}", path) from error
-            try:
-                yield unfinished
-                _sync(unfinished)
-                unfinished.chmod(0o755)
-                unfinished.replace(path)
-            except OSError as error:
-                raise WriteError(f"can't be written: {error.strerror}", _final_path(error, unfinished, path)) from error
-    finally:
-        with Uninterrupted():
-            _remove_empty(missing)
-
-
-def _final_path(error: OSError, unfinished: Path, path: Path) -> Path:
-    """The path of an error, with the name that it would have at the end."""
-    if error.filename is None:
-        return path
-    about = Path(os.fsdecode(error.filename))
-    return path / about.relative_to(unfinished) if about.is_relative_to(unfinished) else about
-
-
-def _remove_empty(folders: list[Path]) -> None:
-    """Removes folders again, the innermost first, unless something is in them."""
-    for folder in folders:
-        with suppress(OSError):
-            folder.rmdir()
-
-
-def check_absent(path: Path) -> None:
-    """Raises UsageError if the path is there and isn't an empty directory: nothing is ever overwritten."""
-    try:
-        if not path.exists():
-            return
-        if path.is_dir() and not any(path.iterdir()):
-            return
-    except OSError as error:
-        raise UsageError(f"can't be read: {error.strerror}", path) from error
-    raise UsageError("exists already: give a new or an empty directory", path)
-
-
-def _sync(directory: Path) -> None:
-    for path in (*directory.rglob("*"), directory):
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def copy_file(path: Path, target_path: Path) -> None:
@@ -356,27 +285,3 @@ def write_whole(target: int, piece: bytes) -> None:
     left = memoryview(piece)
     while left:
         left = left[os.write(target, left) :]
-
-
-def write_new_file(path: Path, content: bytes) -> None:
-    """Writes a file where there is none.
-
-    Raises UsageError if something is there, WriteError if it can't be written; then nothing is left of it.
-    """
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    except FileExistsError as error:
-        raise UsageError("exists already: give the name of a new file", path) from error
-    except OSError as error:
-        raise WriteError(f"can't be written: {error.strerror}", path) from error
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException as error:
-        with suppress(OSError):
-            path.unlink()
-        if isinstance(error, OSError):
-            raise WriteError(f"can't be written: {error.strerror}", path) from error
-        raise

@@ -2,7 +2,7 @@
 
 import io
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
@@ -111,10 +111,26 @@ class SteppedDestination:
     """The store as one exporter sees it: a kseg.export.destination.Destination."""
 
     url = "memory"
+    identity = None
 
     def __init__(self, store: Store, exporter: "Exporter") -> None:
         self.renames, self.claims_safely = store.renames, store.claims_safely
         self._store, self._exporter = store, exporter
+
+    def keep_outside(self, inputs: Iterable[str | None]) -> None:
+        """Nothing is read from there."""
+
+    def require_plain(self, folder: str = "") -> None:
+        """There are no links."""
+
+    def require_alone(self, name: str) -> None:
+        """There are no hard links either."""
+
+    def require_in_place(self) -> None:
+        """Nobody replaces it."""
+
+    def require_unchanged(self) -> None:
+        """Nor anything in it."""
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 from kseg.cluster.cluster import Cluster
 from kseg.rewrite.salvage import write_salvage
 from kseg.rewrite.salvage_plan import Salvage, plan_salvage
-from kseg.system.new_directory import new_directory
+from kseg.store.target import new_directory
 from tests import golden
 
 LEAST_SIZE = {0: 26, 1: 34, 2: 61}

@@ -22,7 +22,7 @@ from kseg.rewrite.salvage import write_salvage
 from kseg.rewrite.salvage_extents import Extent, ExtentBatches
 from kseg.rewrite.salvage_plan import Hole, plan_salvage
 from kseg.rewrite.salvage_reader import Replica
-from kseg.system.new_directory import new_directory
+from kseg.store.target import new_directory
 from kseg.verify.verify import verify_partition
 from kseg.writer.batches import RecordsBuilder
 from tests import golden

@@ -11,7 +11,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.log.partition import PartitionLog
 from kseg.rewrite.salvage import write_salvage
 from kseg.rewrite.salvage_plan import plan_salvage
-from kseg.system.new_directory import new_directory
+from kseg.store.target import new_directory
 from tests.log import edits
 from tests.log.real_broker import Broker, ServedRecord, make_topics, new_broker, put_in_place, served_records
 

@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from kseg.errors import KsegError, UsageError, missing_library
+from kseg.errors import KsegError, SwappedError, UsageError, missing_library
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -36,7 +36,9 @@ from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import schema_of_files
+from kseg.system.held_directory import LinkError
 
+LOG = "_delta_log"
 DATE = pa.field("date", pa.date32())
 """The only folder that isn't a column of the records."""
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -46,6 +48,7 @@ DAYS_AFTER = 7
 _LOOKED_BACK = (1, 32, 1024, None)
 _NO_FILES: Any = [("offset", "in", [])]
 """Of the partitions that an overwriting commit replaces: only such a one changes the table's columns."""
+_SCHEME = re.compile("[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _STACK = re.compile(r"^\s*0: ", re.MULTILINE)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -61,7 +64,7 @@ def library() -> ModuleType:
 class DeltaLog:
     """The log of the Delta table at an export's place."""
 
-    own_names: tuple[str, ...] = ("_delta_log/",)
+    own_names: tuple[str, ...] = (f"{LOG}/",)
 
     def __init__(self, place: Destination, files: FileOptions) -> None:
         self._place, self._files = place, files
@@ -80,6 +83,8 @@ class DeltaLog:
 
     def _open(self) -> Any:
         """The table as it is now; None if there is none."""
+        self._place.require_in_place()
+        self._place.require_plain(LOG)
         with self._errors("read"):
             if not self._deltalake.DeltaTable.is_deltatable(self.location, self._options):
                 return None
@@ -153,12 +158,20 @@ class DeltaLog:
     def active_files(self) -> Iterator[str]:
         """The files of the newest version."""
         table = self._open()
-        return iter(()) if table is None else (unquote(row["path"]) for row in self._rows_of_files(table))
+        return iter(()) if table is None else (row["name"] for row in self._rows_of_files(table))
 
     def _rows_of_files(self, table: Any) -> list[dict[str, Any]]:
         with self._errors("read"):
             found: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        return found
+        return [{**row, "name": self._name_of(row["path"])} for row in found]
+
+    def _name_of(self, path: str) -> str:
+        """A data file's name in the destination. Raises KsegError if the log names a file elsewhere."""
+        name = unquote(path)
+        if _SCHEME.match(path) or any(part in ("", ".", "..") for part in name.split("/")):
+            why = f"the Delta log names {name}, which isn't in the table; choose another place"
+            raise KsegError(why, self.location)
+        return name
 
     def with_field_ids(self, read: ReadOptions) -> ReadOptions:
         """As it is: Delta finds columns by their names."""
@@ -182,6 +195,26 @@ class DeltaLog:
             if self._is_conflict(error, table):
                 raise OvertakenError(self.location) from error
             raise KsegError(f"the Delta log can't be written: {_line(error)}", self.location) from error
+        self._require_committed_here(change.manifest.run)
+
+    def _require_committed_here(self, run_id: str | None) -> None:
+        """Raises SwappedError if what the library has written isn't in the destination: it follows links.
+
+        run_id: of the run that has committed; None after a merge, which has written files of rows too.
+        """
+        if self._place.identity is None:
+            return
+        self._place.require_in_place()
+        try:
+            table = self._open()
+            names = [] if table is None else [f"{LOG}/{table.version():020}.json"]
+            if run_id is None:
+                names += self.active_files()
+            is_here = bool(names) and all(self._place.size(name) is not None for name in names)
+        except LinkError:
+            is_here = False
+        if not is_here or not (run_id is None or self.has_commit_of(run_id)):
+            raise SwappedError(f"{self.location}/{LOG}")
 
     def _is_conflict(self, error: Exception, before: Any) -> bool:
         """Whether anybody has committed since."""
@@ -248,7 +281,7 @@ class DeltaLog:
             values = {name: None if value is None else str(value) for name, value in folders.items()}
             yield RemoveAction(row["path"], True, _now_ms(), row["size_bytes"], values)
             if not any(_holds_only(row, part) for part in parts):
-                kept = self._rewritten(unquote(row["path"]), parts, topic, values, change.manifest)
+                kept = self._rewritten(row["name"], parts, topic, values, change.manifest)
                 if kept is not None:
                     yield kept
 
@@ -295,12 +328,15 @@ class DeltaLog:
             raise UsageError("is no Delta table: give the directory that holds _delta_log", self.location)
         number = self._number_in(table)
         said = self._said(self.progress()) if number else None
+        self._place.require_plain()
+        self._rows_of_files(table)
         try:
             found = table.optimize.compact(target_size=target_size, commit_properties=said)
         except (DeltaError, OSError) as error:
             if self._is_conflict(error, table):
                 raise OvertakenError(self.location) from error
             raise KsegError(f"the Delta log can't be written: {_line(error)}", self.location) from error
+        self._require_committed_here(None)
         return {"removed": found["numFilesRemoved"], "added": found["numFilesAdded"]}
 
 

@@ -10,15 +10,14 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from kseg.errors import KsegError, UsageError, missing_library
+from kseg.errors import KsegError, SwappedError, UsageError, missing_library
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -33,10 +32,19 @@ from kseg.export.commit.table_log import (
 from kseg.export.destination import Destination
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import field_ids, schema_of_files, with_field_ids
+from kseg.system.held_directory import LinkError
 
 NUMBER, RUN, PROGRESS = "kseg.number", "kseg.run", "kseg.progress"
 CATALOG_FILE = "catalog.db"
 """The SQLite catalog of a table that has no other one, in the destination."""
+_JOURNAL, _WRITE_AHEAD_LOG = f"{CATALOG_FILE}-journal", f"{CATALOG_FILE}-wal"
+_END_OF_NAME = bytes.fromhex("d9d505f920a163d7")
+"""Ends a journal that names another file, which SQLite removes when it restores the catalog. Its own never do.
+
+Source: SQLite's file format, "The Rollback Journal".
+"""
+_NAMES_CODE = ("py-io-impl", "write.py-location-provider.impl")
+"""Properties of a table that name a module, which pyiceberg would import."""
 PROPERTIES = {
     NUMBER: "0",
     "commit.manifest-merge.enabled": "true",
@@ -47,6 +55,8 @@ PROPERTIES = {
 _NO_TIMES = {"write.metadata.metrics.column.timestamp": "counts"}
 _ONCE = {"commit.retry.num-retries": "0"}
 _FIRST_PARTITION_FIELD = 1000
+_MOST_OVERTAKEN = 3
+"""How often others may commit while it is looked for what this run has committed."""
 _MOST_DIGITS = 18
 """Of a commit's number. Anybody may have written it, and Python refuses numbers of some thousands of digits."""
 _ASIDE = re.compile(r"\s*\[type=.*\]$")
@@ -99,26 +109,57 @@ class IcebergLog:
     def _catalog(self) -> Any:
         """The catalog; None if it is the one of the destination and isn't there yet."""
         from pyiceberg.catalog import load_catalog
-        from pyiceberg.catalog.sql import SqlCatalog
+
+        from kseg.export.commit.iceberg_files import PlaceCatalog
 
         with self._errors("found"):
             if self._table.catalog is not None:
-                return load_catalog(self._table.catalog, **_of_environment())
-            path = Path(self._place.url, CATALOG_FILE)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            return SqlCatalog("kseg", uri=f"sqlite:///{path}", warehouse=self._url)
+                return _without_code(load_catalog(self._table.catalog, **_of_environment()))
+            self._check_catalog_file()
+            return PlaceCatalog(f"{self._place.url}/{CATALOG_FILE}", self._url, self._place)
+
+    def _check_catalog_file(self) -> None:
+        """Raises KsegError if SQLite would change more than the catalog: it follows links, and names in a journal."""
+        self._place.require_in_place()
+        self._place.require_plain()
+        for name in (CATALOG_FILE, _JOURNAL, _WRITE_AHEAD_LOG):
+            self._place.require_alone(name)
+        if (self._place.read(_JOURNAL) or b"").endswith(_END_OF_NAME):
+            why = "names another file, which SQLite would remove: kseg didn't write it; remove it"
+            raise KsegError(why, f"{self._place.url}/{_JOURNAL}")
 
     def _open(self) -> Any:
         """The table as it is now; None if there is none."""
         from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 
-        if self._table.catalog is None and not Path(self._place.url, CATALOG_FILE).exists():
+        if self._table.catalog is None and self._place.size(CATALOG_FILE) is None:
             return None
         with self._errors("read"):
             try:
-                return self._catalog.load_table(self._table.name)
+                table = self._catalog.load_table(self._table.name)
             except (NoSuchTableError, NoSuchNamespaceError):
                 return None
+            self._check_names(table)
+        return table
+
+    def _check_names(self, table: Any) -> None:
+        """Raises KsegError if the table's metadata name code, or files elsewhere, which a commit reads or removes."""
+        from kseg.export.commit.iceberg_files import name_in
+
+        for name in _NAMES_CODE:
+            if name in table.properties:
+                why = f"the table {self._table.name} has the property {name}, which names code; remove the property"
+                raise KsegError(why, self._url)
+        if self._table.catalog is None:
+            logged = [entry.metadata_file for entry in table.metadata.metadata_log]
+            for location in (*logged, *(snapshot.manifest_list for snapshot in table.snapshots())):
+                name_in(location, self._url)
+
+    def _name_of(self, file: Any) -> str:
+        """A data file's name in the destination. Raises KsegError if it lies elsewhere."""
+        from kseg.export.commit.iceberg_files import name_in
+
+        return name_in(file.file_path, self._url)
 
     @property
     def location(self) -> str:
@@ -177,7 +218,7 @@ class IcebergLog:
             return iter(())
         with self._errors("read"):
             tasks = list(table.scan().plan_files())
-        return (task.file.file_path.removeprefix(f"{self._url}/") for task in tasks)
+        return (self._name_of(task.file) for task in tasks)
 
     # --- commits -----------------------------------------------------------------------------------------------------
 
@@ -228,6 +269,8 @@ class IcebergLog:
 
     def _commit_once(self, table: Any, stage: Callable[[Any], None], run_id: str) -> None:
         """Commits what `stage` adds to a transaction. Raises OvertakenError if anybody has committed meanwhile."""
+        if self._table.catalog is None:
+            self._check_catalog_file()
         before = table.metadata_location
         table.metadata = table.metadata.model_copy(update={"properties": {**table.metadata.properties, **_ONCE}})
         try:
@@ -235,6 +278,9 @@ class IcebergLog:
                 transaction = table.transaction()
                 stage(transaction)
                 transaction.commit_transaction()
+            self._require_committed_here()
+        except SwappedError:
+            raise
         except KsegError as error:
             after = self._open()
             if self.has_commit_of(run_id):
@@ -242,6 +288,20 @@ class IcebergLog:
             if after is not None and after.metadata_location != before:
                 raise OvertakenError(self._url) from error
             raise
+
+    def _require_committed_here(self) -> None:
+        """Raises SwappedError if the catalog that SQLite has written to isn't the one in the destination."""
+        if self._table.catalog is not None:
+            return
+        self._place.require_in_place()
+        for _ in range(_MOST_OVERTAKEN):  # it also has the location before the last one
+            table = self._open()
+            location = "" if table is None else str(table.metadata_location)
+            with suppress(LinkError):
+                content = b"".join(self._place.read(name) or b"" for name in (CATALOG_FILE, _WRITE_AHEAD_LOG))
+                if location and location.encode() in content:
+                    return
+        raise SwappedError(f"{self._place.url}/{CATALOG_FILE}")
 
     def _create(self, read: ReadOptions) -> Any:
         """A new table without rows; one that another run has just made."""
@@ -339,7 +399,7 @@ class IcebergLog:
 
     def _copied(self, files: list[Any], stem: str, gone: Sequence[RowRange], read: ReadOptions) -> str | None:
         """A new file with the rows of some, but for those that go; None if none is left."""
-        names = [file.file_path.removeprefix(f"{self._url}/") for file in files]
+        names = [self._name_of(file) for file in files]
         folder = names[0].rpartition("/")[0]
         target = f"{folder}/part-{stem}-0-{uuid4().hex[:12]}-0.parquet".removeprefix("/")
         writing = schema_of_files(read, self._files), self._files.compression
@@ -357,6 +417,15 @@ def _said(snapshot: Any, name: str) -> str | None:
     """What kseg has said in a snapshot's summary; None if it is another's."""
     found: str | None = None if snapshot.summary is None else snapshot.summary.additional_properties.get(name)
     return found
+
+
+def _without_code(catalog: Any) -> Any:
+    """The catalog, which takes no module from a table's properties: anybody may have written these."""
+    load = catalog._load_file_io
+    catalog._load_file_io = lambda properties=(), location=None: load(
+        {name: value for name, value in dict(properties).items() if name not in _NAMES_CODE}, location
+    )
+    return catalog
 
 
 def _of_environment() -> dict[str, str]:

@@ -313,6 +313,9 @@ _RESULT = members(
     {"topicId": optional(text), "earlierFiles": _COUNT, "isPartlyGone": flag},
 )
 _UNNAMED_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text)})
+_TASK_RESULT = members(
+    {**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text), "hasChanged": flag}
+)
 _FINISHED = members({"read": anything, "files": anything, "result": _UNNAMED_RESULT})
 _MANIFEST = members(
     {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
@@ -325,6 +328,12 @@ def finished_result(value: Any, name: str) -> tuple[ReadOptions, FileOptions, Re
     """The result of a finished order, and the options that it was read with. Raises KsegError if it is none."""
     require_shape(value, _FINISHED, name)
     return *_options_of(value, name), Result.from_json(value["result"])
+
+
+def results_of_tasks(value: Any, name: str) -> list[Result]:
+    """What tasks say of their orders. Raises KsegError if that names files that can't be theirs."""
+    require_shape(value, list_of(_TASK_RESULT), name)
+    return [*map(Result.from_json, value)]
 
 
 def _options_of(checked: Mapping[str, Any], name: str) -> tuple[ReadOptions, FileOptions]:

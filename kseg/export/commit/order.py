@@ -11,19 +11,25 @@ from kseg.export.read.order_reader import OrderReader, has_gone
 from kseg.export.results import Result, Tally
 from kseg.export.settings import FileOptions, ReadOptions, TableFormat
 from kseg.export.write.parquet import ParquetFiles
+from kseg.system.files import Identity
 
 
 class Job(NamedTuple):
-    """What all orders of a run share. id: its own, in the names of what it writes. destination: a path or URL."""
+    """What all orders of a run share. id: its own, in the names of what it writes. destination: a path or URL.
+
+    identity: which directory the destination is, for processes of this machine; None where only its URL is known.
+    """
 
     id: str
     destination: str
     read: ReadOptions
     files: FileOptions
+    identity: Identity | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The job as JSON's values."""
-        return {**self._asdict(), "read": self.read.to_json(), "files": self.files.to_json()}
+        """The job as JSON's values, for any machine: its directory may have other numbers there."""
+        own = {"id": self.id, "destination": self.destination}
+        return {**own, "read": self.read.to_json(), "files": self.files.to_json()}
 
     @classmethod
     def from_json(cls, members: dict[str, Any]) -> "Job":

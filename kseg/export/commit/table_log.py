@@ -16,7 +16,6 @@ from kseg.export.commit.manifest import MOST_BYTES, Manifest, manifest_name
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import ReadOptions
-from kseg.store import remote_files as remote
 
 APPLICATION = "kseg"
 """Under this name the number and the progress stand in a table's log."""
@@ -199,18 +198,12 @@ def copy_rows(
 
 def _row_groups(place: Destination, name: str) -> Iterable[pa.Table]:
     try:
-        with _opened(place, name) as file:
+        with place.open(name) as source:
+            file = pq.ParquetFile(source)
             for number in range(file.num_row_groups):
                 yield file.read_row_group(number)
     except OSError as error:
         raise KsegError(f"can't be read: {error}", f"{place.url}/{name}") from error
-
-
-def _opened(place: Destination, name: str) -> pq.ParquetFile:
-    if not remote.is_remote(place.url):
-        return pq.ParquetFile(f"{place.url}/{name}")
-    system, root = remote.locate(place.url)
-    return pq.ParquetFile(f"{root}/{name}", filesystem=system)
 
 
 def bounds_of(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:

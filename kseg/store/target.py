@@ -1,0 +1,224 @@
+"""New directories and files that a command makes: outside of what it reads, and complete or not there at all."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from kseg.errors import SwappedError, UsageError
+from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
+from kseg.system.files import Identity
+from kseg.system.held_directory import HeldDirectory
+from kseg.system.new_directory import WriteError, scratch_directory, write_whole
+from kseg.system.signals import Uninterrupted
+
+Paths = Iterable[str | os.PathLike[str] | None]
+"""What is read; None for what isn't given."""
+_NAME_KEPT = 200
+"""Characters of a directory's name in its unfinished name, which mustn't become too long."""
+_OF_A_LOG_DIRECTORY = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
+"""A directory with any of these is a broker's log directory."""
+
+
+def check_outside(target: str | os.PathLike[str], inputs: Paths) -> None:
+    """Raises UsageError if `target` is within the input or contains it, so that the input is never changed.
+
+    A Kafka file counts with its directory, a partition with the broker's log directory that it is in. Directories are
+    compared by device and inode, so links, `..` and other mounts of the same directory don't matter.
+    """
+    real = os.path.realpath(target)
+    _require_apart(target, [_identity(path) for path in _with_parents(real)], inputs)
+
+
+def check_held(held: HeldDirectory, shown: str | os.PathLike[str], inputs: Paths) -> None:
+    """As `check_outside`, for a directory that is open, wherever its path leads by now; shown: what it is called."""
+    _require_apart(shown, list(held.above()), inputs)
+
+
+def _check_within(held: HeldDirectory, target: Path, inputs: Paths) -> None:
+    """As `check_held`, for a target that is to be made in the directory: beside what is read it may be."""
+    _require_apart(target, [None, *held.above()], inputs)
+
+
+def _require_apart(target: str | os.PathLike[str], above: Sequence[Identity | None], inputs: Paths) -> None:
+    """above: the target's own identity, and those of the directories that it lies in; None for one that isn't there."""
+    for path in inputs:
+        for directory in () if path is None else _directories_read(Path(os.path.realpath(path))):
+            identity = _identity(directory)
+            if identity is None:
+                continue
+            if identity in above:
+                raise UsageError(f"is inside {directory}, which is read: kseg writes nothing there", target)
+            if above[0] is not None and above[0] in map(_identity, _with_parents(directory)):
+                raise UsageError(f"contains {directory}, which is read: kseg writes nothing there", target)
+
+
+def _with_parents(path: str | Path) -> tuple[Path, ...]:
+    return (Path(path), *Path(path).parents)
+
+
+def _directories_read(path: Path) -> Iterator[Path]:
+    """The directories whose files are used to read a path."""
+    if path.is_dir():
+        own = path
+    elif parse_file_name(path).kind is not FileKind.UNKNOWN or parse_partition_directory(path.parent) is not None:
+        own = path.parent
+    else:
+        return  # a file of another kind, such as records for `kseg build`: the files next to it aren't used
+    yield own
+    if any((own.parent / name).exists() for name in _OF_A_LOG_DIRECTORY):
+        yield own.parent
+
+
+def _identity(path: str | Path) -> Identity | None:
+    """A directory's device and inode; None if it isn't there."""
+    try:
+        status = os.stat(path)  # noqa: PTH116
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+@contextmanager
+def new_directory(path: Path, inputs: Paths = ()) -> Iterator[Path]:
+    """Yields a directory to fill, which becomes `path` at the end; after a failure nothing is left of it.
+
+    First removes what a killed run into the same place left. What it lies in is held open from the beginning.
+
+    Raises:
+        UsageError: if the path is there and isn't an empty directory, or lies within what is read.
+        WriteError: if something can't be written, in the block too.
+        SwappedError: if the directory, or the one that it lies in, was replaced meanwhile.
+    """
+    check_absent(path)
+    parent = path.absolute().parent
+    missing: list[Path] = []
+    try:
+        try:
+            missing += [folder for folder in (parent, *parent.parents) if not folder.exists()]
+            parent.mkdir(parents=True, exist_ok=True)
+            held = HeldDirectory(parent)
+        except OSError as error:
+            raise WriteError(f"can't be created: {error.strerror}", path) from error
+        _check_within(held, path, inputs)
+        with _unfinished(path, held) as unfinished:
+            yield unfinished
+    finally:
+        with Uninterrupted():
+            _remove_empty(missing)
+
+
+@contextmanager
+def _unfinished(path: Path, held: HeldDirectory) -> Iterator[Path]:
+    """A directory in the one that is held; renamed at the end. Raises WriteError, SwappedError."""
+    made: Path | None = None
+    try:
+        with scratch_directory(held.path, f".{path.name[:_NAME_KEPT]}-kseg-") as made:
+            own = HeldDirectory(made)
+            _require_within(own, held)
+            yield made
+            _require_within(own, held)
+            _sync(made)
+            os.fchmod(own.descriptor, 0o755)
+            os.rename(made.name, path.name, src_dir_fd=held.descriptor, dst_dir_fd=held.descriptor)
+            held.require_in_place()
+    except SwappedError:
+        if made is not None:
+            shutil.rmtree(made.name, ignore_errors=True, dir_fd=held.descriptor)
+        raise
+    except OSError as error:
+        if made is None:
+            raise WriteError(f"can't be created: {error.strerror}", path) from error
+        raise WriteError(f"can't be written: {error.strerror}", _final_path(error, made, path)) from error
+
+
+def _require_within(own: HeldDirectory, held: HeldDirectory) -> None:
+    """Raises SwappedError if a directory isn't in another one by its name, or a path of theirs leads elsewhere."""
+    found = held.status(own.path.name)
+    if found is None or (found.st_dev, found.st_ino) != own.identity:
+        raise SwappedError(held.path)
+    for each in (held, own):
+        each.require_in_place()
+
+
+def _final_path(error: OSError, unfinished: Path, path: Path) -> Path:
+    """The path of an error, with the name that it would have at the end."""
+    if error.filename is None:
+        return path
+    about = Path(os.fsdecode(error.filename))
+    if about == Path(unfinished.name):
+        return path
+    return path / about.relative_to(unfinished) if about.is_relative_to(unfinished) else about
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Removes folders again, the innermost first, unless something is in them."""
+    for folder in folders:
+        with suppress(OSError):
+            folder.rmdir()
+
+
+def check_absent(path: Path) -> None:
+    """Raises UsageError if the path is there and isn't an empty directory: nothing is ever overwritten."""
+    try:
+        if not os.path.lexists(path):
+            return
+        if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
+            return
+    except OSError as error:
+        raise UsageError(f"can't be read: {error.strerror}", path) from error
+    raise UsageError("exists already: give a new or an empty directory", path)
+
+
+def _sync(directory: Path) -> None:
+    for path in (*directory.rglob("*"), directory):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class NewFile:
+    """A file that is written whole and once, in a directory that is held open from the beginning.
+
+    Raises UsageError if something is there, or it would lie within what is read; WriteError if it can't be made.
+    """
+
+    def __init__(self, path: Path, inputs: Paths = ()) -> None:
+        self.path = path
+        check_outside(path, inputs)
+        try:
+            self._held = HeldDirectory(path.absolute().parent)
+            found = self._held.status(path.name)
+        except OSError as error:
+            raise WriteError(f"can't be written: {error.strerror}", path) from error
+        _check_within(self._held, path, inputs)
+        if found is not None:
+            raise UsageError("exists already: give the name of a new file", path)
+
+    def write(self, content: bytes) -> None:
+        """Writes the file; nothing is left of it if that fails.
+
+        Raises UsageError if something is there by now, WriteError; SwappedError if its directory was replaced.
+        """
+        try:
+            descriptor = self._held.open_new(self.path.name)
+        except FileExistsError as error:
+            raise UsageError("exists already: give the name of a new file", self.path) from error
+        except OSError as error:
+            raise WriteError(f"can't be written: {error.strerror}", self.path) from error
+        try:
+            try:
+                write_whole(descriptor, content)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            self._held.require_in_place()
+        except BaseException as error:
+            with suppress(OSError):
+                os.unlink(self.path.name, dir_fd=self._held.descriptor)
+            if isinstance(error, OSError):
+                raise WriteError(f"can't be written: {error.strerror}", self.path) from error
+            raise

@@ -1,0 +1,187 @@
+"""A directory that is held open: what lies below it is reached through its descriptor, and never through a link."""
+
+import errno
+import os
+import stat
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from kseg.errors import KsegError, OpenError, SwappedError
+from kseg.system.files import Identity
+
+_CLOEXEC = getattr(os, "O_CLOEXEC", 0)
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | _CLOEXEC
+_BELOW = _DIRECTORY | os.O_NOFOLLOW
+_TO_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | _CLOEXEC
+_TO_WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | _CLOEXEC
+
+
+class LinkError(KsegError):
+    """A symbolic link stands where only directories and files may be."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__("is a symbolic link, and kseg writes through none; remove it, or choose another place", path)
+
+
+class HeldDirectory:
+    """A directory by its descriptor. Its path may lead elsewhere later: what is done below is still done in this one.
+
+    Names are relative to it, with slashes. Raises OSError if it can't be opened; links that lead to it are followed.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.descriptor = os.open(path, _DIRECTORY)
+        weakref.finalize(self, os.close, self.descriptor).atexit = False
+        self.identity = _identity(os.fstat(self.descriptor))
+
+    @property
+    def is_removed(self) -> bool:
+        """Whether it has been removed: nothing can be made in it any more."""
+        return os.fstat(self.descriptor).st_nlink == 0
+
+    def above(self) -> Iterator[Identity]:
+        """The directory itself and those that it lies in, up to the root, wherever it has been moved to."""
+        path, last = ".", None
+        while (identity := _identity(os.stat(path, dir_fd=self.descriptor))) != last:
+            yield identity
+            path, last = f"{path}/..", identity
+
+    def require_in_place(self) -> None:
+        """Raises SwappedError if its path leads elsewhere by now."""
+        try:
+            found = self.path.stat()
+        except OSError as error:
+            raise SwappedError(self.path) from error
+        if _identity(found) != self.identity:
+            raise SwappedError(self.path)
+
+    @contextmanager
+    def folder(self, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+        """The descriptor of a directory below. Raises LinkError, OSError if it isn't there or can't be made."""
+        descriptor = os.dup(self.descriptor)
+        try:
+            for depth, part in enumerate(parts, 1):
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=descriptor)
+                with self._refusing_links(descriptor, part, self.path.joinpath(*parts[:depth])):
+                    below = os.open(part, _BELOW, dir_fd=descriptor)
+                os.close(descriptor)
+                descriptor = below
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def place(self, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """The descriptor of the directory that a name lies in, and the last part of the name; as `folder`."""
+        *parts, last = name.split("/")
+        with self.folder(parts, make=make) as descriptor:
+            yield descriptor, last
+
+    def open_new(self, name: str) -> int:
+        """A descriptor to write a file that isn't there yet, in a directory that is made. Raises LinkError, OSError."""
+        with self.place(name, make=True) as (descriptor, last):
+            return os.open(last, _TO_WRITE, 0o666, dir_fd=descriptor)
+
+    def open_file(self, name: str) -> int:
+        """A descriptor to read a file. Raises LinkError, OpenError if it can't be opened or is no regular file."""
+        path = self.path / name
+        try:
+            with self.place(name) as (folder, last), self._refusing_links(folder, last, path):
+                descriptor = os.open(last, _TO_READ, dir_fd=folder)
+        except OSError as error:
+            raise OpenError(f"can't be opened: {error.strerror}", path) from error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise OpenError("isn't a regular file", path)
+        return descriptor
+
+    def status(self, name: str) -> os.stat_result | None:
+        """What a name is, itself and not what it leads to; None if it isn't there."""
+        try:
+            with self.place(name) as (descriptor, last):
+                return os.stat(last, dir_fd=descriptor, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def entries(self, folder: str = "") -> Iterator[tuple[str, int]]:
+        """The names below a folder and the kinds of what they are (`stat.S_IFMT`), folders left out; none if it is not.
+
+        Raises LinkError if the folder is a link, OSError if it can't be listed.
+        """
+        waiting = [folder] if folder else [""]
+        while waiting:
+            current = waiting.pop()
+            try:
+                found = sorted(self._listed(current))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            yield from ((name, kind) for name, kind in found if kind != stat.S_IFDIR)
+            waiting += [name for name, kind in reversed(found) if kind == stat.S_IFDIR]
+
+    def _listed(self, folder: str) -> Iterator[tuple[str, int]]:
+        prefix = f"{folder}/" if folder else ""
+        with self.folder(folder.split("/") if folder else ()) as descriptor, os.scandir(descriptor) as entries:
+            for entry in entries:
+                try:
+                    yield prefix + entry.name, _kind_of(entry)
+                except FileNotFoundError:
+                    continue
+
+    def require_plain(self, folder: str = "") -> None:
+        """Raises LinkError or KsegError if anything below a folder is no directory and no regular file."""
+        for name, kind in self.entries(folder):
+            if kind == stat.S_IFLNK:
+                raise LinkError(self.path / name)
+            if kind != stat.S_IFREG:
+                why = "is neither a file nor a directory; remove it, or choose another place"
+                raise KsegError(why, self.path / name)
+
+    def remove_if_empty(self, levels: int) -> None:
+        """Removes the directory, and so many of those that it lies in; nothing that isn't empty or isn't there."""
+        descriptor, names = os.dup(self.descriptor), [*self.path.parts[1:]]
+        try:
+            for name in reversed(names[len(names) - levels :]):
+                above = os.open("..", _DIRECTORY, dir_fd=descriptor)
+                own = _identity(os.fstat(descriptor))
+                os.close(descriptor)
+                descriptor = above
+                if _identity(os.stat(name, dir_fd=above, follow_symlinks=False)) != own:
+                    return
+                os.rmdir(name, dir_fd=above)
+        except OSError:
+            return
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _refusing_links(self, descriptor: int, name: str, path: Path) -> Iterator[None]:
+        """Tells a link from all else that the system may refuse to open: it has two numbers for that."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
+                raise
+            with suppress(FileNotFoundError):
+                if stat.S_ISLNK(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):
+                    raise LinkError(path) from error
+            raise
+
+
+def _kind_of(entry: "os.DirEntry[str]") -> int:
+    """As `stat.S_IFMT`; what systems tell without looking at the file itself isn't asked for again."""
+    if entry.is_symlink():
+        return stat.S_IFLNK
+    if entry.is_dir(follow_symlinks=False):
+        return stat.S_IFDIR
+    if entry.is_file(follow_symlinks=False):
+        return stat.S_IFREG
+    return stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode)
+
+
+def _identity(found: os.stat_result) -> Identity:
+    return found.st_dev, found.st_ino

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import find_partitions
-from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse
+from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, only_below
 from kseg.cluster.metadata import Until, cluster_metadata_of
 from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
 from kseg.cluster.model import (
@@ -92,8 +92,9 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
         DamagedError: none is whole: each lacks records from before its log, and a checkpoint that has them.
     """
     choice = PartitionChoice((METADATA_TOPIC,))
+    below = None if refuse is None else only_below(refuse)
     try:
-        partitions = {each.path.resolve(): each for each in find_partitions(paths, refuse, choice)}
+        partitions = {each.path.resolve(): each for each in find_partitions(paths, below, choice)}
     except NoSuchPartitionError:
         partitions = {}
     if not partitions:

@@ -82,6 +82,12 @@ def test_segments_that_no_copy_has_are_a_gap(disk: Path) -> None:
     assert (found["firstOffset"], found["lastOffset"]) == (200, 299)
 
 
+def test_a_single_offset_that_no_copy_has_is_a_gap(disk: Path) -> None:
+    lay(disk, 0, 101)
+    _, partitions = checked(disk, "--topic", "zstd", "--partition", "0")
+    assert partitions["zstd-0"]["gaps"] == [{"from": 100, "to": 100}]
+
+
 def test_another_copy_fills_a_gap(disk: Path) -> None:
     lay(disk, 0, 100, 300)
     lay(disk.with_name("other"), 200, 300)

@@ -84,7 +84,8 @@ class Export:
     """What is to be exported, from where to where, and how.
 
     overwrite: in the place of an export that is there. table: which table of which catalog, where the format has them.
-    merge_files: joins small files, those of earlier runs too.
+    merge_files: joins small files, those of earlier runs too. adds_milliseconds: whether a new table gets the column
+    `timestampMs`; one that is there stays as it is.
     """
 
     sources: tuple[str, ...]
@@ -96,6 +97,7 @@ class Export:
     overwrite: bool = False
     table: TableName = NO_TABLE
     merge_files: bool = False
+    adds_milliseconds: bool = True
 
     def splitting(self) -> Splitting:
         """How large its orders are."""
@@ -171,7 +173,10 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
         raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
     written = previous.read if kept or absent or (previous.results and ledger.keeps_columns) else None
-    read = ledger.with_field_ids(with_typed_columns(export.read, written, topics, orders))
+    is_there = previous.number > 0 and not export.overwrite
+    has_milliseconds = previous.read.has_milliseconds if is_there else export.adds_milliseconds
+    wanted = replace(export.read, has_milliseconds=has_milliseconds)
+    read = ledger.with_field_ids(with_typed_columns(wanted, written, topics, orders))
     return ExportPlan(
         tuple(orders),
         kept,
@@ -233,6 +238,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                         taken_up=plan.taken_up,
                         is_typed=bool(plan.read.decode.columns),
                         left_out=plan.left_out,
+                        has_milliseconds=plan.read.has_milliseconds,
                     )
                     left = _settled(run, committed, report, ledger)
                 break

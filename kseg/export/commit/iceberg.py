@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, UsageError, missing_library
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
@@ -284,6 +285,7 @@ class IcebergLog:
         )
         folders = [(field.source_id, field.transform) for field in table.spec().fields]
         names = {field.name for field in table.schema().fields}
+        read = replace(read, has_milliseconds=MILLISECONDS.name in names)  # with --overwrite too it keeps its columns
         if not names.issuperset(read.schema().names):
             raise refusal
         if folders != [(field.source_id, field.transform) for field in self._partitions(table.schema()).fields]:

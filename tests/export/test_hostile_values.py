@@ -1,5 +1,6 @@
 """Values that a format can't hold: one rule for all formats, told in the report, and never a ruined table."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pyarrow as pa
 from kseg.export.commit.table_log import NO_TABLE
 from kseg.export.settings import TableFormat
 from kseg.text.export import report_lines
+from tests import run
 from tests.export import exports
 from tests.export.test_tables import catalog
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -50,6 +52,24 @@ def times_of(out: Path, table_format: TableFormat) -> list[int | None]:
     """The timestamps of all rows, in microseconds."""
     found: list[int | None] = table_of(out, table_format).column("timestamp").cast(pa.int64()).to_pylist()
     return found
+
+
+def objects(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def integers(*names: str) -> dict[str, Any]:
+    return objects(**{name: {"type": "integer"} for name in names})
+
+
+def export_by_schema(place: Path, schema: object, table_format: TableFormat, *options: str) -> run.Run:
+    """Exports a record whose value is an empty object, with typed columns by a JSON Schema."""
+    write_segment(place / "disk/orders-0", [NewBatch([NewRecord(b"k", b"{}", NOW_MS)], 0)])
+    (place / "schema.json").write_text(json.dumps(schema))
+    decoding = ["--value-decoder", "json", "--schema", str(place / "schema.json")]
+    return run.kseg(
+        ["export", str(place / "disk"), str(place / "out"), "--format", table_format.value, *decoding, *options], place
+    )
 
 
 def told(report: Any) -> list[str]:
@@ -119,3 +139,53 @@ def test_a_table_without_milliseconds_keeps_its_columns(table_format: TableForma
     exports.export([disk], out, **options, overwrite=True)
     has_column = "timestampMs" in table_of(out, table_format).schema.names
     assert has_column == (table_format is not TableFormat.ICEBERG)  # which keeps its columns
+
+
+ALIKE = {
+    "fields 'id' and 'ID' have the same name in tables": integers("id", "ID"),
+    "fields 'é' and 'É' have the same name in tables": integers("é", "É"),
+    "fields 'lines.element.n' and 'lines.element.N' have the same name in tables": objects(
+        lines={"type": "array", "items": integers("n", "N")}
+    ),
+    "fields 'tags.value.n' and 'tags.value.N' have the same name in tables": objects(
+        tags={"type": "object", "additionalProperties": integers("n", "N")}
+    ),
+    "fields 'a.b' and 'A.b' have the same name in tables": objects(**{"a.b": {"type": "integer"}, "A": integers("b")}),
+    "field 'a\\x00b' has a character that names of columns can't have": integers("a\0b"),
+    "field '\\ud800' has a character that names of columns can't have": integers("\ud800"),
+}
+"""What is said of schemas, in all formats."""
+
+
+@for_each("problem, schema", ALIKE.items())
+def test_names_that_are_one_in_a_table_are_refused_before_anything_is_written(
+    problem: str, schema: object, tmp_path: Path
+) -> None:
+    for table_format in TableFormat:
+        ran = export_by_schema(tmp_path, schema, table_format)
+        (line,) = ran.stderr.decode().splitlines()
+        assert (ran.status, problem in line) == (2, True), line
+        assert line.endswith("--decoded text makes them text, --on-mismatch raw leaves their values raw")
+        assert not (tmp_path / "out").exists()
+    assert export_by_schema(tmp_path, schema, TableFormat.DELTA, "--on-mismatch", "raw").status == 0
+
+
+def test_a_later_schema_whose_name_differs_only_in_case_is_refused(tmp_path: Path) -> None:
+    for table_format in TableFormat:
+        place = tmp_path / table_format
+        assert export_by_schema(place, integers("id"), table_format).status == 0
+        before = sorted((place / "out").rglob("*"))
+        ran = export_by_schema(place, integers("Id"), table_format)
+        assert (ran.status, b"fields 'id' and 'Id' have the same name" in ran.stderr) == (2, True), ran.stderr
+        assert sorted((place / "out").rglob("*")) == before
+
+
+def test_names_of_any_other_kind_are_columns(tmp_path: Path) -> None:
+    names = ["", "a b,;{}()\n\t=", "n" * 3000, "a.b", "a\"b`c'", "a/b\\c%25", "*", "element", "ß", "timestamp", "date"]
+    for table_format in TableFormat:
+        place = tmp_path / table_format
+        for _ in range(2):
+            ran = export_by_schema(place, integers(*names), table_format, "--partition-by", "date", "--merge-files")
+            assert ran.status == 0, ran.stderr
+        column = table_of(place / "out", table_format).schema.field("decodedValue").type
+        assert [column.field(place).name for place in range(column.num_fields)] == names

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
 from kseg.decode.decoded import NotDecodable
-from kseg.errors import KsegError
+from kseg.errors import KsegError, quoted
 
 MOST_COLUMNS = 10_000
 """The most columns, at all levels, that one decoded column may have."""
@@ -182,6 +182,42 @@ def bounded(column: ColumnType) -> ColumnType:
         if count > MOST_COLUMNS:
             raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns")
     raise NotDecodable(f"the schema is nested more than {MOST_LEVELS} levels deep")
+
+
+class NamesError(KsegError):
+    """Names of fields that no table can have, or not together."""
+
+
+def with_names_apart(column: ColumnType) -> ColumnType:
+    """The type. Raises NamesError if tables can't have its names, or take two of them for the same.
+
+    Spark, DuckDB and Delta ignore case; Iceberg finds a field by its path, with dots between the names.
+    """
+    seen: dict[str, str] = {}
+    for path in _paths(column, ""):
+        if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
+            raise NamesError(f"field {quoted(path)} has a character that names of columns can't have")
+        other = seen.setdefault(path.lower(), path)
+        if other is not path:
+            raise NamesError(f"fields {quoted(other)} and {quoted(path)} have the same name in tables")
+    return column
+
+
+def _paths(column: ColumnType, place: str) -> Iterator[str]:
+    """The paths of all fields within a type, as Iceberg names them."""
+    match column:
+        case ListType():
+            inner = [("element", column.item)]
+        case MapType():
+            inner = [("key", column.key), ("value", column.value)]
+        case StructType() | UnionType():
+            inner = [(member.name, member.type) for member in column.members]
+        case _:
+            return
+    for name, kind in inner:
+        path = f"{place}.{name}" if place else name
+        yield path
+        yield from _paths(kind, path)
 
 
 def inner_types(column: ColumnType) -> tuple[ColumnType, ...]:

@@ -1,15 +1,19 @@
 """A run of an export, from its plan to its commit."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from kseg.cluster.copies import Copies, copies_of, find_replicas, require_replicas
 from kseg.cluster.replicas import LeftOut, left_out_of
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export.commit import manifest as manifests
+from kseg.export.commit.check import TableDiffersError, check_contents, check_rows, rows_of_run
 from kseg.export.commit.commit import ExportRun, LostError, Marker
 from kseg.export.commit.commit_log import Ledger, ManifestLedger, OvertakenError, TableLedger, changed_keys
 from kseg.export.commit.manifest import Key
@@ -85,7 +89,7 @@ class Export:
 
     overwrite: in the place of an export that is there. table: which table of which catalog, where the format has them.
     merge_files: joins small files, those of earlier runs too. adds_milliseconds: whether a new table gets the column
-    `timestampMs`; one that is there stays as it is.
+    `timestampMs`; one that is there stays as it is. reads_back: reads all rows of the table before it is called done.
     """
 
     sources: tuple[str, ...]
@@ -97,6 +101,7 @@ class Export:
     overwrite: bool = False
     table: TableName = NO_TABLE
     merge_files: bool = False
+    reads_back: bool = False
     adds_milliseconds: bool = True
 
     def splitting(self) -> Splitting:
@@ -247,8 +252,40 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                     raise
                 plan, outcome = _after_others(plan, outcome, export, ledger, results_of)
     report = replace(report, left_alone=tuple(map(str, left)))
+    if committed is not plan.previous:
+        _check(
+            ledger, committed, [*joined.kept, *joined.new], report, is_all=export.overwrite or not plan.previous.number
+        )
     merged = ledger.merge_files(export.files.target_size) if export.merge_files else None
+    if export.reads_back:
+        check_rows(_rows_read(ledger, committed), report.partitions, ledger.table)
     return report if merged is None else replace(report, merged=merged)
+
+
+def _check(
+    ledger: Ledger, committed: manifests.Manifest, results: Sequence[Result], report: Report, *, is_all: bool
+) -> None:
+    """Opens what was committed, and compares it with the report. is_all: no rows but the report's can be there.
+
+    Raises TableDiffersError.
+    """
+    written = rows_of_run(results, committed.run)
+    try:
+        found = ledger.contents(committed, written)
+    except TableDiffersError:
+        raise
+    except KsegError as error:
+        raise TableDiffersError(f"can't be read after it was written: {error.message}", ledger.table) from error
+    if found is not None:
+        total = sum(part.records_out for part in report.partitions) if is_all else None
+        check_contents(found, written, total, ledger.table)
+
+
+def _rows_read(ledger: Ledger, committed: manifests.Manifest) -> Counter[Key]:
+    try:
+        return ledger.row_counts(committed)
+    except (KsegError, OSError, pa.ArrowException) as error:
+        raise TableDiffersError(f"not all rows can be read: {error}", ledger.table) from error
 
 
 def _joined(plan: ExportPlan, outcome: RunResults, job: Job, ledger: Ledger, *, merges: bool) -> Joined:

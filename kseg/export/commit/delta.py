@@ -7,7 +7,7 @@ in the member "kseg" of its metadata. Others may commit in between; a conflict i
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -20,6 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from kseg.errors import KsegError, UsageError, missing_library
+from kseg.export.commit.check import TableContents, read_footers
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -149,6 +150,29 @@ class DeltaLog:
         with self._errors("read"):
             entries = [] if table is None else table.history()
         return any(APPLICATION in entry and _own(entry, self.location).get("run") == run_id for entry in entries)
+
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        """What the log says of the version of that commit; of new files also what their footers say."""
+        table = self._open()
+        entries = [] if table is None else self._entries(table, manifest.number)
+        if not entries or APPLICATION not in entries[-1]:
+            return None
+        with self._errors("read"):
+            if len(entries) > 1:
+                table.load_as_version(entries[-1]["version"])
+            actions = pa.table(table.get_add_actions(flatten=True))
+            columns = self._evolved(table, manifest.read) == table.schema()
+        rows = dict(zip(map(unquote, actions["path"].to_pylist()), actions["num_records"].to_pylist(), strict=True))
+        footers = read_footers(self._place, [name for name in names if name in rows])
+        schema = schema_of_files(manifest.read, self._files)
+        has_columns = columns and all(footer.schema.equals(schema) for footer in footers.values())
+        return TableContents(has_columns, {name: footer.rows for name, footer in footers.items()}, sum(rows.values()))
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """By pyarrow's datasets, as deltalake gives them."""
+        table = self._open()
+        with self._errors("read"):
+            yield from () if table is None else table.to_pyarrow_dataset().to_batches()
 
     def active_files(self) -> Iterator[str]:
         """The files of the newest version."""

@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -18,8 +18,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
+
 from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, UsageError, missing_library
+from kseg.export.commit.check import TableContents
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -170,6 +173,29 @@ class IcebergLog:
             return False
         said = (_said(snapshot, RUN) for snapshot in table.snapshots())
         return table.properties.get(RUN) == run_id or run_id in said
+
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        """What the snapshot of that commit says. pyiceberg has read the footers of the files that it added."""
+        table = self._open()
+        number = str(manifest.number)
+        snapshots = [] if table is None else [each for each in table.snapshots() if _said(each, NUMBER) == number]
+        if not snapshots:
+            return None
+        own = snapshots[-1]
+        with self._errors("read"):
+            new = [each for each in own.manifests(table.io) if each.added_snapshot_id == own.snapshot_id]
+            entries = [entry for each in new for entry in each.fetch_manifest_entry(table.io, discard_deleted=True)]
+            has_columns = self._evolving(table.transaction(), manifest.read)._apply() == table.schema()
+            total = int(own.summary["total-records"])
+        files = {entry.data_file.file_path.removeprefix(f"{self._url}/"): entry.data_file for entry in entries}
+        rows = {name: files[name].record_count for name in names if name in files}
+        return TableContents(has_columns, rows, total)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """By pyiceberg's own reader."""
+        table = self._open()
+        with self._errors("read"):
+            yield from () if table is None else table.scan().to_arrow_batch_reader()
 
     def active_files(self) -> Iterator[str]:
         """The files of the current snapshot."""

@@ -6,15 +6,17 @@ destination or on the table's log, and after each commit.
 
 import random
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from kseg.export.commit.check import TableContents
 from kseg.export.commit.commit_log import Ledger, TableLedger
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import NO_TABLE, TableChange, TableLog
@@ -53,6 +55,12 @@ class SteppedPlace:
     def __init__(self, out: Path, exporter: Exporter) -> None:
         self._place, self._exporter = open_destination(str(out)), exporter
         self.url = self._place.url
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        self._exporter.wait("open")
+        with self._place.open(name) as file:
+            yield file
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
@@ -110,6 +118,13 @@ class SteppedLog:
         self._exporter.wait("commit")
         self._log.commit(change)
         self._exporter.wait("committed")
+
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        self._exporter.wait("contents")
+        return self._log.contents(manifest, names)
+
+    def batches(self) -> Iterable[pa.RecordBatch]:
+        return self._log.batches()
 
     def active_files(self) -> Iterable[str]:
         self._exporter.wait("active_files")

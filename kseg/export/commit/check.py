@@ -1,15 +1,17 @@
 """The check of a commit: whether the table, as its own library opens it, holds what the report says."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.export.commit.manifest import ATTEMPT, Key
 from kseg.export.destination import Destination
+from kseg.export.read.order_reader import has_gone
 from kseg.export.report import PartitionReport
 from kseg.export.results import Result, row_counts
 from kseg.store import remote_files as remote
@@ -26,6 +28,15 @@ class TableDiffersError(KsegError):
     def __init__(self, message: str, table: str) -> None:
         in_one_line = message.replace("\n", " ")
         super().__init__(f"{in_one_line}; {_ADVICE}", table)
+
+
+@contextmanager
+def opened_again(table: str) -> Iterator[None]:
+    """Turns what a library says of a table that was just written into TableDiffersError."""
+    try:
+        yield
+    except KsegError as error:
+        raise TableDiffersError(f"can't be read after it was written: {error.message}", table) from error
 
 
 class TableContents(NamedTuple):
@@ -48,15 +59,19 @@ class Footer(NamedTuple):
 
 
 def read_footers(place: Destination, names: Collection[str]) -> dict[str, Footer]:
-    """The footers of files. Raises TableDiffersError if one isn't there, or is none."""
+    """The footers of files. Raises TableDiffersError if one has gone or is none, OpenError if it can't be read."""
 
     def footer(name: str) -> Footer:
         try:
             with place.open(name) as source:
                 metadata = pq.read_metadata(source)
             return Footer(metadata.num_rows, metadata.schema.to_arrow_schema())
-        except (KsegError, OSError, pa.ArrowException) as error:
+        except pa.ArrowException as error:
             raise TableDiffersError(f"{name} can't be read: {error}", place.url) from error
+        except OpenError as error:
+            if has_gone(error):
+                raise TableDiffersError(f"{name} has gone", place.url) from error
+            raise
 
     if remote.is_remote(place.url):
         return dict(zip(names, in_threads(footer, names), strict=True))

@@ -10,7 +10,7 @@ from kseg.cluster.copies import Copies
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.commit import commit as commits
 from kseg.export.commit import manifest as manifests
-from kseg.export.commit.check import TableContents, count_rows, read_footers
+from kseg.export.commit.check import TableContents, TableDiffersError, count_rows, read_footers
 from kseg.export.commit.commit import (
     JOBS,
     ExportRun,
@@ -29,7 +29,7 @@ from kseg.export.commit.table_log import RowRange, TableChange, TableLog
 from kseg.export.destination import Destination
 from kseg.export.results import Result, intact, missing, row_counts
 from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
-from kseg.export.write.parquet import ExportedFiles, schema_of_files
+from kseg.export.write.parquet import ExportedFiles, is_written_alike, schema_of_files
 from kseg.system.new_directory import Processes
 
 
@@ -166,9 +166,14 @@ class ManifestLedger:
             return None
         paths = manifest.names()
         own = {name: paths[name] for name in names}
-        footers = read_footers(self.place, own.values())
+        try:
+            footers = read_footers(self.place, own.values())
+        except (TableDiffersError, OpenError):
+            if manifests.latest_number(self.place) != manifest.number:  # another run has replaced them
+                return None
+            raise
         schema = schema_of_files(manifest.read, manifest.files)
-        has_columns = all(footer.schema.equals(schema) for footer in footers.values())
+        has_columns = all(is_written_alike(schema, footer.schema) for footer in footers.values())
         total = sum(row_counts(manifest.results).values())
         return TableContents(has_columns, {name: footers[path].rows for name, path in own.items()}, total)
 
@@ -302,7 +307,12 @@ class TableLedger:
 
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
         """As the format's library opens the table."""
-        return self._log.contents(manifest, names)
+        try:
+            return self._log.contents(manifest, names)
+        except (TableDiffersError, OpenError):
+            if self._log.number() != manifest.number:  # another run has replaced files
+                return None
+            raise
 
     def row_counts(self, manifest: Manifest) -> Counter[Key]:
         """Of the table as it is now, by the format's library."""

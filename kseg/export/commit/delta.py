@@ -20,7 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from kseg.errors import KsegError, UsageError, missing_library
-from kseg.export.commit.check import TableContents, read_footers
+from kseg.export.commit.check import TableContents, opened_again, read_footers
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -36,7 +36,7 @@ from kseg.export.commit.table_log import (
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.export.write.parquet import schema_of_files
+from kseg.export.write.parquet import is_written_alike, schema_of_files
 
 DATE = pa.field("date", pa.date32())
 """The only folder that isn't a column of the records."""
@@ -153,19 +153,20 @@ class DeltaLog:
 
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
         """What the log says of the version of that commit; of new files also what their footers say."""
-        table = self._open()
-        entries = [] if table is None else self._entries(table, manifest.number)
-        if not entries or APPLICATION not in entries[-1]:
-            return None
-        with self._errors("read"):
-            if len(entries) > 1:
-                table.load_as_version(entries[-1]["version"])
-            actions = pa.table(table.get_add_actions(flatten=True))
-            columns = self._evolved(table, manifest.read) == table.schema()
+        with opened_again(self.location):
+            table = self._open()
+            entries = [] if table is None else self._entries(table, manifest.number)
+            if not entries or APPLICATION not in entries[-1]:
+                return None
+            with self._errors("read"):
+                if len(entries) > 1:
+                    table.load_as_version(entries[-1]["version"])
+                actions = pa.table(table.get_add_actions(flatten=True))
+                columns = self._evolved(table, manifest.read) == table.schema()
         rows = dict(zip(map(unquote, actions["path"].to_pylist()), actions["num_records"].to_pylist(), strict=True))
         footers = read_footers(self._place, [name for name in names if name in rows])
         schema = schema_of_files(manifest.read, self._files)
-        has_columns = columns and all(footer.schema.equals(schema) for footer in footers.values())
+        has_columns = columns and all(is_written_alike(schema, footer.schema) for footer in footers.values())
         return TableContents(has_columns, {name: footer.rows for name, footer in footers.items()}, sum(rows.values()))
 
     def batches(self) -> Iterator[pa.RecordBatch]:

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, UsageError, missing_library
-from kseg.export.commit.check import TableContents
+from kseg.export.commit.check import TableContents, opened_again
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -176,13 +176,13 @@ class IcebergLog:
 
     def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
         """What the snapshot of that commit says. pyiceberg has read the footers of the files that it added."""
-        table = self._open()
         number = str(manifest.number)
-        snapshots = [] if table is None else [each for each in table.snapshots() if _said(each, NUMBER) == number]
-        if not snapshots:
-            return None
-        own = snapshots[-1]
-        with self._errors("read"):
+        with opened_again(self._url), self._errors("read"):
+            table = self._open()
+            snapshots = [] if table is None else [each for each in table.snapshots() if _said(each, NUMBER) == number]
+            if not snapshots:
+                return None
+            own = snapshots[-1]
             new = [each for each in own.manifests(table.io) if each.added_snapshot_id == own.snapshot_id]
             entries = [entry for each in new for entry in each.fetch_manifest_entry(table.io, discard_deleted=True)]
             has_columns = self._evolving(table.transaction(), manifest.read)._apply() == table.schema()

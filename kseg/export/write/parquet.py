@@ -420,7 +420,7 @@ class _ExportedRows:
             source = stack.enter_context(place.open(name))
             with self._told():
                 self._file = pq.ParquetFile(source, buffer_size=MIB)
-            if not _has_room(schema, self._file.schema_arrow):
+            if not is_written_alike(schema, self._file.schema_arrow):
                 raise KsegError("has other columns than this kseg writes: export again with --overwrite", self._where)
             self._stack = stack.pop_all()
         self._batches = self._from(0)
@@ -472,7 +472,7 @@ class _ExportedRows:
                 first = max(first - batch.num_rows, 0)
 
 
-def _has_room(schema: pa.Schema, written: pa.Schema) -> bool:
+def is_written_alike(schema: pa.Schema, written: pa.Schema) -> bool:
     """Whether it is the schema of a file, or differs in decoded columns alone: they are planned with room for those."""
     pairs = zip(schema, written, strict=False)
     return schema.names == written.names and all(

@@ -17,6 +17,7 @@ from kseg.export.settings import ColumnDecoding, DecodedAs, TableFormat
 from tests.export import exports
 from tests.export.test_tables import catalog
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 
 SCHEMA = {
     "type": "record",
@@ -132,7 +133,7 @@ def row_of(record: NewRecord) -> Row:
 NUMBERS = count()
 
 
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(way=WAYS, records=st.lists(RECORDS, min_size=1, max_size=8))
 def test_every_record_is_in_the_table_as_it_was(way: Way, records: list[NewRecord], tmp_path: Path) -> None:
     place = tmp_path / str(next(NUMBERS))
@@ -148,3 +149,27 @@ def test_every_record_is_in_the_table_as_it_was(way: Way, records: list[NewRecor
             assert rows_of(table) == sorted(map(row_of, records * (number + 1)), key=repr)
             nulls = table.column("decodedValue").null_count - table.column("value").null_count
             assert nulls == sum(part.undecoded for part in report.partitions)
+
+
+def order_of(year: int) -> bytes:
+    """A body whose times and dates are in the middle of a year."""
+    days = (year - 1970) * 146_097 // 400 + 180
+    times = avro_long(days * 86_400_000_000) + avro_long(days * 86_400_000) + avro_long(days)
+    return times + avro_bytes(b"\1") + bytes(8) + avro_bytes(b"x") + avro_map([])
+
+
+@for_each("table_format", TableFormat)
+def test_decoded_times_outside_of_the_years_1_to_9999_are_undecoded(table_format: TableFormat, tmp_path: Path) -> None:
+    """A Delta table with others couldn't be exported to any more, once its files had been joined."""
+    (tmp_path / "order.avsc").write_text(json.dumps(SCHEMA))
+    decode = ColumnDecoding(value="avro", schema=str(tmp_path / "order.avsc"), decoded_as=DecodedAs.TYPED)
+    years = (1, 2026, 9999, 0, 10_000, 50_000, -50_000)
+    batches = [NewBatch([NewRecord(None, order_of(year))], n) for n, year in enumerate(years)]
+    for number in range(3):
+        write_segment(tmp_path / f"disk/orders-{number}", batches)
+        options: dict[str, Any] = {"table_format": table_format, "decode": decode, "merge_files": True}
+        report = exports.export([tmp_path / "disk"], tmp_path / "out", **options)
+    assert [part.undecoded for part in report.partitions] == [4, 4, 4]
+    for table in READERS[table_format](tmp_path / "out"):
+        decoded = table.column("decodedValue").drop_null().to_pylist()
+        assert sorted(each["day"].year for each in decoded) == [1] * 3 + [2026] * 3 + [9999] * 3

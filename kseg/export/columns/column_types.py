@@ -18,6 +18,9 @@ MOST_LEVELS = 100
 """The deepest nesting of columns."""
 MOST_DIGITS = 38
 """Digits of a decimal that all readers of Parquet know."""
+FIRST_TIME, END_TIME = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The years 1 to 9999 in microseconds since 1970: times and dates that all readers of all formats know."""
+_DAY = 86_400_000_000
 
 
 class Scalar(StrEnum):
@@ -431,7 +434,7 @@ def list_of(item: pa.DataType) -> pa.ListType:
 def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
     """An array of a type, as one of a type that has room for it. It must begin where its buffers do.
 
-    Raises pyarrow.ArrowInvalid if a value has no place there: a time beyond microseconds.
+    Raises pyarrow.ArrowInvalid if a value has no place there: a time or a date outside of the years 1 to 9999.
     """
     match own, wide:
         case UnionType(), UnionType():
@@ -446,7 +449,22 @@ def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
         case MapType(), MapType():
             return _map(array, own, wide)
         case _:
-            return pc.cast(array, arrow_type(wide), safe=not _may_round(array.type, arrow_type(wide)))
+            return _in_years(pc.cast(array, arrow_type(wide), safe=not _may_round(array.type, arrow_type(wide))))
+
+
+def _in_years(array: pa.Array) -> pa.Array:
+    """The array. Raises pyarrow.ArrowInvalid if one of its times or dates isn't one that all readers know."""
+    if pa.types.is_date32(array.type):
+        numbers, unit = array.view(pa.int32()), _DAY
+    elif pa.types.is_timestamp(array.type):
+        numbers, unit = array.view(pa.int64()), 1
+    else:
+        return array
+    bounds = pc.min_max(numbers)
+    first, last = bounds["min"].as_py(), bounds["max"].as_py()
+    if first is not None and (first * unit < FIRST_TIME or last * unit >= END_TIME):
+        raise pa.ArrowInvalid("a time outside of the years 1 to 9999")
+    return array
 
 
 def _may_round(own: pa.DataType, wide: pa.DataType) -> bool:

@@ -14,6 +14,7 @@ from kseg.export.destination import Destination
 from kseg.export.read.order_reader import has_gone
 from kseg.export.report import PartitionReport
 from kseg.export.results import Result, row_counts
+from kseg.export.write.parquet import is_written_alike
 from kseg.store import remote_files as remote
 from kseg.system.run_usage import in_threads
 
@@ -51,22 +52,14 @@ class TableContents(NamedTuple):
     total: int
 
 
-class Footer(NamedTuple):
-    """What a Parquet file says of itself."""
-
-    rows: int
-    schema: pa.Schema
-
-
-def read_footers(place: Destination, names: Collection[str]) -> dict[str, Footer]:
+def read_footers(place: Destination, names: Collection[str]) -> dict[str, pq.FileMetaData]:
     """The footers of files. Raises TableDiffersError if one has gone or is none, OpenError if it can't be read."""
 
-    def footer(name: str) -> Footer:
+    def footer(name: str) -> pq.FileMetaData:
         try:
             with place.open(name) as source:
-                metadata = pq.read_metadata(source)
-            return Footer(metadata.num_rows, metadata.schema.to_arrow_schema())
-        except pa.ArrowException as error:
+                return pq.read_metadata(source)
+        except (pa.ArrowException, OSError) as error:
             raise TableDiffersError(f"{name} can't be read: {error}", place.url) from error
         except OpenError as error:
             if has_gone(error):
@@ -76,6 +69,15 @@ def read_footers(place: Destination, names: Collection[str]) -> dict[str, Footer
     if remote.is_remote(place.url):
         return dict(zip(names, in_threads(footer, names), strict=True))
     return {name: footer(name) for name in names}
+
+
+def have_columns(footers: Iterable[pq.FileMetaData], schema: pa.Schema) -> bool:
+    """Whether all files have the columns of an export's files. Most are alike, and looked at once."""
+    kinds: list[pq.ParquetSchema] = []
+    for footer in footers:
+        if not any(footer.schema.equals(kind) for kind in kinds):
+            kinds.append(footer.schema)
+    return all(is_written_alike(schema, kind.to_arrow_schema()) for kind in kinds)
 
 
 def rows_of_run(results: Iterable[Result], run_id: str) -> dict[str, int]:

@@ -10,7 +10,7 @@ from kseg.cluster.copies import Copies
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.commit import commit as commits
 from kseg.export.commit import manifest as manifests
-from kseg.export.commit.check import TableContents, TableDiffersError, count_rows, read_footers
+from kseg.export.commit.check import TableContents, TableDiffersError, count_rows, have_columns, read_footers
 from kseg.export.commit.commit import (
     JOBS,
     ExportRun,
@@ -29,7 +29,7 @@ from kseg.export.commit.table_log import RowRange, TableChange, TableLog
 from kseg.export.destination import Destination
 from kseg.export.results import Result, intact, missing, row_counts
 from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
-from kseg.export.write.parquet import ExportedFiles, is_written_alike, schema_of_files
+from kseg.export.write.parquet import ExportedFiles, schema_of_files
 from kseg.system.new_directory import Processes
 
 
@@ -173,9 +173,9 @@ class ManifestLedger:
                 return None
             raise
         schema = schema_of_files(manifest.read, manifest.files)
-        has_columns = all(is_written_alike(schema, footer.schema) for footer in footers.values())
+        has_columns = have_columns(footers.values(), schema)
         total = sum(row_counts(manifest.results).values())
-        return TableContents(has_columns, {name: footers[path].rows for name, path in own.items()}, total)
+        return TableContents(has_columns, {name: footers[path].num_rows for name, path in own.items()}, total)
 
     def row_counts(self, manifest: Manifest) -> Counter[Key]:
         """Of the files that the manifest names."""

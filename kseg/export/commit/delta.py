@@ -18,9 +18,10 @@ from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kseg.errors import KsegError, UsageError, missing_library
-from kseg.export.commit.check import TableContents, opened_again, read_footers
+from kseg.export.commit.check import TableContents, have_columns, opened_again, read_footers
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -36,7 +37,7 @@ from kseg.export.commit.table_log import (
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.export.write.parquet import is_written_alike, schema_of_files
+from kseg.export.write.parquet import schema_of_files
 
 DATE = pa.field("date", pa.date32())
 """The only folder that isn't a column of the records."""
@@ -163,11 +164,11 @@ class DeltaLog:
                     table.load_as_version(entries[-1]["version"])
                 actions = pa.table(table.get_add_actions(flatten=True))
                 columns = self._evolved(table, manifest.read) == table.schema()
-        rows = dict(zip(map(unquote, actions["path"].to_pylist()), actions["num_records"].to_pylist(), strict=True))
-        footers = read_footers(self._place, [name for name in names if name in rows])
-        schema = schema_of_files(manifest.read, self._files)
-        has_columns = columns and all(is_written_alike(schema, footer.schema) for footer in footers.values())
-        return TableContents(has_columns, {name: footer.rows for name, footer in footers.items()}, sum(rows.values()))
+        there = set(map(unquote, actions["path"].to_pylist()))
+        footers = read_footers(self._place, [name for name in names if name in there])
+        has_columns = columns and have_columns(footers.values(), schema_of_files(manifest.read, self._files))
+        rows = {name: footer.num_rows for name, footer in footers.items()}
+        return TableContents(has_columns, rows, pc.sum(actions["num_records"]).as_py() or 0)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """By pyarrow's datasets, as deltalake gives them."""
@@ -181,8 +182,14 @@ class DeltaLog:
         return iter(()) if table is None else (unquote(row["path"]) for row in self._rows_of_files(table))
 
     def _rows_of_files(self, table: Any) -> list[dict[str, Any]]:
+        """Names, sizes and folders, and bounds of what tells rows apart: other bounds may be no values of Python's."""
         with self._errors("read"):
-            found: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+            actions = pa.table(table.get_add_actions(flatten=True))
+        bounds = {f"{bound}.{name}" for bound in ("min", "max") for name in ("topic", "partition", "offset")}
+        wanted = {"path", "size_bytes", *bounds, *(f"partition.{name}" for name in self._files.partition_by)}
+        found: list[dict[str, Any]] = actions.select(
+            [each for each in actions.column_names if each in wanted]
+        ).to_pylist()
         return found
 
     def with_field_ids(self, read: ReadOptions) -> ReadOptions:

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, OpenError, UsageError
-from kseg.export.columns.column_types import text_columns
+from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import ExportedFile
@@ -100,8 +100,6 @@ SORTED_BY = ("topic", "partition", "offset")
 """The order of the rows of a file."""
 MOST_FALSE = 0.01
 """Share of the row groups without a value that a bloom filter doesn't rule out; ten bits a record, as values go."""
-FIRST_TIME, END_TIME = -62_135_596_800_000_000, 253_402_300_800_000_000
-"""The years 1 to 9999 in microseconds since 1970: times and dates that all readers of all formats know."""
 _DELTAS = ("offset", "timestamp", MILLISECONDS.name, "baseOffset", "position")
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 

@@ -1,7 +1,7 @@
 """Records as pyarrow record batches, without a Python object per record: the kernel's columns are Arrow's buffers.
 
 Columns have the names and types of spark-sql-kafka's source: key, value, topic, partition, offset, timestamp,
-timestampType, headers; and on demand those of the batch that a record lies in.
+timestampType, headers; and on demand the timestamp in milliseconds, and the columns of the batch that a record lies in.
 """
 
 from bisect import bisect_right
@@ -40,6 +40,8 @@ _RECORD_FIELDS = (
     pa.field("timestamp", TIMESTAMP),
     pa.field("timestampType", pa.int32()),
 )
+MILLISECONDS = pa.field("timestampMs", pa.int64())
+"""The timestamp as Kafka has it: milliseconds since 1970, all 64 bits of them."""
 _HEADERS_FIELD = pa.field("headers", HEADERS)
 _BATCH_FIELDS = (
     pa.field("baseOffset", pa.int64()),
@@ -60,12 +62,14 @@ _BATCH_FIELDS = (
 class ArrowOptions:
     """Which columns are wanted, and how large a record batch may become.
 
-    `headers` adds the headers, `batch_columns` the facts of each record's batch.
+    `headers` adds the headers, `batch_columns` the facts of each record's batch, `has_milliseconds` the timestamps as
+    Kafka has them.
     """
 
     headers: bool = True
     batch_columns: bool = False
     max_bytes: int = MAX_BYTES
+    has_milliseconds: bool = False
 
 
 class Origin(NamedTuple):
@@ -87,6 +91,8 @@ def origin_of(path: Path) -> Origin:
 def schema_of(options: ArrowOptions) -> pa.Schema:
     """The schema of all record batches; every field may be null, as the connector declares it."""
     fields = list(_RECORD_FIELDS)
+    if options.has_milliseconds:
+        fields.append(MILLISECONDS)
     if options.headers:
         fields.append(_HEADERS_FIELD)
     if options.batch_columns:
@@ -162,6 +168,8 @@ def as_record_batch(columns: Columns, piece: Slice, origin: Origin, options: Arr
         _microseconds(milliseconds),
         numbers(columns.timestamp_types, pa.int32(), count),
     ]
+    if options.has_milliseconds:
+        arrays.append(milliseconds.view(pa.int64()))
     if options.headers:
         arrays.append(_headers(columns))
     if options.batch_columns:

@@ -297,8 +297,8 @@ class Logs(ABC):
     ) -> "pa.RecordBatchReader":
         """The selected records as a `pyarrow.RecordBatchReader`, which is read once and holds little in memory.
 
-        The columns are those of `kseg export`: key, value, topic, partition, offset, timestamp, timestampType, headers;
-        and with decoders decodedKey and decodedValue, which are null where nothing decodes. Raises as
+        The columns are those of spark-sql-kafka: key, value, topic, partition, offset, timestamp, timestampType,
+        headers; and with decoders decodedKey and decodedValue, which are null where nothing decodes. Raises as
         `decoded_records` does; damage is met while the reader is read.
         """
         check_on_damage(on_damage)

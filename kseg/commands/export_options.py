@@ -94,6 +94,7 @@ class ExportOptions(NamedTuple):
     catalog: str | None
     table: str | None
     overwrite: bool
+    verify: str
     dry_run: bool
     output: str
     quiet: bool
@@ -188,6 +189,13 @@ _OPTIONS = (
     ),
     click.option("--table", metavar="NAME", help="With iceberg: the table in the catalog.  [default: kafka.records]"),
     click.option("--overwrite", is_flag=True, help="Replace an export that is in DEST."),
+    click.option(
+        "--verify",
+        type=click.Choice(["metadata", "full"]),
+        default="metadata",
+        show_default=True,
+        help="Before success is reported: compare metadata with the report, or also read all rows.",
+    ),
     click.option("--dry-run", is_flag=True, help="Print the plan, and write nothing."),
     click.option(
         "-o",
@@ -231,6 +239,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
         options.overwrite,
         _table_of(options, table_format),
         options.merge_files,
+        reads_back=options.verify == "full",
     )
 
 

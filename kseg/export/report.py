@@ -34,7 +34,8 @@ class PartitionReport:
 
     records_out: those of records_in that were written; control, aborted, superseded, unselected: those left out.
     passed_over: records beside, whose offset another one has. disordered: records whose offset isn't above all before.
-    undecoded: keys and values whose text couldn't be had. without_time: records whose time no table can hold.
+    undecoded: keys and values whose text couldn't be had. without_time: records whose timestamp is outside of the years
+    1 to 9999, and null in the table.
     has_lost_more: whether there was damage after which no offset is known. recovered: offsets damaged in one copy, or
     gone from it, and taken from another. unexplained: what doesn't add up.
     has_new_losses: whether this run found anything of that kind, or disorder, or damage that cost no offset.
@@ -117,7 +118,7 @@ class Report:
     the files are to be read, by the path or URL of the table. merged: how many files there would be, and are, if small
     ones were joined. taken_up: those of the new files that were written by runs which were broken off. is_typed: they
     have columns of a schema, which may have more fields in later files. left_out: directories, or their last offsets,
-    that aren't the partitions'.
+    that aren't the partitions'. has_milliseconds: the table has the column `timestampMs`.
     """
 
     destination: str
@@ -133,6 +134,7 @@ class Report:
     taken_up: int = 0
     is_typed: bool = False
     left_out: tuple[LeftOut, ...] = ()
+    has_milliseconds: bool = True
 
     @property
     def has_files(self) -> bool:

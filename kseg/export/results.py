@@ -48,7 +48,7 @@ class Tally:
     whose offset another one has. gaps: offsets that no record has, as compaction leaves them; holes: others without a
     record, in a log whose offsets don't rise. lost: offsets known to be damage's. missed: offsets, the first ones, that
     the log no longer had when it was read. disordered: records whose offset isn't above all before. undecoded: keys and
-    values written whose text couldn't be had. without_time: records written whose time a table can't hold.
+    values written whose text couldn't be had. without_time: records written whose timestamp a table can't hold.
     first_offset, next_offset: what was looked at, the second not included; None if nothing was. open_from: where the
     oldest open transaction begins, if reading ended there; withheld: what it holds back. notes: which file of the
     partition wasn't believed about its transactions, and what isn't committed yet. epochs: leader epochs of the batches

@@ -1,15 +1,19 @@
 """A run of an export, from its plan to its commit."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from kseg.cluster.copies import Copies, copies_of, find_replicas, require_replicas
 from kseg.cluster.replicas import LeftOut, left_out_of
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export.commit import manifest as manifests
+from kseg.export.commit.check import TableDiffersError, check_contents, check_rows, rows_of_run
 from kseg.export.commit.commit import ExportRun, LostError, Marker
 from kseg.export.commit.commit_log import Ledger, ManifestLedger, OvertakenError, TableLedger, changed_keys
 from kseg.export.commit.manifest import Key
@@ -83,7 +87,8 @@ class Export:
     """What is to be exported, from where to where, and how.
 
     overwrite: in the place of an export that is there. table: which table of which catalog, where the format has them.
-    merge_files: joins small files, those of earlier runs too.
+    merge_files: joins small files, those of earlier runs too. adds_milliseconds: whether a new table gets the column
+    `timestampMs`; one that is there stays as it is. reads_back: reads all rows of the table before it is called done.
     """
 
     sources: tuple[str, ...]
@@ -95,6 +100,8 @@ class Export:
     overwrite: bool = False
     table: TableName = NO_TABLE
     merge_files: bool = False
+    reads_back: bool = False
+    adds_milliseconds: bool = True
 
     def splitting(self) -> Splitting:
         """How large its orders are."""
@@ -172,7 +179,10 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
         raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
     written = previous.read if kept or absent or (previous.results and ledger.keeps_columns) else None
-    read = ledger.with_field_ids(with_typed_columns(export.read, written, topics, orders))
+    is_there = previous.number > 0 and not export.overwrite
+    has_milliseconds = previous.read.has_milliseconds if is_there else export.adds_milliseconds
+    wanted = replace(export.read, has_milliseconds=has_milliseconds)
+    read = ledger.with_field_ids(with_typed_columns(wanted, written, topics, orders))
     return ExportPlan(
         tuple(orders),
         kept,
@@ -234,6 +244,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                         taken_up=plan.taken_up,
                         is_typed=bool(plan.read.decode.columns),
                         left_out=plan.left_out,
+                        has_milliseconds=plan.read.has_milliseconds,
                     )
                     left = _settled(run, committed, report, ledger)
                     place.require_unchanged()
@@ -243,8 +254,35 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                     raise
                 plan, outcome = _after_others(plan, outcome, export, ledger, results_of)
     report = replace(report, left_alone=tuple(map(str, left)))
+    if committed is not plan.previous:
+        _check(
+            ledger, committed, [*joined.kept, *joined.new], report, is_all=export.overwrite or not plan.previous.number
+        )
     merged = ledger.merge_files(export.files.target_size) if export.merge_files else None
+    if export.reads_back:
+        check_rows(_rows_read(ledger, committed), report.partitions, ledger.table)
     return report if merged is None else replace(report, merged=merged)
+
+
+def _check(
+    ledger: Ledger, committed: manifests.Manifest, results: Sequence[Result], report: Report, *, is_all: bool
+) -> None:
+    """Opens what was committed, and compares it with the report. is_all: no rows but the report's can be there.
+
+    Raises TableDiffersError.
+    """
+    written = rows_of_run(results, committed.run)
+    found = ledger.contents(committed, written)
+    if found is not None:
+        total = sum(part.records_out for part in report.partitions) if is_all else None
+        check_contents(found, written, total, ledger.table)
+
+
+def _rows_read(ledger: Ledger, committed: manifests.Manifest) -> Counter[Key]:
+    try:
+        return ledger.row_counts(committed)
+    except (KsegError, OSError, pa.ArrowException) as error:
+        raise TableDiffersError(f"not all rows can be read: {error}", ledger.table) from error
 
 
 def _joined(plan: ExportPlan, outcome: RunResults, job: Job, ledger: Ledger, *, merges: bool) -> Joined:

@@ -443,6 +443,7 @@ class ReadOptions:
     records (which `control` must let through); nothing else is asked in it.
     redaction: what is replaced when they are written.
     decode: adds columns of keys or values decoded.
+    has_milliseconds: adds the timestamps as Kafka has them. A table that is there decides, whatever is asked for.
     """
 
     headers: bool = True
@@ -456,6 +457,7 @@ class ReadOptions:
     selected: Selection = EVERYTHING
     redaction: Redaction | None = None
     decode: ColumnDecoding = NOTHING
+    has_milliseconds: bool = field(default=False, compare=False)
 
     def schema(self) -> pa.Schema:
         """The columns of the records that are given."""
@@ -464,7 +466,7 @@ class ReadOptions:
 
     def arrow(self) -> ArrowOptions:
         """The columns for kseg.arrow."""
-        return ArrowOptions(self.headers, self.batch_columns, self.max_bytes)
+        return ArrowOptions(self.headers, self.batch_columns, self.max_bytes, self.has_milliseconds)
 
     def to_json(self) -> dict[str, Any]:
         """The options as JSON's values; of a redaction all but its key."""

@@ -119,6 +119,9 @@ class _ReportShape(Protocol):
     @property
     def left_out(self) -> tuple[Any, ...]: ...
 
+    @property
+    def has_milliseconds(self) -> bool: ...
+
 
 @dataclass(slots=True)
 class PlanRow:
@@ -188,6 +191,7 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
             yield f"{loss['segment']}: at position {loss['position']}: {loss['kind']}: {loss['detail']}; {offsets}"
     yield from (note for partition in report.partitions for note in partition.notes)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
+    yield from _lines_about_times(report)
     yield from (line for earlier, later in remade for line in _lines_about_remade(earlier, later))
     sums = _sums(report)
     yield (
@@ -245,8 +249,19 @@ def _lines_about(partition: Any) -> Iterator[str]:
         yield f"{name}: {partition.disordered} records stand after higher offsets: the log is out of order"
     if partition.passed_over:
         yield f"{name}: {partition.passed_over} records passed over: other records have their offsets"
-    if partition.without_time:
-        yield f"{name}: {partition.without_time} records have times that microseconds can't tell: null in the table"
+
+
+def _lines_about_times(report: _ReportShape) -> Iterator[str]:
+    """Which partitions have timestamps that no table can hold, and whether their milliseconds are kept."""
+    for partition in report.partitions:
+        if partition.without_time:
+            count = counted(partition.without_time, "timestamp")
+            told = f"{_name(partition)}: {count} outside the years 1 to 9999: null in the column timestamp"
+            yield (
+                f"{told}; timestampMs has the milliseconds"
+                if report.has_milliseconds
+                else f"{told}, and this table has no column timestampMs; export to another place to keep them"
+            )
 
 
 def _lines_about_earlier(partitions: Iterable[Any], sums: dict[str, Any]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from tests import golden, run
 ISOLATIONS = ("read_uncommitted", "read_committed")
 COMMIT = 1
 DAMAGED = "damaged"
-MOST_MICROSECONDS = 1 << 63
+YEARS_1_TO_9999 = range(-62_135_596_800_000_000, 253_402_300_800_000_000)
 _OPEN = re.compile(r"producerId: (\d+) .*currentTxnFirstOffset: (?:OptionalLong\[|Some\()(\d+)")
 
 Key = tuple[str, int | None]
@@ -207,7 +207,7 @@ def _dump(path: Path, *options: str) -> Iterator[dict[str, Any]]:
 
 def _microseconds(timestamp: int | None) -> int | None:
     time = (-1 if timestamp is None else timestamp) * 1000
-    return time if abs(time) < MOST_MICROSECONDS else None
+    return time if time in YEARS_1_TO_9999 else None
 
 
 # --- what an export has ----------------------------------------------------------------------------------------------

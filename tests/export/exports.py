@@ -18,7 +18,8 @@ from kseg.kernel.record import Record
 from kseg.reading.log_file import LogFile
 from tests.log_files import NewBatch, NewRecord, write_segment
 
-INT64 = 1 << 64
+YEARS_1_TO_9999 = range(-62_135_596_800_000, 253_402_300_800_000)
+"""Times in milliseconds that a table holds."""
 
 
 def export(sources: list[Path], destination: Path, **options: Any) -> Report:
@@ -69,8 +70,8 @@ def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
 
 
 def row_of(record: Record) -> tuple[Any, ...]:
-    """What a record's row must be. A time that microseconds can't tell is null."""
-    time = record.timestamp * 1000 if abs(record.timestamp * 1000) < INT64 // 2 else None
+    """What a record's row must be. A time outside of the years 1 to 9999 is null."""
+    time = record.timestamp * 1000 if record.timestamp in YEARS_1_TO_9999 else None
     headers = tuple((header.key, header.value) for header in record.headers)
     return (record.offset, time, int(record.timestamp_type), record.key, record.value, headers)
 

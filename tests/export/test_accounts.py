@@ -470,24 +470,7 @@ def test_offsets_that_went_while_they_were_withheld_are_counted_once(has_run_bef
     assert part.missed_offsets == ([(5, 20)] if has_run_before else [])
 
 
-# --- times and the remote tier --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("partition_by", [("topic",), ("topic", "date")])
-def test_times_that_microseconds_cannot_tell_are_null_and_counted(
-    partition_by: tuple[str, ...], tmp_path: Path
-) -> None:
-    times = (OPENED, 9223372036854775, 9223372036854776, (1 << 63) - 1, -1)
-    write_segment(
-        tmp_path / "disk" / "orders-0", [NewBatch([NewRecord(b"k", b"v", time)], n) for n, time in enumerate(times)]
-    )
-    report = exports.export([tmp_path / "disk"], tmp_path / "out", partition_by=partition_by)
-    assert_adds_up(report, tmp_path / "out")
-    found = {row[0]: row[1] for rows in rows_of_all(tmp_path / "out").values() for row in rows}
-    assert found == {0: OPENED * 1000, 1: 9223372036854775000, 2: None, 3: None, 4: -1000}
-    assert exports.of_partition(report, "orders").without_time == 2
-    told = "orders-0: 2 records have times that microseconds can't tell: null in the table"
-    assert told in list(report_lines(report))
+# --- the remote tier --------------------------------------------------------------------------------------
 
 
 def tiered(tmp_path: Path) -> Path:

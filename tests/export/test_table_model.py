@@ -6,15 +6,17 @@ destination or on the table's log, and after each commit.
 
 import random
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from kseg.export.commit.check import TableContents
 from kseg.export.commit.commit_log import Ledger, TableLedger
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import NO_TABLE, TableChange, TableLog
@@ -62,6 +64,12 @@ class SteppedPlace:
         """Waits, unless the library itself is at work on its metadata, in threads of its own."""
         if not name.startswith("metadata/"):
             self._exporter.wait(what)
+
+    @contextmanager
+    def open(self, name: str) -> Iterator[Any]:
+        self._exporter.wait("open")
+        with self._place.open(name) as file:
+            yield file
 
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
@@ -119,6 +127,13 @@ class SteppedLog:
         self._exporter.wait("commit")
         self._log.commit(change)
         self._exporter.wait("committed")
+
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        self._exporter.wait("contents")
+        return self._log.contents(manifest, names)
+
+    def batches(self) -> Iterable[pa.RecordBatch]:
+        return self._log.batches()
 
     def active_files(self) -> Iterable[str]:
         self._exporter.wait("active_files")

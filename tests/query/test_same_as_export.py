@@ -95,4 +95,5 @@ def test_views_have_the_columns_of_the_export(session: QuerySession, parquet: du
         described = rows(session, f"SELECT column_name, column_type FROM (DESCRIBE {name})")
         assert described == parquet.execute(f"SELECT column_name, column_type FROM (DESCRIBE {name})").fetchall()
     own = dict(rows(session, "SELECT column_name, column_type FROM (DESCRIBE records)"))
-    assert own == dict(parquet.execute("SELECT column_name, column_type FROM (DESCRIBE records)").fetchall())
+    exported = dict(parquet.execute("SELECT column_name, column_type FROM (DESCRIBE records)").fetchall())
+    assert (exported.pop("timestampMs"), own) == ("BIGINT", exported)

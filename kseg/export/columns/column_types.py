@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
 from kseg.decode.decoded import NotDecodable
-from kseg.errors import KsegError
+from kseg.errors import KsegError, quoted
 
 MOST_COLUMNS = 10_000
 """The most columns, at all levels, that one decoded column may have."""
@@ -18,6 +18,9 @@ MOST_LEVELS = 100
 """The deepest nesting of columns."""
 MOST_DIGITS = 38
 """Digits of a decimal that all readers of Parquet know."""
+FIRST_TIME, END_TIME = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The years 1 to 9999 in microseconds since 1970: times and dates that all readers of all formats know."""
+_DAY = 86_400_000_000
 
 
 class Scalar(StrEnum):
@@ -182,6 +185,42 @@ def bounded(column: ColumnType) -> ColumnType:
         if count > MOST_COLUMNS:
             raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns")
     raise NotDecodable(f"the schema is nested more than {MOST_LEVELS} levels deep")
+
+
+class NamesError(KsegError):
+    """Names of fields that no table can have, or not together."""
+
+
+def with_names_apart(column: ColumnType) -> ColumnType:
+    """The type. Raises NamesError if tables can't have its names, or take two of them for the same.
+
+    Spark, DuckDB and Delta ignore case; Iceberg finds a field by its path, with dots between the names.
+    """
+    seen: dict[str, str] = {}
+    for path in _paths(column, ""):
+        if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
+            raise NamesError(f"field {quoted(path)} has a character that names of columns can't have")
+        other = seen.setdefault(path.lower(), path)
+        if other is not path:
+            raise NamesError(f"fields {quoted(other)} and {quoted(path)} have the same name in tables")
+    return column
+
+
+def _paths(column: ColumnType, place: str) -> Iterator[str]:
+    """The paths of all fields within a type, as Iceberg names them."""
+    match column:
+        case ListType():
+            inner = [("element", column.item)]
+        case MapType():
+            inner = [("key", column.key), ("value", column.value)]
+        case StructType() | UnionType():
+            inner = [(member.name, member.type) for member in column.members]
+        case _:
+            return
+    for name, kind in inner:
+        path = f"{place}.{name}" if place else name
+        yield path
+        yield from _paths(kind, path)
 
 
 def inner_types(column: ColumnType) -> tuple[ColumnType, ...]:
@@ -395,7 +434,7 @@ def list_of(item: pa.DataType) -> pa.ListType:
 def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
     """An array of a type, as one of a type that has room for it. It must begin where its buffers do.
 
-    Raises pyarrow.ArrowInvalid if a value has no place there: a time beyond microseconds.
+    Raises pyarrow.ArrowInvalid if a value has no place there: a time or a date outside of the years 1 to 9999.
     """
     match own, wide:
         case UnionType(), UnionType():
@@ -410,7 +449,22 @@ def widened(array: pa.Array, own: ColumnType, wide: ColumnType) -> pa.Array:
         case MapType(), MapType():
             return _map(array, own, wide)
         case _:
-            return pc.cast(array, arrow_type(wide), safe=not _may_round(array.type, arrow_type(wide)))
+            return _in_years(pc.cast(array, arrow_type(wide), safe=not _may_round(array.type, arrow_type(wide))))
+
+
+def _in_years(array: pa.Array) -> pa.Array:
+    """The array. Raises pyarrow.ArrowInvalid if one of its times or dates isn't one that all readers know."""
+    if pa.types.is_date32(array.type):
+        numbers, unit = array.view(pa.int32()), _DAY
+    elif pa.types.is_timestamp(array.type):
+        numbers, unit = array.view(pa.int64()), 1
+    else:
+        return array
+    bounds = pc.min_max(numbers)
+    first, last = bounds["min"].as_py(), bounds["max"].as_py()
+    if first is not None and (first * unit < FIRST_TIME or last * unit >= END_TIME):
+        raise pa.ArrowInvalid("a time outside of the years 1 to 9999")
+    return array
 
 
 def _may_round(own: pa.DataType, wide: pa.DataType) -> bool:

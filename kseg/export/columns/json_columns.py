@@ -19,6 +19,7 @@ from kseg.export.columns.column_types import (
     UnionType,
     arrow_type,
     struct_or_text,
+    with_names_apart,
 )
 
 _Fix = Callable[[Any], object]
@@ -64,9 +65,9 @@ class JsonColumns:
     """Reads values of one schema. type: of the column."""
 
     def __init__(self, schema: Any, references: Mapping[str, Any]) -> None:
-        """Takes a schema (parsed JSON), and those that it refers to by their names. Raises NotDecodable."""
+        """Takes a schema (parsed JSON), and those that it refers to by their names. Raises NotDecodable, NamesError."""
         branch = _JsonWalk(references).branch(schema, schema, ())
-        self.type, self._fix = branch
+        self.type, self._fix = with_names_apart(branch.type), branch.fix
         self._arrow = arrow_type(self.type)
 
     def value(self, body: bytes) -> object:

@@ -453,4 +453,5 @@ def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Des
         return None
     if options is None:
         return result
-    return result if (read, files) == options and has_room(options[0].decode, read.decode) else None
+    is_alike = (read, files) == options and read.has_milliseconds == options[0].has_milliseconds
+    return result if is_alike and has_room(options[0].decode, read.decode) else None

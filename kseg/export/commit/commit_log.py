@@ -1,7 +1,7 @@
 """Commit logs: the state of a destination, from a manifest or from a table's log."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Protocol
@@ -10,6 +10,7 @@ from kseg.cluster.copies import Copies
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.commit import commit as commits
 from kseg.export.commit import manifest as manifests
+from kseg.export.commit.check import TableContents, TableDiffersError, count_rows, have_columns, read_footers
 from kseg.export.commit.commit import (
     JOBS,
     ExportRun,
@@ -26,8 +27,9 @@ from kseg.export.commit.merge import Joined, condensed, join_files, without_gone
 from kseg.export.commit.order import Job
 from kseg.export.commit.table_log import RowRange, TableChange, TableLog
 from kseg.export.destination import Destination
-from kseg.export.results import Result, intact, missing
+from kseg.export.results import Result, intact, missing, row_counts
 from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
+from kseg.export.write.parquet import ExportedFiles, schema_of_files
 from kseg.system.new_directory import Processes
 
 
@@ -75,6 +77,15 @@ class Ledger(Protocol):
 
     def drop(self, results: Iterable[Result]) -> None:
         """Removes the files of results that don't count."""
+
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        """What is there after the commit of a manifest; None if others have committed since, and it can't be seen.
+
+        names: under which the run wrote the files whose rows are wanted.
+        """
+
+    def row_counts(self, manifest: Manifest) -> Counter[Key]:
+        """Reads all rows of all columns; how many each partition has."""
 
     def settle(self, manifest: Manifest, publish: Callable[[Manifest], object]) -> None:
         """Finishes a commit, and all that were built on it since; publish: writes the files that describe one."""
@@ -148,6 +159,32 @@ class ManifestLedger:
     def drop(self, results: Iterable[Result]) -> None:
         """Removes the files of results."""
         drop_files(results, self.place)
+
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        """By the footers of the files, at their places."""
+        if manifests.latest_number(self.place) != manifest.number:
+            return None
+        paths = manifest.names()
+        own = {name: paths[name] for name in names}
+        try:
+            footers = read_footers(self.place, own.values())
+        except (TableDiffersError, OpenError):
+            if manifests.latest_number(self.place) != manifest.number:  # another run has replaced them
+                return None
+            raise
+        schema = schema_of_files(manifest.read, manifest.files)
+        has_columns = have_columns(footers.values(), schema)
+        total = sum(row_counts(manifest.results).values())
+        return TableContents(has_columns, {name: footers[path].num_rows for name, path in own.items()}, total)
+
+    def row_counts(self, manifest: Manifest) -> Counter[Key]:
+        """Of the files that the manifest names."""
+        counts: Counter[Key] = Counter()
+        with ExportedFiles(self.place, schema_of_files(manifest.read, manifest.files)) as files:
+            for result in manifest.results:
+                for part in result.files:
+                    counts[result.topic, result.partition] += sum(batch.num_rows for batch in files.rows(part))
+        return counts
 
     def settle(self, manifest: Manifest, publish: Callable[[Manifest], object]) -> None:
         """Moves files to their places, and looks that they are there."""
@@ -267,6 +304,19 @@ class TableLedger:
     def drop(self, results: Iterable[Result]) -> None:
         """Removes the files of results that don't count."""
         drop_files(results, self.place)
+
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        """As the format's library opens the table."""
+        try:
+            return self._log.contents(manifest, names)
+        except (TableDiffersError, OpenError):
+            if self._log.number() != manifest.number:  # another run has replaced files
+                return None
+            raise
+
+    def row_counts(self, manifest: Manifest) -> Counter[Key]:
+        """Of the table as it is now, by the format's library."""
+        return sum(map(count_rows, self._log.batches()), Counter())
 
     def settle(self, manifest: Manifest, publish: Callable[[Manifest], object]) -> None:
         """Describes what counts, until nobody has committed meanwhile."""

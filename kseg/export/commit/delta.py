@@ -7,7 +7,7 @@ in the member "kseg" of its metadata. Others may commit in between; a conflict i
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -18,8 +18,10 @@ from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kseg.errors import KsegError, SwappedError, UsageError, missing_library
+from kseg.export.commit.check import TableContents, have_columns, opened_again, read_footers
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -155,14 +157,42 @@ class DeltaLog:
             entries = [] if table is None else table.history()
         return any(APPLICATION in entry and _own(entry, self.location).get("run") == run_id for entry in entries)
 
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        """What the log says of the version of that commit; of new files also what their footers say."""
+        with opened_again(self.location):
+            table = self._open()
+            entries = [] if table is None else self._entries(table, manifest.number)
+            if not entries or APPLICATION not in entries[-1]:
+                return None
+            with self._errors("read"):
+                if len(entries) > 1:
+                    table.load_as_version(entries[-1]["version"])
+                actions = pa.table(table.get_add_actions(flatten=True))
+                columns = self._evolved(table, manifest.read) == table.schema()
+        there = set(map(unquote, actions["path"].to_pylist()))
+        footers = read_footers(self._place, [name for name in names if name in there])
+        has_columns = columns and have_columns(footers.values(), schema_of_files(manifest.read, self._files))
+        rows = {name: footer.num_rows for name, footer in footers.items()}
+        return TableContents(has_columns, rows, pc.sum(actions["num_records"]).as_py() or 0)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """By pyarrow's datasets, as deltalake gives them."""
+        table = self._open()
+        with self._errors("read"):
+            yield from () if table is None else table.to_pyarrow_dataset().to_batches()
+
     def active_files(self) -> Iterator[str]:
         """The files of the newest version."""
         table = self._open()
         return iter(()) if table is None else (row["name"] for row in self._rows_of_files(table))
 
     def _rows_of_files(self, table: Any) -> list[dict[str, Any]]:
+        """Names, sizes and folders, and bounds of what tells rows apart: other bounds may be no values of Python's."""
         with self._errors("read"):
-            found: list[dict[str, Any]] = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+            actions = pa.table(table.get_add_actions(flatten=True))
+        bounds = {f"{bound}.{name}" for bound in ("min", "max") for name in ("topic", "partition", "offset")}
+        wanted = {"path", "size_bytes", *bounds, *(f"partition.{name}" for name in self._files.partition_by)}
+        found = actions.select([each for each in actions.column_names if each in wanted]).to_pylist()
         return [{**row, "name": self._name_of(row["path"])} for row in found]
 
     def _name_of(self, path: str) -> str:

@@ -9,7 +9,7 @@ import os
 import re
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property
@@ -17,7 +17,11 @@ from importlib import import_module
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
+
+from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, SwappedError, UsageError, missing_library
+from kseg.export.commit.check import TableContents, opened_again
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import (
@@ -211,6 +215,29 @@ class IcebergLog:
         said = (_said(snapshot, RUN) for snapshot in table.snapshots())
         return table.properties.get(RUN) == run_id or run_id in said
 
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        """What the snapshot of that commit says. pyiceberg has read the footers of the files that it added."""
+        number = str(manifest.number)
+        with opened_again(self._url), self._errors("read"):
+            table = self._open()
+            snapshots = [] if table is None else [each for each in table.snapshots() if _said(each, NUMBER) == number]
+            if not snapshots:
+                return None
+            own = snapshots[-1]
+            new = [each for each in own.manifests(table.io) if each.added_snapshot_id == own.snapshot_id]
+            entries = [entry for each in new for entry in each.fetch_manifest_entry(table.io, discard_deleted=True)]
+            has_columns = self._evolving(table.transaction(), manifest.read)._apply() == table.schema()
+            total = int(own.summary["total-records"])
+        files = {entry.data_file.file_path.removeprefix(f"{self._url}/"): entry.data_file for entry in entries}
+        rows = {name: files[name].record_count for name in names if name in files}
+        return TableContents(has_columns, rows, total)
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """By pyiceberg's own reader."""
+        table = self._open()
+        with self._errors("read"):
+            yield from () if table is None else table.scan().to_arrow_batch_reader()
+
     def active_files(self) -> Iterator[str]:
         """The files of the current snapshot."""
         table = self._open()
@@ -344,6 +371,7 @@ class IcebergLog:
         )
         folders = [(field.source_id, field.transform) for field in table.spec().fields]
         names = {field.name for field in table.schema().fields}
+        read = replace(read, has_milliseconds=MILLISECONDS.name in names)  # with --overwrite too it keeps its columns
         if not names.issuperset(read.schema().names):
             raise refusal
         if folders != [(field.source_id, field.transform) for field in self._partitions(table.schema()).fields]:

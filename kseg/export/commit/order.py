@@ -3,6 +3,8 @@
 import time
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from kseg.errors import OpenError
 from kseg.export.commit.commit import write_finished
 from kseg.export.destination import Destination
@@ -10,7 +12,7 @@ from kseg.export.plan import WorkOrder
 from kseg.export.read.order_reader import OrderReader, has_gone
 from kseg.export.results import Result, Tally
 from kseg.export.settings import FileOptions, ReadOptions, TableFormat
-from kseg.export.write.parquet import ParquetFiles
+from kseg.export.write.parquet import ParquetFiles, with_readable_times
 from kseg.system.files import Identity
 
 
@@ -78,9 +80,15 @@ def _written(reader: OrderReader, files: ParquetFiles) -> bool:
             if reader.is_useless:
                 break
             if batch.num_rows:
-                files.write(batch)
+                held = with_readable_times(batch)
+                reader.tally.without_time += _null_times(held) - _null_times(batch)
+                files.write(held)
     except OpenError as error:
         if not has_gone(error):
             raise
         return False
     return True
+
+
+def _null_times(batch: pa.RecordBatch) -> int:
+    return int(batch.column("timestamp").null_count)

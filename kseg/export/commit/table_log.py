@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, NamedTuple, Protocol
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError
+from kseg.export.commit.check import TableContents
 from kseg.export.commit.manifest import MOST_BYTES, Manifest, manifest_name
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
@@ -90,6 +91,15 @@ class TableLog(Protocol):
 
     def commit(self, change: TableChange) -> None:
         """Commits, all or nothing. Raises OvertakenError if kseg's last commit isn't the one it is built on."""
+
+    def contents(self, manifest: Manifest, names: Collection[str]) -> TableContents | None:
+        """What the table holds after the commit that has a manifest; None if the log has forgotten that one.
+
+        names: the files whose rows are wanted.
+        """
+
+    def batches(self) -> Iterable[pa.RecordBatch]:
+        """All rows and columns of the table."""
 
     def active_files(self) -> Iterable[str]:
         """The names of the files that count, as the export gave them."""

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, OpenError, UsageError
-from kseg.export.columns.column_types import text_columns
+from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import ExportedFile
@@ -99,7 +100,7 @@ SORTED_BY = ("topic", "partition", "offset")
 """The order of the rows of a file."""
 MOST_FALSE = 0.01
 """Share of the row groups without a value that a bloom filter doesn't rule out; ten bits a record, as values go."""
-_DELTAS = ("offset", "timestamp", "baseOffset", "position")
+_DELTAS = ("offset", "timestamp", MILLISECONDS.name, "baseOffset", "position")
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 
 
@@ -109,6 +110,23 @@ def schema_of_files(read: ReadOptions, options: FileOptions) -> pa.Schema:
     if options.table_format is TableFormat.ICEBERG:
         schema = with_field_ids(schema, read.decode.field_ids)
     return pa.schema([field for field in schema if field.name not in options.columns_of_folders])
+
+
+def with_readable_times(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The records; with a null timestamp where it is outside of the years 1 to 9999.
+
+    Delta's and Iceberg's libraries can't name such a day, and then nobody can read the table any more.
+    """
+    place = batch.schema.get_field_index("timestamp")
+    times = batch.column(place)
+    bounds = pc.min_max(times.view(pa.int64()))
+    first, last = bounds["min"].as_py(), bounds["max"].as_py()
+    if first is None or (first >= FIRST_TIME and last < END_TIME):
+        return batch
+    since_1970 = times.view(pa.int64())
+    is_held = pc.and_(pc.greater_equal(since_1970, FIRST_TIME), pc.less(since_1970, END_TIME))
+    held = pc.if_else(is_held, times, pa.scalar(None, times.type))
+    return batch.set_column(place, batch.schema.field(place), held)
 
 
 class ParquetFiles:
@@ -400,7 +418,7 @@ class _ExportedRows:
             source = stack.enter_context(place.open(name))
             with self._told():
                 self._file = pq.ParquetFile(source, buffer_size=MIB)
-            if not _has_room(schema, self._file.schema_arrow):
+            if not is_written_alike(schema, self._file.schema_arrow):
                 raise KsegError("has other columns than this kseg writes: export again with --overwrite", self._where)
             self._stack = stack.pop_all()
         self._batches = self._from(0)
@@ -452,7 +470,7 @@ class _ExportedRows:
                 first = max(first - batch.num_rows, 0)
 
 
-def _has_room(schema: pa.Schema, written: pa.Schema) -> bool:
+def is_written_alike(schema: pa.Schema, written: pa.Schema) -> bool:
     """Whether it is the schema of a file, or differs in decoded columns alone: they are planned with room for those."""
     pairs = zip(schema, written, strict=False)
     return schema.names == written.names and all(

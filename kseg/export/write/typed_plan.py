@@ -18,7 +18,16 @@ from kseg.decode.protobuf import RegisteredFile, described_message
 from kseg.decode.schema_registry import RegisteredSchema, Registry, read_registry
 from kseg.decode.simple_values import ID_PREFIX_SIZE, MAGIC_GUID, SchemaId, parse_indexed, parse_wire, schema_name
 from kseg.errors import KsegError, OpenError, UsageError
-from kseg.export.columns.column_types import ColumnType, MismatchError, Scalar, bounded, unified, unlike
+from kseg.export.columns.column_types import (
+    ColumnType,
+    MismatchError,
+    NamesError,
+    Scalar,
+    bounded,
+    unified,
+    unlike,
+    with_names_apart,
+)
 from kseg.export.columns.typed_cells import (
     ANY_ID,
     KINDS,
@@ -244,7 +253,7 @@ class _Joined:
         try:
             own, self.type = self._with(schema)
             self._own.append((found, own))
-        except (MismatchError, NotDecodable) as error:
+        except (MismatchError, NamesError, NotDecodable) as error:
             if not self.wish.leaves_raw:
                 raise self._refusal(found, error) from error
             schema = replace(schema, problem=error.message, texts=())
@@ -255,9 +264,7 @@ class _Joined:
         if schema.problem:
             raise NotDecodable(schema.problem)
         own = column_reader(schema).type
-        if self.type is None:
-            return own, own
-        wide = bounded(unified(self.type, own))
+        wide = with_names_apart(own if self.type is None else bounded(unified(self.type, own)))
         refused = None if self.written is None else unlike(self.written, wide)
         if refused is not None:
             raise refused
@@ -265,6 +272,9 @@ class _Joined:
 
     def _refusal(self, found: KnownSchema, error: KsegError) -> UsageError:
         what = f"{found.schema.name} of topic {found.topic}" if found.topic is not None else found.schema.name
+        if isinstance(error, NamesError):
+            advice = "--decoded text makes them text, --on-mismatch raw leaves their values raw"
+            return _Refused(f"{what}: {error.message}: {advice}")
         if not isinstance(error, MismatchError):
             return _Refused(f"{what} can't be used: {error.message}; --on-mismatch raw leaves its values raw")
         other = next((each for each, own in self._own if _differ(own, error, found)), None)

@@ -196,12 +196,14 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
     try:
         manifest = _read_manifest(store, upload[MANIFEST])
         _check_key(manifest, first.name)
+        if "log" in upload:
+            _check_chunks(manifest, upload["log"].stored.size)
     except KsegError as error:
         problem = ObjectProblem("remote-manifest", f"{key}.{MANIFEST}", error.message)
         return _Found(replace(segment, problems=(problem,)))
-    files = {FileKind.LOG: manifest.log(f"{key}.log")} if "log" in upload else {}
+    files = {FileKind.LOG: manifest.log(f"{key}.log", upload["log"].stored.size)} if "log" in upload else {}
     if INDEXES in upload:
-        files |= manifest.files_in(f"{key}.{INDEXES}")
+        files |= manifest.files_in(f"{key}.{INDEXES}", upload[INDEXES].stored.size)
     segment = replace(
         segment,
         files=files,
@@ -218,7 +220,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
 
 def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
     if found.stored.size > LARGEST_MANIFEST:
-        raise KsegError(f"has {found.stored.size} bytes, too many for a manifest")
+        raise KsegError(f"has {found.stored.size} bytes; kseg reads manifests of up to {LARGEST_MANIFEST}")
     try:
         return parse_manifest(store.read(found.stored.key, 0, found.stored.size))
     except OSError as error:
@@ -240,6 +242,12 @@ def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
         raise KsegError(f"is another segment's manifest: its topic is {manifest.topic!r}, not {name.topic!r}")
     if manifest.end_offset < manifest.base_offset:
         raise KsegError(f"its end offset {manifest.end_offset} is below its start offset {manifest.base_offset}")
+
+
+def _check_chunks(manifest: SegmentManifest, size: int) -> None:
+    """Raises KsegError if a log of a size has fewer bytes than chunks: their table would cost more than the object."""
+    if manifest.chunks.count > size:
+        raise KsegError(f"it has {manifest.chunks.count} chunks, though the log has {size} bytes")
 
 
 def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Iterator[ObjectProblem]:

@@ -129,6 +129,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
     "Remote tiers": (
         Bound("levels of folders above partitions", "kseg.tiered.places:DEEPEST", "isn't taken for a tier", count),
         Bound("a segment's manifest", "kseg.tiered.manifest:LARGEST_MANIFEST", "the segment isn't read"),
+        Bound("chunks of a segment", "kseg.tiered.segment_bytes:MOST_CHUNKS", "the segment isn't read", count),
         Bound("a chunk, decompressed", "kseg.tiered.segment_bytes:LARGEST_CHUNK", "it can't be read"),
     ),
     "Protocol": (

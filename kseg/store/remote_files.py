@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from kseg.errors import KsegError, OpenError, UsageError, missing_library
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library
 from kseg.store.location import check_outside
 from kseg.system.new_directory import scratch_directory
 from kseg.system.run_usage import in_threads
@@ -105,6 +105,8 @@ REQUESTS_OF_RANGE = 4
 FEW_FOLDERS = 16
 """So few folders are looked into for theirs: brokers' or disks', not partitions."""
 MOST_LEVELS = 3
+MOST_EMPTY_PAGES = 100
+"""Answers of a listing, one after another, in which nothing is named though more should follow."""
 
 
 class S3Object(NamedTuple):
@@ -124,14 +126,15 @@ class S3Folder:
 
     def objects(self) -> Iterator[S3Object]:
         """All of them, by key."""
-        answer = self._ask()
+        answer = next(self._pages())
         first = [_object(found) for found in answer.get("Contents", ())]
         yield from first
         if not answer["IsTruncated"]:
             return
         folders = {found.key.rpartition("/")[0] for found in first}
         per_range = max(REQUESTS_OF_RANGE * len(folders), 1)
-        for found in in_threads(lambda ends: self._listed(*ends), self._ranges(first[-1].key, per_range), AT_ONCE):
+        above = first[-1].key if first else ""
+        for found in in_threads(lambda ends: self._listed(*ends), self._ranges(above, per_range), AT_ONCE):
             yield from found
 
     def _ranges(self, above: str, per_range: int) -> Iterator[tuple[str, str | None]]:
@@ -144,35 +147,49 @@ class S3Folder:
 
     def _folders(self, prefix: str, above: str, levels: int) -> Iterator[str]:
         """Folders below a prefix, in order; where they are few, those below them."""
-        answer = self._ask(Prefix=prefix, Delimiter="/", StartAfter=above)
-        folders = [each["Prefix"] for each in answer.get("CommonPrefixes", ())]
+        pages = self._pages(above, Prefix=prefix, Delimiter="/")
+        answer = next(pages)
+        folders = _names(answer, "CommonPrefixes")
         if not answer["IsTruncated"] and len(folders) < FEW_FOLDERS and levels:
             for folder in folders:
                 yield folder
                 yield from self._folders(folder, above, levels - 1)
             return
         yield from folders
-        while folders and answer["IsTruncated"]:
-            answer = self._ask(Prefix=prefix, Delimiter="/", ContinuationToken=answer["NextContinuationToken"])
-            yield from (each["Prefix"] for each in answer.get("CommonPrefixes", ()))
+        for answer in pages if folders else ():
+            yield from _names(answer, "CommonPrefixes")
 
     def _listed(self, above: str, end: str | None) -> list[S3Object]:
         """The objects of a range."""
         found: list[S3Object] = []
-        wanted = {"StartAfter": above}
-        while True:
-            answer = self._ask(**wanted)
+        for answer in self._pages(above):
             found += (_object(each) for each in answer.get("Contents", ()))
-            is_past = end is not None and bool(found) and found[-1].key > end
-            if is_past or not answer["IsTruncated"]:
-                return [each for each in found if above < each.key and (end is None or each.key <= end)]
-            wanted = {"ContinuationToken": answer["NextContinuationToken"]}
+            if end is not None and found and found[-1].key > end:
+                break
+        return [each for each in found if above < each.key and (end is None or each.key <= end)]
 
-    def _ask(self, **wanted: str) -> dict[str, Any]:
-        answer: dict[str, Any] = self._client.list_objects_v2(
-            **{"Bucket": self._bucket, "Prefix": self._prefix, **wanted}
-        )
-        return answer
+    def _pages(self, above: str = "", **wanted: str) -> Iterator[dict[str, Any]]:
+        """The answers of a listing, up to its last. Raises ClusterError if they would go on without an end."""
+        wanted = {"Bucket": self._bucket, "Prefix": self._prefix, **wanted}
+        place = {"StartAfter": above} if above else {}
+        last, empty_pages = "", 0
+        while True:
+            answer: dict[str, Any] = self._client.list_objects_v2(**wanted, **place)
+            yield answer
+            if not answer["IsTruncated"]:
+                return
+            names = _names(answer, "Contents") + _names(answer, "CommonPrefixes")
+            empty_pages = 0 if names else empty_pages + 1
+            token = answer["NextContinuationToken"]
+            if not token or (names and max(names) <= last) or empty_pages > MOST_EMPTY_PAGES:
+                url = f"s3://{self._bucket}/{wanted['Prefix']}"
+                raise ClusterError("the store's listing repeats itself and would never end; repair the store", url)
+            last, place = max(names, default=last), {"ContinuationToken": token}
+
+
+def _names(answer: dict[str, Any], field: str) -> list[str]:
+    """Keys of objects, or names of folders, in an answer."""
+    return [each["Key" if field == "Contents" else "Prefix"] for each in answer.get(field, ())]
 
 
 def _object(found: dict[str, Any]) -> S3Object:

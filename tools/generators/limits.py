@@ -132,6 +132,14 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("chunks of a segment", "kseg.tiered.segment_bytes:MOST_CHUNKS", "the segment isn't read", count),
         Bound("a chunk, decompressed", "kseg.tiered.segment_bytes:LARGEST_CHUNK", "it can't be read"),
     ),
+    "Object stores": (
+        Bound(
+            "answers of a listing in a row that name nothing, though more should follow",
+            "kseg.store.remote_files:MOST_EMPTY_PAGES",
+            "the command ends with 3",
+            count,
+        ),
+    ),
     "Protocol": (
         Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.messages:MAX_FRAME", "it is no frame"),
         Bound("elements of a message", "kseg.protocol.messages:MOST_ELEMENTS", "it can't be read", count),

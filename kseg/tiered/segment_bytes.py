@@ -100,7 +100,7 @@ IV_SIZE = 12
 TAG_SIZE = 16
 SEAL_SIZE = IV_SIZE + TAG_SIZE
 """Bytes that a chunk has more when it is encrypted: the IV before it, GCM's tag after it."""
-_LARGEST_PEM = 1 << 16
+LARGEST_PEM = 1 << 16
 _KEY_SIZE = 32
 
 
@@ -145,7 +145,7 @@ def read_private_key(path: Path) -> Any:
     except ImportError as error:
         raise UsageError(missing_library("pycryptodome", "tiered")) from error
     try:
-        key = RSA.import_key(read_small(path, _LARGEST_PEM))
+        key = RSA.import_key(read_small(path, LARGEST_PEM))
     except (ValueError, IndexError, TypeError) as error:
         raise UsageError("isn't an RSA key in PEM without a password", path) from error
     if not key.has_private():

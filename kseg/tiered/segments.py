@@ -123,9 +123,7 @@ def _plain_segment(store: ObjectStore, upload: Upload) -> _Found | None:
     if base is None or not files:
         return None
     key = first.stored.key.rpartition(".")[0]
-    problems: tuple[ObjectProblem, ...] = ()
-    if log is None:
-        problems = (ObjectProblem("remote-missing", f"{key}.log", "the segment's log isn't there"),)
+    problems = tuple(_missing_files(first.name.layout, key, files))
     epochs: Epochs = ((first.name.epoch, base),) if first.name.epoch is not None else ()
     if FileKind.LEADER_EPOCH_CHECKPOINT in files:
         epochs, problems = _known_epochs(store, files[FileKind.LEADER_EPOCH_CHECKPOINT], problems)
@@ -143,6 +141,25 @@ def _plain_segment(store: ObjectStore, upload: Upload) -> _Found | None:
     return _Found(segment)
 
 
+_ALWAYS_THERE = {
+    FileKind.TIME_INDEX: "timeindex",
+    FileKind.PRODUCER_SNAPSHOT: "snapshot",
+    FileKind.LEADER_EPOCH_CHECKPOINT: "leader_epoch_checkpoint",
+}
+"""Files that a broker always hands over with a log, not empty except the index. Source: LogSegmentData."""
+
+
+def _missing_files(layout: TierLayout, key: str, files: dict[FileKind, StoredPart]) -> Iterator[ObjectProblem]:
+    """Files of a segment that aren't there; only Kafka's own store is known to have all. `.index` has its own check."""
+    if FileKind.LOG not in files:
+        yield ObjectProblem("remote-missing", f"{key}.log", "the segment's log isn't there")
+    for kind, suffix in _ALWAYS_THERE.items() if layout is TierLayout.LOCAL else ():
+        if kind not in files:
+            yield ObjectProblem("remote-missing", f"{key}.{suffix}", f"the segment's {kind} isn't there")
+        elif not files[kind].size and kind is not FileKind.TIME_INDEX:
+            yield ObjectProblem("remote-missing", f"{key}.{suffix}", f"the segment's {kind} is empty")
+
+
 def _first_offset(store: ObjectStore, log: StoredPart) -> int | None:
     """The offset of a log's first batch; None if there is none."""
     try:
@@ -157,7 +174,9 @@ def _known_epochs(
 ) -> tuple[Epochs, tuple[ObjectProblem, ...]]:
     """The epochs of a segment's checkpoint, which has those before the segment, too."""
     try:
-        content = store.read(part.key, 0, min(part.size, LARGEST_CHECKPOINT))
+        if part.size > LARGEST_CHECKPOINT:
+            raise KsegError(f"it has {part.size} bytes; kseg reads checkpoints of up to {LARGEST_CHECKPOINT}")
+        content = store.read(part.key, 0, part.size)
         return tuple(
             (each.epoch, each.start_offset) for each in parse_leader_epoch_checkpoint(content).entries
         ), problems

@@ -18,6 +18,8 @@ from kseg.system.new_directory import scratch_directory
 from kseg.system.run_usage import in_threads
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     import requests
 
 
@@ -197,7 +199,10 @@ def _object(found: dict[str, Any]) -> S3Object:
 
 
 def s3_client() -> Any:
-    """Botocore's client, which finds credentials where pyarrow does. Raises ImportError without botocore."""
+    """Botocore's client, which finds credentials where pyarrow does.
+
+    Raises ImportError without botocore, UsageError for an endpoint or a region that can't be one.
+    """
     from botocore.config import Config
     from botocore.session import get_session
 
@@ -205,36 +210,61 @@ def s3_client() -> Any:
     region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION"))
     style = {"addressing_style": "path"} if endpoint else {}
     config = Config(max_pool_connections=AT_ONCE, s3=style)
-    client = get_session().create_client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    try:
+        client = get_session().create_client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    except ValueError as error:
+        raise UsageError(f"AWS_ENDPOINT_URL or AWS_REGION isn't usable: {error}") from error
     client.meta.events.register("before-parse.s3.ListObjectsV2", _parse)
     return client
 
 
+def s3_errors() -> tuple[type[Exception], ...]:
+    """Whatever botocore raises where S3 fails or answers nonsense: its own errors, and those that it lets through."""
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+    from urllib3.exceptions import HTTPError
+
+    return BotoCoreError, ClientError, ResponseParserError, HTTPError
+
+
 def _parse(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
-    """Reads an answer in botocore's place, which takes ten times as long for it; gives what botocore would."""
+    """Reads an answer instead of botocore, which takes ten times as long; gives and raises what botocore would."""
     if response_dict["status_code"] != 200:
         return
     from xml.etree import ElementTree
 
-    root = ElementTree.fromstring(response_dict["body"])  # noqa: S314  the store is trusted as far as by botocore
+    from botocore.parsers import ResponseParserError
+
+    try:
+        # The store is trusted as far as by botocore.
+        listing = _listing(ElementTree.fromstring(response_dict["body"]))  # noqa: S314
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        raise ResponseParserError("the answer isn't a listing of objects") from error
+    customized_response_dict.update(listing)
+    response_dict["body"] = b"<ListBucketResult/>"
+
+
+def _listing(root: "Element") -> dict[str, Any]:
+    """The fields of a listing. Raises LookupError or ValueError for one that S3 doesn't write."""
     names = root.tag.removesuffix("ListBucketResult")
     contents = [{part.tag: part.text for part in each} for each in root.iterfind(f"{names}Contents")]
     key, size, modified = (f"{names}{name}" for name in ("Key", "Size", "LastModified"))
-    customized_response_dict.update(
-        Contents=[
+    return {
+        "Contents": [
             {
-                "Key": each[key],
+                "Key": each[key] or "",
                 "Size": int(each[size] or 0),
                 "LastModified": datetime.fromisoformat(each[modified] or ""),
             }
             for each in contents
         ],
-        CommonPrefixes=[{"Prefix": each.text} for each in root.iterfind(f"{names}CommonPrefixes/{names}Prefix")],
-        IsTruncated=root.findtext(f"{names}IsTruncated") == "true",
-        NextContinuationToken=root.findtext(f"{names}NextContinuationToken"),
-        EncodingType=root.findtext(f"{names}EncodingType"),
-    )
-    response_dict["body"] = b"<ListBucketResult/>"
+        "CommonPrefixes": [
+            {"Prefix": each.text or ""} for each in root.iterfind(f"{names}CommonPrefixes/{names}Prefix")
+        ],
+        "IsTruncated": root.findtext(f"{names}IsTruncated") == "true",
+        "NextContinuationToken": root.findtext(f"{names}NextContinuationToken"),
+        "EncodingType": root.findtext(f"{names}EncodingType"),
+    }
 
 
 PIECE = 8 << 20
@@ -314,8 +344,7 @@ def list_files(url: str) -> Iterator[RemoteFile]:
 def _objects(url: str) -> list[RemoteFile] | None:
     """The objects of S3; None if there are none, or s3fs isn't there: then pyarrow looks, and says what is wrong."""
     try:
-        from botocore.exceptions import BotoCoreError, ClientError
-
+        import botocore.session  # noqa: F401
     except ImportError:
         return None
     start, _, path = url.partition("://")
@@ -324,7 +353,7 @@ def _objects(url: str) -> list[RemoteFile] | None:
         return None
     try:
         objects = list(S3Folder(bucket, f"{folder}/" if folder else "").objects())
-    except (BotoCoreError, ClientError):
+    except s3_errors():
         return None
     is_file = [found for found in objects if not found.key.endswith("/")]
     return [RemoteFile(f"{start}://{bucket}/{found.key}", found.size, found.modified_ms) for found in is_file]
@@ -398,7 +427,6 @@ def put_if_absent(url: str, content: bytes) -> bool:
     """
     try:
         import s3fs
-        from botocore.exceptions import BotoCoreError
     except ImportError as error:
         raise KsegError(missing_library("s3fs", "s3"), url) from error
     scheme, _, path = url.partition("://")
@@ -410,7 +438,7 @@ def put_if_absent(url: str, content: bytes) -> bool:
         s3fs.S3FileSystem(**settings).pipe_file(path, content, chunksize=len(content) + 1, mode="create")
     except FileExistsError:
         return False
-    except BotoCoreError as error:
+    except s3_errors() as error:
         raise OSError(str(error)) from error
     except OSError as error:
         if error.errno == errno.EINVAL:  # some stores don't say which condition failed

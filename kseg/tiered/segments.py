@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import ClusterError, KsegError
 from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_partition_metadata
 from kseg.formats.codes import stored_offset
 from kseg.formats.file_names import FileKind
@@ -96,6 +96,8 @@ def _topic(
     if topic_id is None and SIDE_FILES[1] in beside:
         try:
             topic_id = parse_partition_metadata(_whole(store, beside[SIDE_FILES[1]].stored)).topic_id
+        except ClusterError:
+            raise
         except (KsegError, OSError):
             topic_id = None
     return topic, topic_id
@@ -180,6 +182,8 @@ def _known_epochs(
         return tuple(
             (each.epoch, each.start_offset) for each in parse_leader_epoch_checkpoint(content).entries
         ), problems
+    except ClusterError:
+        raise
     except KsegError as error:
         return (), (*problems, ObjectProblem("remote-manifest", part.key, f"can't be read: {error.message}"))
     except OSError as error:
@@ -217,6 +221,8 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
         _check_key(manifest, first.name)
         if "log" in upload:
             _check_chunks(manifest, upload["log"].stored.size)
+    except ClusterError:
+        raise  # the store has failed, which says nothing about the segment
     except KsegError as error:
         problem = ObjectProblem("remote-manifest", f"{key}.{MANIFEST}", error.message)
         return _Found(replace(segment, problems=(problem,)))

@@ -102,13 +102,10 @@ class LocalDestination:
     def create(self, name: str) -> Iterator[Any]:
         """A new file; its bytes are on the disk when the context ends."""
         path = self._path(name)
-        try:
-            with _opened_new(path) as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise KsegError(f"can't be written: {error.strerror}", path) from error
+        with self._written(path), _opened_new(path) as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """The content of a small file; None if it isn't there."""
@@ -141,7 +138,7 @@ class LocalDestination:
         Where a file system has no links, a claim looks and then writes.
         """
         path = self._path(name)
-        with _written(path):
+        with self._written(path):
             if not _repeated(lambda: self._link(path, content)):
                 return self.read(name, len(content) + 1) == content  # a server's first answer may have been lost
             _sync_directory(path.parent)
@@ -167,7 +164,7 @@ class LocalDestination:
     def replace(self, name: str, content: bytes) -> None:
         """Writes aside and renames."""
         path = self._path(name)
-        with _written(path):
+        with self._written(path):
             _repeated(lambda: _write_aside(path, content).replace(path))
 
     def rename(self, name: str, target: str) -> None:
@@ -179,18 +176,32 @@ class LocalDestination:
             if os.path.lexists(path):
                 path.replace(target_path)
 
-        with _written(target_path), suppress(FileNotFoundError):
+        with self._written(target_path), suppress(FileNotFoundError):
             _repeated(move)
 
     def delete(self, name: str) -> None:
         """Removes a file, and folders that it leaves empty: the destination too, if it wasn't there before."""
         path = self._path(name)
-        with _written(path):
+        with self._written(path):
             path.unlink(missing_ok=True)
-        with suppress(OSError):  # not empty, or gone
+        self._remove_empty_folders(path)
+
+    @contextmanager
+    def _written(self, path: Path) -> Iterator[None]:
+        """Writes a file; where that fails, folders that were made for it go again."""
+        try:
+            yield
+        except OSError as error:
+            self._remove_empty_folders(path)
+            raise KsegError(f"can't be written: {error.strerror}", path) from error
+
+    def _remove_empty_folders(self, path: Path) -> None:
+        """Removes the folders of a file that are empty, the destination too if it wasn't there before."""
+        with suppress(OSError):  # not empty
             while path.parent != self._root:
                 path = path.parent
-                path.rmdir()
+                with suppress(FileNotFoundError):
+                    path.rmdir()
             for folder in self._missing:
                 folder.rmdir()
 
@@ -219,14 +230,6 @@ def _opened(opening: Callable[[], Any], where: str | Path) -> Any:
         raise OpenError(f"can't be read: {error.strerror or error}", where) from error
 
 
-@contextmanager
-def _written(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise KsegError(f"can't be written: {error.strerror}", path) from error
-
-
 def _repeated(write: Callable[[], _Given]) -> _Given:
     """Does what writes a file again, if what it has made before goes away: other runs tidy up here too."""
     for _ in range(MOST_REPEATS):
@@ -246,12 +249,17 @@ def _opened_new(path: Path) -> Any:
 
 
 def _write_aside(path: Path, content: bytes) -> Path:
-    """A new file beside a path, whole and durable."""
+    """A new file beside a path, whole and durable; none if that fails."""
     aside = path.with_name(f"{path.name}.{uuid4().hex[:12]}{ASIDE}")
-    with _opened_new(aside) as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with _opened_new(aside) as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+        raise
     return aside
 
 

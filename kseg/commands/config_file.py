@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from kseg.commands.guide import VARIABLES
-from kseg.errors import UsageError
+from kseg.errors import OpenError, UsageError
+from kseg.system.files import read_small
 
 VARIABLE = "KSEG_CONFIG"
 LARGEST_FILE = 1 << 20
@@ -26,16 +27,13 @@ class ConfigFile:
         self._path = path
         self._commands = commands
         try:
-            with path.open("rb") as file:
-                content = file.read(LARGEST_FILE + 1)
-            if len(content) > LARGEST_FILE:
-                raise UsageError(f"{VARIABLE}: has more than {LARGEST_FILE} bytes", path)
-            self._content = tomllib.loads(content.decode())
+            self._content = tomllib.loads(read_small(path, LARGEST_FILE).decode())
         except RecursionError as error:
             raise UsageError(f"{VARIABLE}: its values are nested too deeply", path) from error
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise UsageError(f"{VARIABLE}: {reason}", path) from error
+        except OpenError as error:
+            raise UsageError(f"{VARIABLE}: {error.message}", path) from error
+        except ValueError as error:
+            raise UsageError(f"{VARIABLE}: {error}", path) from error
 
     def defaults(self, command: click.Command, name: str) -> Defaults:
         """The values for a command's options, by the names of its parameters; its own table comes first."""

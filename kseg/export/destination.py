@@ -186,7 +186,7 @@ class LocalDestination:
     @contextmanager
     def create(self, name: str) -> Iterator[Any]:
         """A new file; its bytes are on the disk when the context ends."""
-        with _written(self._path(name)), self._new(name) as file:
+        with self._written(name), self._new(name) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -242,7 +242,7 @@ class LocalDestination:
 
         Where a file system has no links, a claim looks and then writes.
         """
-        with _written(self._path(name)):
+        with self._written(name):
             if not _repeated(lambda: self._link(name, content)):
                 return self.read(name, len(content) + 1) == content  # a server's first answer may have been lost
         return True
@@ -270,23 +270,28 @@ class LocalDestination:
         return True
 
     def _write_aside(self, name: str, content: bytes) -> str:
-        """A new file beside a name, whole and durable; gives its own name."""
+        """A new file beside a name, whole and durable; gives its name. Leaves nothing if that fails."""
         aside = f"{name}.{uuid4().hex[:12]}{ASIDE}"
-        with self._new(aside) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with self._new(aside) as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except BaseException:
+            with suppress(OSError, KsegError):
+                self._unlink(aside)
+            raise
         return aside
 
     def replace(self, name: str, content: bytes) -> None:
         """Writes aside and renames."""
-        with _written(self._path(name)):
+        with self._written(name):
             _repeated(lambda: self._move(self._write_aside(name, content), name))
 
     def rename(self, name: str, target: str) -> None:
         """Moves a file."""
         _checked(name, self.url)
-        with _written(self._path(target)), suppress(FileNotFoundError):
+        with self._written(target), suppress(FileNotFoundError):
             _repeated(lambda: None if self._status(name) is None else self._move(name, target))
 
     def _move(self, name: str, target: str) -> None:
@@ -296,16 +301,33 @@ class LocalDestination:
 
     def delete(self, name: str) -> None:
         """Removes a file, and folders that it leaves empty: the destination too, if it wasn't there before."""
-        path = self._path(name)
+        with self._written(name), suppress(FileNotFoundError):
+            self._unlink(name)
+        self._remove_empty_folders(name)
+
+    def _unlink(self, name: str) -> None:
         held = self._there()
-        if held is None:
-            return
-        with _written(path), suppress(FileNotFoundError), held.place(name) as (folder, last):
-            os.unlink(last, dir_fd=folder)
+        if held is not None:
+            with held.place(name) as (folder, last):
+                os.unlink(last, dir_fd=folder)
+
+    @contextmanager
+    def _written(self, name: str) -> Iterator[None]:
+        """Writes a file; where that fails, folders that were made for it go again."""
+        path = self._path(name)
+        try:
+            yield
+        except OSError as error:
+            self._remove_empty_folders(name)
+            raise KsegError(f"can't be written: {error.strerror}", path) from error
+
+    def _remove_empty_folders(self, name: str) -> None:
+        """Removes the folders of a file that are empty, the destination too if it wasn't there before."""
         parts = name.split("/")
-        with suppress(OSError):  # not empty, or gone
+        with suppress(OSError, KsegError):  # not empty, or gone
+            held = self._opened()
             for count in range(len(parts) - 1, 0, -1):
-                with held.place("/".join(parts[:count])) as (folder, last):
+                with held.place("/".join(parts[:count])) as (folder, last), suppress(FileNotFoundError):
                     os.rmdir(last, dir_fd=folder)
             held.remove_if_empty(len(self._missing))
 
@@ -323,14 +345,6 @@ def _listed(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
-
-
-@contextmanager
-def _written(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise KsegError(f"can't be written: {error.strerror}", path) from error
 
 
 def _repeated(write: Callable[[], _Given]) -> _Given:

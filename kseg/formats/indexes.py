@@ -60,6 +60,8 @@ PRODUCER_SNAPSHOT = Struct(
 
 _FEW = 1
 MOST_VALUE_BYTES = 4
+_SIZES_OVERHEAD = 13
+"""Bytes of the count, the base, the size of a value, and the last chunk's size."""
 
 CHUNK_SIZES = Struct(
     "count" / Int32sb * "how many chunks the segment has",
@@ -74,6 +76,11 @@ _SEVERAL = Struct(
     Terminated,
 )
 """Source: ChunkSizesBinaryCodec of tiered-storage-for-apache-kafka."""
+
+
+def most_bytes_of_sizes(count: int) -> int:
+    """The most bytes that the sizes of `count` chunks take."""
+    return _SIZES_OVERHEAD + MOST_VALUE_BYTES * count
 
 
 def parse_chunk_sizes(content: bytes, count: int) -> tuple[int, ...]:

@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from kseg.errors import KsegError, OpenError, UsageError, missing_library
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library
 from kseg.store.target import check_outside
 from kseg.system.new_directory import scratch_directory
 from kseg.system.run_usage import in_threads
 
 if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
     import requests
 
 
@@ -105,6 +107,8 @@ REQUESTS_OF_RANGE = 4
 FEW_FOLDERS = 16
 """So few folders are looked into for theirs: brokers' or disks', not partitions."""
 MOST_LEVELS = 3
+MOST_EMPTY_PAGES = 100
+"""Answers of a listing, one after another, in which nothing is named though more should follow."""
 
 
 class S3Object(NamedTuple):
@@ -124,14 +128,15 @@ class S3Folder:
 
     def objects(self) -> Iterator[S3Object]:
         """All of them, by key."""
-        answer = self._ask()
+        answer = next(self._pages())
         first = [_object(found) for found in answer.get("Contents", ())]
         yield from first
         if not answer["IsTruncated"]:
             return
         folders = {found.key.rpartition("/")[0] for found in first}
         per_range = max(REQUESTS_OF_RANGE * len(folders), 1)
-        for found in in_threads(lambda ends: self._listed(*ends), self._ranges(first[-1].key, per_range), AT_ONCE):
+        above = first[-1].key if first else ""
+        for found in in_threads(lambda ends: self._listed(*ends), self._ranges(above, per_range), AT_ONCE):
             yield from found
 
     def _ranges(self, above: str, per_range: int) -> Iterator[tuple[str, str | None]]:
@@ -144,35 +149,49 @@ class S3Folder:
 
     def _folders(self, prefix: str, above: str, levels: int) -> Iterator[str]:
         """Folders below a prefix, in order; where they are few, those below them."""
-        answer = self._ask(Prefix=prefix, Delimiter="/", StartAfter=above)
-        folders = [each["Prefix"] for each in answer.get("CommonPrefixes", ())]
+        pages = self._pages(above, Prefix=prefix, Delimiter="/")
+        answer = next(pages)
+        folders = _names(answer, "CommonPrefixes")
         if not answer["IsTruncated"] and len(folders) < FEW_FOLDERS and levels:
             for folder in folders:
                 yield folder
                 yield from self._folders(folder, above, levels - 1)
             return
         yield from folders
-        while folders and answer["IsTruncated"]:
-            answer = self._ask(Prefix=prefix, Delimiter="/", ContinuationToken=answer["NextContinuationToken"])
-            yield from (each["Prefix"] for each in answer.get("CommonPrefixes", ()))
+        for answer in pages if folders else ():
+            yield from _names(answer, "CommonPrefixes")
 
     def _listed(self, above: str, end: str | None) -> list[S3Object]:
         """The objects of a range."""
         found: list[S3Object] = []
-        wanted = {"StartAfter": above}
-        while True:
-            answer = self._ask(**wanted)
+        for answer in self._pages(above):
             found += (_object(each) for each in answer.get("Contents", ()))
-            is_past = end is not None and bool(found) and found[-1].key > end
-            if is_past or not answer["IsTruncated"]:
-                return [each for each in found if above < each.key and (end is None or each.key <= end)]
-            wanted = {"ContinuationToken": answer["NextContinuationToken"]}
+            if end is not None and found and found[-1].key > end:
+                break
+        return [each for each in found if above < each.key and (end is None or each.key <= end)]
 
-    def _ask(self, **wanted: str) -> dict[str, Any]:
-        answer: dict[str, Any] = self._client.list_objects_v2(
-            **{"Bucket": self._bucket, "Prefix": self._prefix, **wanted}
-        )
-        return answer
+    def _pages(self, above: str = "", **wanted: str) -> Iterator[dict[str, Any]]:
+        """The answers of a listing, up to its last. Raises ClusterError if they would go on without an end."""
+        wanted = {"Bucket": self._bucket, "Prefix": self._prefix, **wanted}
+        place = {"StartAfter": above} if above else {}
+        last, empty_pages = "", 0
+        while True:
+            answer: dict[str, Any] = self._client.list_objects_v2(**wanted, **place)
+            yield answer
+            if not answer["IsTruncated"]:
+                return
+            names = _names(answer, "Contents") + _names(answer, "CommonPrefixes")
+            empty_pages = 0 if names else empty_pages + 1
+            token = answer["NextContinuationToken"]
+            if not token or (names and max(names) <= last) or empty_pages > MOST_EMPTY_PAGES:
+                url = f"s3://{self._bucket}/{wanted['Prefix']}"
+                raise ClusterError("the store's listing repeats itself and would never end; repair the store", url)
+            last, place = max(names, default=last), {"ContinuationToken": token}
+
+
+def _names(answer: dict[str, Any], field: str) -> list[str]:
+    """Keys of objects, or names of folders, in an answer."""
+    return [each["Key" if field == "Contents" else "Prefix"] for each in answer.get(field, ())]
 
 
 def _object(found: dict[str, Any]) -> S3Object:
@@ -180,7 +199,10 @@ def _object(found: dict[str, Any]) -> S3Object:
 
 
 def s3_client() -> Any:
-    """Botocore's client, which finds credentials where pyarrow does. Raises ImportError without botocore."""
+    """Botocore's client, which finds credentials where pyarrow does.
+
+    Raises ImportError without botocore, UsageError for an endpoint or a region that can't be one.
+    """
     from botocore.config import Config
     from botocore.session import get_session
 
@@ -188,36 +210,61 @@ def s3_client() -> Any:
     region = os.environ.get("AWS_REGION", os.environ.get("AWS_DEFAULT_REGION"))
     style = {"addressing_style": "path"} if endpoint else {}
     config = Config(max_pool_connections=AT_ONCE, s3=style)
-    client = get_session().create_client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    try:
+        client = get_session().create_client("s3", region_name=region, endpoint_url=endpoint, config=config)
+    except ValueError as error:
+        raise UsageError(f"AWS_ENDPOINT_URL or AWS_REGION isn't usable: {error}") from error
     client.meta.events.register("before-parse.s3.ListObjectsV2", _parse)
     return client
 
 
+def s3_errors() -> tuple[type[Exception], ...]:
+    """Whatever botocore raises where S3 fails or answers nonsense: its own errors, and those that it lets through."""
+    from botocore.exceptions import BotoCoreError, ClientError
+    from botocore.parsers import ResponseParserError
+    from urllib3.exceptions import HTTPError
+
+    return BotoCoreError, ClientError, ResponseParserError, HTTPError
+
+
 def _parse(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
-    """Reads an answer in botocore's place, which takes ten times as long for it; gives what botocore would."""
+    """Reads an answer instead of botocore, which takes ten times as long; gives and raises what botocore would."""
     if response_dict["status_code"] != 200:
         return
     from xml.etree import ElementTree
 
-    root = ElementTree.fromstring(response_dict["body"])  # noqa: S314  the store is trusted as far as by botocore
+    from botocore.parsers import ResponseParserError
+
+    try:
+        # The store is trusted as far as by botocore.
+        listing = _listing(ElementTree.fromstring(response_dict["body"]))  # noqa: S314
+    except (ElementTree.ParseError, LookupError, ValueError) as error:
+        raise ResponseParserError("the answer isn't a listing of objects") from error
+    customized_response_dict.update(listing)
+    response_dict["body"] = b"<ListBucketResult/>"
+
+
+def _listing(root: "Element") -> dict[str, Any]:
+    """The fields of a listing. Raises LookupError or ValueError for one that S3 doesn't write."""
     names = root.tag.removesuffix("ListBucketResult")
     contents = [{part.tag: part.text for part in each} for each in root.iterfind(f"{names}Contents")]
     key, size, modified = (f"{names}{name}" for name in ("Key", "Size", "LastModified"))
-    customized_response_dict.update(
-        Contents=[
+    return {
+        "Contents": [
             {
-                "Key": each[key],
+                "Key": each[key] or "",
                 "Size": int(each[size] or 0),
                 "LastModified": datetime.fromisoformat(each[modified] or ""),
             }
             for each in contents
         ],
-        CommonPrefixes=[{"Prefix": each.text} for each in root.iterfind(f"{names}CommonPrefixes/{names}Prefix")],
-        IsTruncated=root.findtext(f"{names}IsTruncated") == "true",
-        NextContinuationToken=root.findtext(f"{names}NextContinuationToken"),
-        EncodingType=root.findtext(f"{names}EncodingType"),
-    )
-    response_dict["body"] = b"<ListBucketResult/>"
+        "CommonPrefixes": [
+            {"Prefix": each.text or ""} for each in root.iterfind(f"{names}CommonPrefixes/{names}Prefix")
+        ],
+        "IsTruncated": root.findtext(f"{names}IsTruncated") == "true",
+        "NextContinuationToken": root.findtext(f"{names}NextContinuationToken"),
+        "EncodingType": root.findtext(f"{names}EncodingType"),
+    }
 
 
 PIECE = 8 << 20
@@ -297,8 +344,7 @@ def list_files(url: str) -> Iterator[RemoteFile]:
 def _objects(url: str) -> list[RemoteFile] | None:
     """The objects of S3; None if there are none, or s3fs isn't there: then pyarrow looks, and says what is wrong."""
     try:
-        from botocore.exceptions import BotoCoreError, ClientError
-
+        import botocore.session  # noqa: F401
     except ImportError:
         return None
     start, _, path = url.partition("://")
@@ -307,7 +353,7 @@ def _objects(url: str) -> list[RemoteFile] | None:
         return None
     try:
         objects = list(S3Folder(bucket, f"{folder}/" if folder else "").objects())
-    except (BotoCoreError, ClientError):
+    except s3_errors():
         return None
     is_file = [found for found in objects if not found.key.endswith("/")]
     return [RemoteFile(f"{start}://{bucket}/{found.key}", found.size, found.modified_ms) for found in is_file]
@@ -381,7 +427,6 @@ def put_if_absent(url: str, content: bytes) -> bool:
     """
     try:
         import s3fs
-        from botocore.exceptions import BotoCoreError
     except ImportError as error:
         raise KsegError(missing_library("s3fs", "s3"), url) from error
     scheme, _, path = url.partition("://")
@@ -393,7 +438,7 @@ def put_if_absent(url: str, content: bytes) -> bool:
         s3fs.S3FileSystem(**settings).pipe_file(path, content, chunksize=len(content) + 1, mode="create")
     except FileExistsError:
         return False
-    except BotoCoreError as error:
+    except s3_errors() as error:
         raise OSError(str(error)) from error
     except OSError as error:
         if error.errno == errno.EINVAL:  # some stores don't say which condition failed

@@ -3,12 +3,12 @@
 import base64
 import binascii
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kseg.errors import KsegError
 from kseg.formats.file_names import FileKind
-from kseg.formats.indexes import parse_chunk_sizes
+from kseg.formats.indexes import most_bytes_of_sizes, parse_chunk_sizes
 from kseg.tiered.segment_bytes import (
     LARGEST_FILE,
     SEAL_SIZE,
@@ -21,9 +21,8 @@ from kseg.tiered.segment_bytes import (
     unequal_chunks,
 )
 
-LARGEST_MANIFEST = 1 << 24
-MOST_SIZES = 10 << 20
-"""Bytes of the sizes of chunks, decompressed; the plugin has the same bound."""
+LARGEST_MANIFEST = 1 << 21
+"""Bytes of a manifest. The sizes of as many chunks as a segment may have take 1.4 MB of it, if nothing packs them."""
 _INDEXES = {
     "offset": FileKind.OFFSET_INDEX,
     "timestamp": FileKind.TIME_INDEX,
@@ -57,14 +56,14 @@ class SegmentManifest:
         """Bytes of the object of indexes."""
         return max((position + size for position, size in self.indexes.values()), default=0)
 
-    def log(self, key: str) -> StoredPart:
-        """The log in its object."""
-        return StoredPart(key, 0, self.chunks.size, self.chunks, self.is_compressed, self.seal)
+    def log(self, key: str, object_size: int) -> StoredPart:
+        """The log in its object, which was listed with so many bytes."""
+        return StoredPart(key, 0, self.chunks.size, self.chunks, self.is_compressed, self.seal, object_size)
 
-    def files_in(self, key: str) -> dict[FileKind, StoredPart]:
+    def files_in(self, key: str, object_size: int) -> dict[FileKind, StoredPart]:
         """The indexes in their object; those without bytes aren't files, except where Kafka has empty ones."""
         return {
-            kind: self._index(key, position, size)
+            kind: replace(self._index(key, position, size), object_size=object_size)
             for kind, (position, size) in self.indexes.items()
             if size or kind in _MAY_BE_EMPTY
         }
@@ -154,11 +153,12 @@ def _chunks(fields: dict[str, Any]) -> ChunkTable:
     if kind != "variable":
         raise KsegError(f"its chunk index is of the type {kind!r}; kseg knows fixed and variable")
     packed = _base64(_value(fields, "transformedChunks", str), "transformedChunks")
+    count = chunk_count(chunk_size, size)
     try:
-        sizes = decompressed(packed, MOST_SIZES)
+        sizes = decompressed(packed, most_bytes_of_sizes(count))
     except OSError as error:
         raise KsegError(f"its field transformedChunks {error.strerror}") from error
-    return unequal_chunks(chunk_size, size, parse_chunk_sizes(sizes, chunk_count(chunk_size, size)))
+    return unequal_chunks(chunk_size, size, parse_chunk_sizes(sizes, count))
 
 
 def _indexes(fields: dict[str, Any], least: int) -> dict[FileKind, tuple[int, int]]:

@@ -4,7 +4,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing
 from enum import StrEnum
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -180,16 +180,20 @@ class S3Store:
 
     def objects(self) -> Iterator[StoredObject]:
         """See ObjectStore."""
-        from kseg.store.remote_files import S3Folder
+        from kseg.store.remote_files import S3Folder, s3_errors
 
-        with self._named_errors():
+        try:
             for each in S3Folder(self._bucket, self._prefix).objects():
                 if not each.key.endswith("/"):
                     yield StoredObject(each.key.removeprefix(self._prefix), each.size, each.modified_ms)
+        except s3_errors() as error:
+            raise self._failure(error, self.name) from error
 
     def read(self, key: str, start: int, end: int) -> bytes:
         """See ObjectStore."""
         from botocore.exceptions import ClientError
+
+        from kseg.store.remote_files import s3_errors
 
         if start >= end:
             return b""
@@ -197,7 +201,7 @@ class S3Store:
             answer = self._client().get_object(
                 Bucket=self._bucket, Key=self._prefix + key, Range=f"bytes={start}-{end - 1}"
             )
-            with answer["Body"] as body:
+            with closing(answer["Body"]) as body:  # as a context manager it would give urllib3's stream
                 content: bytes = body.read()
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code"))
@@ -206,7 +210,7 @@ class S3Store:
             if code in ("NoSuchKey", "404"):
                 raise broken(f"{self.name}/{key} isn't there any more") from error
             raise self._failure(error, f"{self.name}/{key}") from error
-        except self._errors() as error:
+        except s3_errors() as error:
             raise self._failure(error, f"{self.name}/{key}") from error
         return content
 
@@ -218,18 +222,6 @@ class S3Store:
         if process not in self._clients:
             self._clients[process] = s3_client()
         return self._clients[process]
-
-    @contextmanager
-    def _named_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except self._errors() as error:
-            raise self._failure(error, self.name) from error
-
-    def _errors(self) -> tuple[type[Exception], ...]:
-        from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
-
-        return BotoCoreError, ClientError, HTTPClientError
 
     def _failure(self, error: Exception, place: str) -> OpenError | ClusterError:
         """The store's error in a line. A bucket that isn't there can't be opened; all else the store failed at."""

@@ -18,6 +18,8 @@ LARGEST_CHUNK = 1 << 28
 """Bytes of a chunk that are decrypted or decompressed at once; the plugin's README recommends 4 MiB."""
 LARGEST_FILE = (1 << 31) - 1
 """Kafka's segments have no more bytes."""
+MOST_CHUNKS = 1 << 18
+"""Chunks of a segment: with 8 KiB each they hold the largest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +85,22 @@ def chunk_count(chunk_size: int, size: int) -> int:
 
 
 def _check(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> None:
+    """Stored chunks without bytes would cost time and memory that no object pays for."""
     if not 0 < chunk_size <= LARGEST_FILE:
         raise KsegError(f"chunks of {chunk_size} bytes")
     if not 0 <= size <= LARGEST_FILE:
         raise KsegError(f"a segment of {size} bytes")
-    if min(stored_sizes, default=0) < 0:
-        raise KsegError(f"a chunk of {min(stored_sizes)} bytes")
+    if -(-size // chunk_size) > MOST_CHUNKS:
+        raise KsegError(f"a segment of {-(-size // chunk_size)} chunks; kseg reads up to {MOST_CHUNKS}")
+    if size and min(stored_sizes, default=1) < 1:
+        raise KsegError(f"a stored chunk of {min(stored_sizes)} bytes")
 
 
 IV_SIZE = 12
 TAG_SIZE = 16
 SEAL_SIZE = IV_SIZE + TAG_SIZE
 """Bytes that a chunk has more when it is encrypted: the IV before it, GCM's tag after it."""
-_LARGEST_PEM = 1 << 16
+LARGEST_PEM = 1 << 16
 _KEY_SIZE = 32
 
 
@@ -140,7 +145,7 @@ def read_private_key(path: Path) -> Any:
     except ImportError as error:
         raise UsageError(missing_library("pycryptodome", "tiered")) from error
     try:
-        key = RSA.import_key(read_small(path, _LARGEST_PEM))
+        key = RSA.import_key(read_small(path, LARGEST_PEM))
     except (ValueError, IndexError, TypeError) as error:
         raise UsageError("isn't an RSA key in PEM without a password", path) from error
     if not key.has_private():
@@ -189,7 +194,8 @@ KEPT_IN_ALL = 128 << 20
 class StoredPart:
     """A file, or a piece of one, in an object: where it begins there, and its bytes before they were stored.
 
-    chunks: None if it is stored as it is. seal: None if it isn't encrypted.
+    chunks: None if it is stored as it is. seal: None if it isn't encrypted. object_size: bytes of the object as it was
+    listed; None if it wasn't.
     """
 
     key: str
@@ -198,11 +204,16 @@ class StoredPart:
     chunks: ChunkTable | None = None
     is_compressed: bool = False
     seal: Seal | None = None
+    object_size: int | None = None
 
     @property
     def is_as_it_was(self) -> bool:
         """Whether the stored bytes are the file's."""
         return not self.is_compressed and self.seal is None
+
+    def missing_before(self, end: int) -> int:
+        """How many of the stored bytes up to an end the object doesn't have."""
+        return 0 if self.object_size is None else max(self.start + end - self.object_size, 0)
 
 
 class _Keeping(Protocol):
@@ -291,6 +302,8 @@ class StoredBytes:
         start, end = self._part.start + position, self._part.start + min(position + size, self.size)
         if start >= end:
             return b""
+        if self._part.missing_before(position + 1):
+            raise broken(f"{self._place} ends before {start}: it was cut")
         most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
             found = self._object.read(start, end, most)
@@ -311,7 +324,7 @@ class StoredBytes:
 
     def stretch_end(self, position: int) -> int:
         """See RangedBytes."""
-        if self._part.chunks is None:
+        if self._part.chunks is None or self._part.missing_before(position + 1):
             return self.size
         return (position // self._part.chunks.chunk_size + 1) * self._part.chunks.chunk_size
 
@@ -350,7 +363,10 @@ class ChunkedBytes:
 
     def stretch_end(self, position: int) -> int:
         """See RangedBytes."""
-        return (position // self._chunks.chunk_size + 1) * self._chunks.chunk_size
+        slot = position // self._chunks.chunk_size
+        if slot < self._chunks.count and self._part.missing_before(self._chunks.stored_end(slot)):
+            return self.size  # nor are there any of the chunks that follow
+        return (slot + 1) * self._chunks.chunk_size
 
     @property
     def kept_size(self) -> int:
@@ -399,9 +415,11 @@ class ChunkedBytes:
         expected, size = self._chunks.size_of(slot), self._chunks.stored_size_of(alone)
         if max(expected, size) > LARGEST_CHUNK:
             raise broken(f"it has {max(expected, size)} bytes; kseg decodes chunks of up to {LARGEST_CHUNK}")
-        content = self._fetched(alone)
-        if len(content) < size:
-            raise broken(f"{size - len(content)} of its {size} bytes are missing: the object was cut")
+        missing = min(self._part.missing_before(self._chunks.stored_end(slot)), size)
+        content = b"" if missing else self._fetched(alone)
+        missing = missing or size - len(content)
+        if missing:
+            raise broken(f"{missing} of its {size} bytes are missing: the object was cut")
         self.check()
         if self._part.seal is not None and self._key is not None:
             content = opened(content, self._key, self._part.seal.aad)

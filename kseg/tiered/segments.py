@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import ClusterError, KsegError
 from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_partition_metadata
 from kseg.formats.codes import stored_offset
 from kseg.formats.file_names import FileKind
@@ -96,6 +96,8 @@ def _topic(
     if topic_id is None and SIDE_FILES[1] in beside:
         try:
             topic_id = parse_partition_metadata(_whole(store, beside[SIDE_FILES[1]].stored)).topic_id
+        except ClusterError:
+            raise
         except (KsegError, OSError):
             topic_id = None
     return topic, topic_id
@@ -123,9 +125,7 @@ def _plain_segment(store: ObjectStore, upload: Upload) -> _Found | None:
     if base is None or not files:
         return None
     key = first.stored.key.rpartition(".")[0]
-    problems: tuple[ObjectProblem, ...] = ()
-    if log is None:
-        problems = (ObjectProblem("remote-missing", f"{key}.log", "the segment's log isn't there"),)
+    problems = tuple(_missing_files(first.name.layout, key, files))
     epochs: Epochs = ((first.name.epoch, base),) if first.name.epoch is not None else ()
     if FileKind.LEADER_EPOCH_CHECKPOINT in files:
         epochs, problems = _known_epochs(store, files[FileKind.LEADER_EPOCH_CHECKPOINT], problems)
@@ -143,6 +143,25 @@ def _plain_segment(store: ObjectStore, upload: Upload) -> _Found | None:
     return _Found(segment)
 
 
+_ALWAYS_THERE = {
+    FileKind.TIME_INDEX: "timeindex",
+    FileKind.PRODUCER_SNAPSHOT: "snapshot",
+    FileKind.LEADER_EPOCH_CHECKPOINT: "leader_epoch_checkpoint",
+}
+"""Files that a broker always hands over with a log, not empty except the index. Source: LogSegmentData."""
+
+
+def _missing_files(layout: TierLayout, key: str, files: dict[FileKind, StoredPart]) -> Iterator[ObjectProblem]:
+    """Files of a segment that aren't there; only Kafka's own store is known to have all. `.index` has its own check."""
+    if FileKind.LOG not in files:
+        yield ObjectProblem("remote-missing", f"{key}.log", "the segment's log isn't there")
+    for kind, suffix in _ALWAYS_THERE.items() if layout is TierLayout.LOCAL else ():
+        if kind not in files:
+            yield ObjectProblem("remote-missing", f"{key}.{suffix}", f"the segment's {kind} isn't there")
+        elif not files[kind].size and kind is not FileKind.TIME_INDEX:
+            yield ObjectProblem("remote-missing", f"{key}.{suffix}", f"the segment's {kind} is empty")
+
+
 def _first_offset(store: ObjectStore, log: StoredPart) -> int | None:
     """The offset of a log's first batch; None if there is none."""
     try:
@@ -157,10 +176,14 @@ def _known_epochs(
 ) -> tuple[Epochs, tuple[ObjectProblem, ...]]:
     """The epochs of a segment's checkpoint, which has those before the segment, too."""
     try:
-        content = store.read(part.key, 0, min(part.size, LARGEST_CHECKPOINT))
+        if part.size > LARGEST_CHECKPOINT:
+            raise KsegError(f"it has {part.size} bytes; kseg reads checkpoints of up to {LARGEST_CHECKPOINT}")
+        content = store.read(part.key, 0, part.size)
         return tuple(
             (each.epoch, each.start_offset) for each in parse_leader_epoch_checkpoint(content).entries
         ), problems
+    except ClusterError:
+        raise
     except KsegError as error:
         return (), (*problems, ObjectProblem("remote-manifest", part.key, f"can't be read: {error.message}"))
     except OSError as error:
@@ -196,12 +219,16 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
     try:
         manifest = _read_manifest(store, upload[MANIFEST])
         _check_key(manifest, first.name)
+        if "log" in upload:
+            _check_chunks(manifest, upload["log"].stored.size)
+    except ClusterError:
+        raise  # the store has failed, which says nothing about the segment
     except KsegError as error:
         problem = ObjectProblem("remote-manifest", f"{key}.{MANIFEST}", error.message)
         return _Found(replace(segment, problems=(problem,)))
-    files = {FileKind.LOG: manifest.log(f"{key}.log")} if "log" in upload else {}
+    files = {FileKind.LOG: manifest.log(f"{key}.log", upload["log"].stored.size)} if "log" in upload else {}
     if INDEXES in upload:
-        files |= manifest.files_in(f"{key}.{INDEXES}")
+        files |= manifest.files_in(f"{key}.{INDEXES}", upload[INDEXES].stored.size)
     segment = replace(
         segment,
         files=files,
@@ -218,7 +245,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
 
 def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
     if found.stored.size > LARGEST_MANIFEST:
-        raise KsegError(f"has {found.stored.size} bytes, too many for a manifest")
+        raise KsegError(f"has {found.stored.size} bytes; kseg reads manifests of up to {LARGEST_MANIFEST}")
     try:
         return parse_manifest(store.read(found.stored.key, 0, found.stored.size))
     except OSError as error:
@@ -240,6 +267,12 @@ def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
         raise KsegError(f"is another segment's manifest: its topic is {manifest.topic!r}, not {name.topic!r}")
     if manifest.end_offset < manifest.base_offset:
         raise KsegError(f"its end offset {manifest.end_offset} is below its start offset {manifest.base_offset}")
+
+
+def _check_chunks(manifest: SegmentManifest, size: int) -> None:
+    """Raises KsegError if a log of a size has fewer bytes than chunks: their table would cost more than the object."""
+    if manifest.chunks.count > size:
+        raise KsegError(f"it has {manifest.chunks.count} chunks, though the log has {size} bytes")
 
 
 def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Iterator[ObjectProblem]:

@@ -1,12 +1,13 @@
 """JSON lines to build from: the output of `dump -o json`, or one object per record."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import count
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
 from kseg.errors import KsegError, OpenError, quoted
@@ -14,6 +15,7 @@ from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, PRODUCER_NAMES, camel_case
 from kseg.reading.batch import NEW_HEADER
+from kseg.system.files import open_regular
 from kseg.writer.messages import HeaderPair
 from kseg.writer.text_source import (
     INT8,
@@ -355,10 +357,7 @@ def name_of_input(source: str) -> str:
 def _opened(source: str) -> AbstractContextManager[BinaryIO]:
     if source == STANDARD_INPUT:
         return nullcontext(sys.stdin.buffer)
-    try:
-        return Path(source).open("rb")
-    except OSError as error:
-        raise OpenError(f"can't be opened: {error.strerror}", source) from error
+    return os.fdopen(open_regular(source)[0], "rb")
 
 
 def _read(lines: BinaryIO, source: str) -> Iterator[bytes]:

@@ -1,9 +1,13 @@
 """Options that take numbers, releases and times: what they refuse, and the messages."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from kseg.commands.options import Size
 from tests import golden, run
+from tests.loops import for_each
 
 SAMPLE = "docs/test-1-0/00000000000000203000.log"
 ARABIC_28 = "\u0662.\u0668"
@@ -89,3 +93,32 @@ def test_times_after_all_records_select_nothing(time: str) -> None:
 def test_times_before_all_records_select_all_of_them() -> None:
     ran = run.kseg(["dump", "--from-time", "-999999999999w", "--fields", "offset", SAMPLE], golden.ROOT)
     assert (ran.status, ran.stdout.count(b"\n"), ran.stderr) == (0, 6300, b"")
+
+
+@for_each(
+    "arguments",
+    [
+        "ls docs/test-1-0",
+        "build PIPE --to TO",
+        "protocol PIPE",
+        "dump docs/test-1-0 --value-decoder avro --schema PIPE",
+        "dump docs/test-1-0 --value-decoder protobuf --schema PIPE",
+        "serve docs/test-1-0 --sasl-users PIPE",
+        "serve docs/test-1-0 --tls-cert PIPE",
+        "lookup tiered/bucket --topic aes --offset 0 --private-key key1=PIPE",
+        "salvage PIPE --to TO",
+        "explain PIPE.log",
+    ],
+)
+def test_file_that_is_a_pipe_is_refused_instead_of_waited_for(
+    arguments: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody writes to it, so that a read wouldn't end."""
+    pipe = tmp_path / ("pipe.log" if ".log" in arguments else "pipe")
+    os.mkfifo(pipe)
+    if "PIPE" not in arguments:
+        monkeypatch.setenv("KSEG_CONFIG", str(pipe))
+    words = arguments.replace("PIPE.log", "PIPE").replace("PIPE", str(pipe)).replace("TO", str(tmp_path / "to"))
+    said = refusal(*words.split())
+    assert said.startswith(f"kseg: {pipe}: ")
+    assert "isn't a regular file" in said or "Not a directory" in said

@@ -1,5 +1,6 @@
 """Damaged objects: each is named in a line, all else is read, and nothing is left behind."""
 
+import base64
 import json
 import os
 import shutil
@@ -7,10 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kseg.tiered.manifest import LARGEST_MANIFEST
+from kseg.tiered.segment_bytes import LARGEST_FILE, MOST_CHUNKS
 from tests import golden
+from tests.loops import for_each
 from tests.run import Run, bounded, kseg
 from tests.tiered import aiven_objects
 from tests.tiered.aiven_objects import Plugin
@@ -68,6 +73,7 @@ def flipped(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 0x40]) + content[middle + 1 :]
 
 
+FIXED = {"type": "fixed", "originalChunkSize": 1024, "transformedChunkSize": 9, "finalTransformedChunkSize": 9}
 DAMAGES: dict[str, tuple[str, Change, str, str]] = {
     "log-cut": (
         "zstd",
@@ -118,6 +124,36 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
         edited("chunkIndex", "originalChunkSize", value=0),
         "remote-manifest",
         "chunks of 0 bytes",
+    ),
+    "stored-chunk-size-0": (
+        "plain",
+        edited("chunkIndex", "transformedChunkSize", value=0),
+        "remote-manifest",
+        "a stored chunk of 0 bytes",
+    ),
+    "chunk-too-many": (
+        "zstd",
+        edited("chunkIndex", value=FIXED | {"originalChunkSize": 1, "originalFileSize": MOST_CHUNKS + 1}),
+        "remote-manifest",
+        f"a segment of {MOST_CHUNKS + 1} chunks; kseg reads up to {MOST_CHUNKS}",
+    ),
+    "more-chunks-than-bytes": (
+        "zstd",
+        edited("chunkIndex", value=FIXED | {"originalChunkSize": 1, "originalFileSize": 5290}),
+        "remote-manifest",
+        "it has 5290 chunks, though the log has 5289 bytes",
+    ),
+    "sizes-too-long": (
+        "zstd",
+        edited("chunkIndex", "transformedChunks", value=base64.b64encode(zstandard.compress(bytes(10 << 20))).decode()),
+        "remote-manifest",
+        "its field transformedChunks isn't a zstd frame of up to 37 bytes",
+    ),
+    "manifest-too-long": (
+        "zstd",
+        changed("rsm-manifest", lambda content: content.ljust(LARGEST_MANIFEST + 1)),
+        "remote-manifest",
+        f"has {LARGEST_MANIFEST + 1} bytes; kseg reads manifests of up to {LARGEST_MANIFEST}",
     ),
     "other-topic": (
         "plain",
@@ -269,6 +305,22 @@ def test_a_bombs_memory_is_bounded(tmp_path: Path) -> None:
     ran = bounded(["verify", "b"], tmp_path)
     assert ran.status == 1
     assert b"kseg decodes chunks of up to 268435456" in ran.stdout
+
+
+@for_each("plugin", [Plugin(), Plugin(is_compressing=True)])
+def test_chunks_that_an_object_lacks_cost_nothing(plugin: Plugin, tmp_path: Path) -> None:
+    """A manifest that claims the largest segment, beside an object of a few KB."""
+    folder = aiven_objects.store(tmp_path / "b", plugin, "t", aiven_objects.segments_of(golden.ROOT / "docs/test-1-0"))
+    manifest = objects(folder, "rsm-manifest")[0]
+    fields = json.loads(manifest.read_text())
+    size = 1 << 20
+    fields["chunkIndex"] = FIXED | {"originalChunkSize": size, "originalFileSize": LARGEST_FILE}
+    fields["chunkIndex"] |= {"transformedChunkSize": size, "finalTransformedChunkSize": size}
+    manifest.write_text(json.dumps(fields))
+    ran = bounded(["verify", "b"], tmp_path)
+    assert ran.status == 1
+    assert f"; by the manifest it is {2048 * size}".encode() in ran.stdout
+    assert ran.stdout.count(b" unreadable: ") <= 2
 
 
 @pytest.mark.parametrize("stored_size", [8 << 30, 150 << 20], ids=["one chunk", "many chunks"])

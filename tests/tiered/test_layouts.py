@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from kseg.index.producers import ProducerStates, build_producer_snapshot
 from kseg.tiered.places import TierLayout, parse_object_name
 from tests import golden
+from tests.loops import for_each
 from tests.run import kseg
+from tests.tiered.aiven_objects import Segment, segments_of
 
 ID, SEGMENT_ID = "-bcdefghijklmnopqrstu-", "-_23456789abcdefghijk-"
 SEVERAL, ONE = "logs/2.0.1/compacted-0", "docs/test-1-0"
@@ -21,20 +24,22 @@ CONFLUENT = {
 }
 
 
+def store_locally(source: Path, folder: Path, name: Callable[[int, Segment], str]) -> None:
+    """Stores segments as LocalTieredStorage does; the names of objects are by number and segment."""
+    folder.mkdir(parents=True)
+    for number, segment in enumerate(segments_of(source)):
+        files = segment.files | {"snapshot": segment.files["snapshot"] or build_producer_snapshot(ProducerStates())}
+        for suffix, content in files.items():
+            (folder / f"{name(number, segment)}.{suffix.replace('-', '_')}").write_bytes(content)
+
+
 def local_tiered(source: Path, bucket: Path) -> None:
-    for path in source.iterdir():
-        if path.suffix in CONFLUENT:
-            place = bucket / "kafka-tiered-storage" / f"{source.name}-{ID}" / f"{path.stem}-{SEGMENT_ID}{path.suffix}"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, place)
+    folder = bucket / "kafka-tiered-storage" / f"{source.name}-{ID}"
+    store_locally(source, folder, lambda _, segment: f"{segment.base:020}-{SEGMENT_ID}")
 
 
 def local_tiered_without_offsets(source: Path, bucket: Path) -> None:
-    for number, log in enumerate(sorted(source.glob("*.log"))):
-        for path in source.glob(f"{log.stem}.*"):
-            place = bucket / f"{source.name}-{ID}" / f"{SEGMENT_ID[:-1]}{number}{path.suffix}"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(path, place)
+    store_locally(source, bucket / f"{source.name}-{ID}", lambda number, _: f"{SEGMENT_ID[:-1]}{number}")
 
 
 def pinterest(source: Path, bucket: Path) -> None:
@@ -98,6 +103,47 @@ def test_tiers_of_real_brokers_are_their_segments(release: str, above: str, rest
     by_name = kseg(["dump", str(log), "--print-data-log"], tmp_path).stdout.splitlines()
     placed = kseg(["dump", f"{tier}/tier-txn-0/{log.name[:20]}.log", "--print-data-log"], tmp_path).stdout.splitlines()
     assert placed[1:] == by_name[1:] != []
+
+
+SIDE_FILES = {
+    "index": ("index-entry", "index-cut", "index-missing", None),
+    "timeindex": ("time-index-entry", "index-cut", "remote-missing", "time-index-ends-early"),
+    "txnindex": ("transaction-unindexed", "index-cut", "transaction-unindexed", "transaction-unindexed"),
+    "snapshot": ("snapshot-unreadable", "snapshot-unreadable", "remote-missing", "remote-missing"),
+    "leader_epoch_checkpoint": ("remote-manifest", "remote-manifest", "remote-missing", "remote-missing"),
+}
+"""Files beside a remote log, and what is found if one has other bytes, is cut, is missing, or is empty.
+
+None of the entries of an empty .index is wrong.
+"""
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "other bytes": lambda path: path.write_bytes(b"7" * path.stat().st_size),
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-3]),
+    "missing": Path.unlink,
+    "empty": lambda path: path.write_bytes(b""),
+}
+
+
+@for_each(
+    "suffix, damage, finding",
+    [
+        (suffix, damage, finding)
+        for suffix, found in SIDE_FILES.items()
+        for damage, finding in zip(DAMAGES, found, strict=True)
+        if finding is not None
+    ],
+)
+def test_damaged_file_beside_a_remote_log_is_found(
+    suffix: str, damage: str, finding: str, restored: Path, tmp_path: Path
+) -> None:
+    """By the doctor too, which names the finding."""
+    shutil.copytree(restored / "logs" / "3.9.1-tiered-remote", tmp_path / "tier")
+    DAMAGES[damage](next((tmp_path / "tier").rglob(f"*.{suffix}")))
+    ran = kseg(["verify", "tier", "-o", "json"], tmp_path)
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert (ran.status, finding in [each.get("id") for each in found]) == (1, True), found
+    advised = kseg(["doctor", "tier"], tmp_path)
+    assert (advised.status, finding.encode() in advised.stdout) == (1, True), advised
 
 
 @pytest.mark.parametrize(

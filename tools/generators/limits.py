@@ -111,6 +111,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         ),
         Bound("an Avro schema file", "kseg.decode.avro:LARGEST_SCHEMA", "the command ends with 2"),
         Bound("values in a schema's JSON", "kseg.decode.avro:MOST_VALUES", "the command ends with 2", count),
+        Bound("a JSON schema file", "kseg.export.write.typed_plan:LARGEST_JSON_SCHEMA", "the command ends with 2"),
         Bound("a file of Protobuf descriptors", "kseg.decode.protobuf:LARGEST_DESCRIPTORS", "the command ends with 2"),
         Bound("fields of a Protobuf value", "kseg.decode.protobuf:MOST_FIELDS", "shown raw", count),
         Bound(
@@ -129,7 +130,17 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
     "Remote tiers": (
         Bound("levels of folders above partitions", "kseg.tiered.places:DEEPEST", "isn't taken for a tier", count),
         Bound("a segment's manifest", "kseg.tiered.manifest:LARGEST_MANIFEST", "the segment isn't read"),
+        Bound("a segment's leader epochs", "kseg.tiered.segments:LARGEST_CHECKPOINT", "a finding; they aren't used"),
+        Bound("chunks of a segment", "kseg.tiered.segment_bytes:MOST_CHUNKS", "the segment isn't read", count),
         Bound("a chunk, decompressed", "kseg.tiered.segment_bytes:LARGEST_CHUNK", "it can't be read"),
+    ),
+    "Object stores": (
+        Bound(
+            "answers of a listing in a row that name nothing, though more should follow",
+            "kseg.store.remote_files:MOST_EMPTY_PAGES",
+            "the command ends with 3",
+            count,
+        ),
     ),
     "Protocol": (
         Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.messages:MAX_FRAME", "it is no frame"),
@@ -151,6 +162,12 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             "bytes of keys and values in a record batch of `to_arrow`", "kseg.arrow:MAX_BYTES", "the next one begins"
         ),
         Bound("a manifest of an export", "kseg.export.commit.manifest:MOST_BYTES", "it is neither written nor read"),
+        Bound("the marker of a run of an export", "kseg.export.commit.commit:MOST_MARKER_BYTES", "it isn't read"),
+        Bound(
+            "what an interrupted export keeps of an order",
+            "kseg.export.commit.commit:MOST_ORDER_BYTES",
+            "it isn't read",
+        ),
     ),
     "Serving": (
         Bound("connections at once", "kseg.serve.values:Limits.connections", "an idle one is closed for it", count),
@@ -167,6 +184,13 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
     ),
     "Settings": (
         Bound("the file of `KSEG_CONFIG`", "kseg.commands.config_file:LARGEST_FILE", "the command ends with 2"),
+        Bound("the file of `--sasl-users`", "kseg.serve.login:LARGEST_FILE", "the command ends with 2"),
+        Bound(
+            "a file of `--tls-cert`, `--tls-key`, `--tls-ca`",
+            "kseg.serve.connections:LARGEST_PEM",
+            "the command ends with 2",
+        ),
+        Bound("a file of `--private-key`", "kseg.tiered.segment_bytes:LARGEST_PEM", "the segments can't be read"),
     ),
 }
 

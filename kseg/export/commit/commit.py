@@ -77,9 +77,13 @@ def new_run(base: int) -> ExportRun:
 
 
 def mark(run: ExportRun, place: Destination, processes: Processes) -> bool:
-    """Leaves a run's marker; from then on no other run takes away what this one writes. False if the id is taken."""
+    """Leaves a run's marker; from then on no other run takes away what this one writes. False if the id is taken.
+
+    Where it can't be written nothing of it stays.
+    """
     content = json.dumps({"base": run.base, "process": processes.own()}).encode()
-    return place.claim(marker_name(run.id), content)
+    with _unmarked_on_error(run, place):
+        return place.claim(marker_name(run.id), content)
 
 
 @dataclass(frozen=True, slots=True)

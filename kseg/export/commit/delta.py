@@ -52,6 +52,7 @@ _NO_FILES: Any = [("offset", "in", [])]
 """Of the partitions that an overwriting commit replaces: only such a one changes the table's columns."""
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _STACK = re.compile(r"^\s*0: ", re.MULTILINE)
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -371,8 +372,8 @@ class DeltaLog:
 
 
 def _line(error: Exception) -> str:
-    """What deltalake says, in a line, without the stack that it adds where RUST_BACKTRACE is set."""
-    return " ".join(_STACK.split(str(error), maxsplit=1)[0].split())
+    """What deltalake says, in a line, without colors and the stack that it adds where RUST_BACKTRACE is set."""
+    return " ".join(_COLOR.sub("", _STACK.split(str(error), maxsplit=1)[0]).split())
 
 
 def _own(entry: Mapping[str, Any], where: str) -> dict[str, Any]:

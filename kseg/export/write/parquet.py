@@ -297,12 +297,20 @@ class NewFile:
 
     def abandon(self) -> None:
         """Closes and removes a file that nobody will ask for; the sweep finds what can't be removed now."""
-        with suppress(OSError, KsegError):
+        with suppress(OSError, KsegError, pa.ArrowException):
             self._stack.close()
+        with suppress(OSError, KsegError):
             self._place.delete(self._path)
 
     def close(self) -> ExportedFile:
-        """Ends the file, which was begun; gives what the manifest holds of it."""
+        """Ends the file, which was begun; gives what the manifest holds of it. One that can't be ended is removed."""
+        try:
+            return self._closed()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _closed(self) -> ExportedFile:
         self._flush()
         assert self._first is not None
         assert self._writer is not None

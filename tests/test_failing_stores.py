@@ -1,0 +1,190 @@
+"""Stores that break connections, list without an end or answer nonsense: each run ends in a line."""
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from kseg.store.remote_files import MOST_EMPTY_PAGES
+from tests import golden
+from tests.export.object_store import CountingStore, meant, serving
+from tests.loops import for_each
+from tests.run import kseg
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse, WSGIApplication
+
+NEVER_ENDS = "the store's listing repeats itself and would never end; repair the store"
+
+
+def page(keys: Iterable[str], token: str | None) -> bytes:
+    """An answer of S3's ListObjectsV2 that more follows."""
+    contents = "".join(
+        f"<Contents><Key>{key}</Key><Size>1</Size><LastModified>2026-01-01T00:00:00.000Z</LastModified></Contents>"
+        for key in keys
+    )
+    following = "" if token is None else f"<NextContinuationToken>{token}</NextContinuationToken>"
+    xmlns = "http://s3.amazonaws.com/doc/2006-03-01/"
+    listing = f"<IsTruncated>true</IsTruncated>{following}{contents}"
+    return f'<ListBucketResult xmlns="{xmlns}">{listing}</ListBucketResult>'.encode()
+
+
+ENDLESS: dict[str, Callable[[int], bytes]] = {
+    "same-token": lambda _: page(["t-0/a", "t-0/b"], "again"),
+    "same-keys": lambda number: page(["t-0/a", "t-0/b"], str(number)),
+    "no-keys": lambda number: page([], str(number)),
+    "no-token": lambda _: page(["t-0/a"], None),
+    "keys-in-turns": lambda number: page(["t-0/a" if number % 2 else "t-0/b"], str(number)),
+}
+
+
+class EndlessStore:
+    """A store whose buckets list without an end, as ENDLESS says by their names."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+        self.requests = 0
+
+    def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
+        """Answers a request, as WSGI has it."""
+        self.requests += 1
+        start_response("200 OK", [("Content-Type", "application/xml")])
+        return [ENDLESS[environ["PATH_INFO"].strip("/")](next(self._numbers))]
+
+
+def test_listing_that_never_ends_is_ended(tmp_path: Path) -> None:
+    store = EndlessStore()
+    with serving(store) as url, meant(url):
+        for command in ("ls s3://BUCKET/logs", "export --dry-run s3://BUCKET/logs out"):
+            for name in ENDLESS if command.startswith("ls") else ["same-token"]:
+                ran = kseg(command.replace("BUCKET", name).split(), tmp_path)
+                assert (ran.status, ran.stdout) == (3, b"")
+                assert ran.stderr.splitlines()[-1] == f"kseg: s3://{name}/logs/: {NEVER_ENDS}".encode()
+    assert store.requests < MOST_EMPTY_PAGES + 50
+
+
+def nothing(environ: dict[str, Any], start_response: "StartResponse", _: "WSGIApplication") -> Iterable[bytes]:
+    """Closes the connection."""
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+    start_response("200 OK", [])
+    return []
+
+
+def half(environ: dict[str, Any], start_response: "StartResponse", store: "WSGIApplication") -> Iterator[bytes]:
+    """Closes the connection in the middle of the body."""
+    status, headers = "", []
+
+    def start(told: str, given: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
+        nonlocal status, headers
+        status, headers = told, [header for header in given if header[0].lower() != "content-length"]
+        return nowhere
+
+    body = b"".join(store(environ, start))
+    start_response(status, [*headers, ("Content-Length", str(len(body) + 1))])
+    yield body[: len(body) // 2]
+    environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+
+
+def nowhere(_: bytes) -> object:
+    """Takes what WSGI's old way of writing would write."""
+
+
+def busy(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Answers as S3 does under load."""
+    start_response("503 Slow Down", [("Content-Type", "application/xml")])
+    return [b"<Error><Code>SlowDown</Code><Message>Please reduce your request rate</Message></Error>"]
+
+
+def nonsense(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Answers as S3 never does."""
+    start_response("200 OK", [("Content-Type", "application/xml")])
+    return [b"<ListBucketResult><Contents><Size>x</Size></Contents></ListBucketResult>"]
+
+
+class BreakingStore:
+    """A store of moto's that breaks every request from some number on, counted from 1."""
+
+    def __init__(self) -> None:
+        self._store = CountingStore()
+        self._lock = Lock()
+        self._answer: Callable[..., Iterable[bytes]] | None = None
+        self._left = 0
+        self.broken = 0
+
+    def break_from(self, number: int, answer: Callable[..., Iterable[bytes]] | None) -> None:
+        """From that request on, counted from now, answers are these; None: none is broken."""
+        self._left, self._answer, self.broken = number, answer, 0
+
+    def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
+        """Answers a request, as WSGI has it."""
+        with self._lock:
+            self._left -= 1
+            is_broken = self._answer is not None and self._left <= 0
+            self.broken += is_broken
+        if is_broken and self._answer is not None:
+            return self._answer(environ, start_response, self._store)
+        return self._store(environ, start_response)
+
+
+LOOKUP = "lookup s3://tier --topic zstd --offset 200"
+REQUESTS = 5
+"""Requests of the lookup: the listing, two manifests, an index, the log."""
+
+
+@for_each(
+    "answer, number",
+    [*((half, number) for number in range(1, REQUESTS + 1)), (nothing, 1), (nothing, REQUESTS), (busy, 2)],
+    ids=lambda case: f"{case[0].__name__} from {case[1]}",
+)
+def test_store_that_breaks_at_any_request_is_a_line_and_status_3(
+    answer: Callable[..., Iterable[bytes]], number: int, broken_store: BreakingStore, tmp_path: Path
+) -> None:
+    broken_store.break_from(number, answer)
+    ran = kseg(LOOKUP.split(), tmp_path)
+    said = [line for line in ran.stderr.decode().splitlines() if line.startswith("kseg: s3://tier")]
+    assert (ran.status, ran.stdout, len(said)) == (3, b"", 1), ran
+    assert broken_store.broken
+
+
+def test_lookup_asks_as_often_as_it_is_broken_above_and_succeeds_afterwards(
+    broken_store: BreakingStore, tmp_path: Path
+) -> None:
+    broken_store.break_from(REQUESTS + 2, nothing)
+    ran = kseg(LOOKUP.split(), tmp_path)
+    assert (ran.status, broken_store.broken) == (0, 0), ran
+
+
+def test_listing_that_s3_never_writes_is_a_line(broken_store: BreakingStore, tmp_path: Path) -> None:
+    broken_store.break_from(1, nonsense)
+    ran = kseg(["ls", "s3://tier"], tmp_path)
+    assert (ran.status, ran.stdout) == (3, b"")
+    said = ran.stderr.decode().splitlines()[-1]
+    assert said == "kseg: s3://tier: can't be read: the answer isn't a listing of objects"
+
+
+def test_endpoint_that_can_not_be_one_is_named(tmp_path: Path) -> None:
+    with meant("localhost:9000"):
+        ran = kseg(["ls", "s3://tier"], tmp_path)
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
+    assert ran.stderr.startswith(b"kseg: AWS_ENDPOINT_URL or AWS_REGION isn't usable: ")
+
+
+@pytest.fixture(scope="module")
+def broken_store() -> Iterator[BreakingStore]:
+    """A store with a tier in the bucket `tier`; nothing is asked twice."""
+    import botocore.session
+
+    store = BreakingStore()
+    with serving(store) as url, meant(url) as patch:
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")
+        client = botocore.session.get_session().create_client("s3", endpoint_url=url)
+        client.create_bucket(Bucket="tier")
+        folder = next((golden.ROOT / "tiered" / "bucket" / "prod").glob("zstd-*"))
+        for path in folder.rglob("*.*"):
+            key = path.relative_to(folder.parent).as_posix()
+            client.put_object(Bucket="tier", Key=key, Body=path.read_bytes())
+        yield store

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import os
 import ssl
 from collections.abc import Callable
 from io import FileIO
@@ -12,12 +13,14 @@ from kseg.errors import KsegError, OpenError, quoted
 from kseg.protocol.messages import SIZE_BYTES
 from kseg.serve.answer import Answered, AnsweredLater, Asking, Piece, RefusedError, answer_request
 from kseg.serve.connections import PlainStream, Shared, Stream, TlsStream, tls_reason, until_closed
+from kseg.serve.fetch_batches import StoredRange
 from kseg.serve.login import Login, Logins
 from kseg.serve.partition import StoredRecords
 from kseg.serve.turns import Steps, Usage
 from kseg.serve.values import (
     ENCRYPTED_PIECE,
     GROUP_SECONDS,
+    KEPT_BACK,
     LARGEST_LOGIN_REQUEST,
     LARGEST_REQUEST,
     SMALL_ANSWER,
@@ -25,6 +28,7 @@ from kseg.serve.values import (
     Address,
     address_text,
     open_same,
+    stored_log,
 )
 from kseg.system.files import RangedBytes
 
@@ -122,6 +126,8 @@ class Client:
         for room in rooms:
             room.keep(self)
         answered = await self._answer(frame, started)
+        if await self._has_changed(answered):
+            answered = await self._answer(frame, started)
         await self.hold(sum(len(piece) for piece in answered.pieces if isinstance(piece, bytes)))
         for room in rooms:
             room.leave_alone(self)
@@ -205,25 +211,54 @@ class Client:
         async with asyncio.timeout(self._shared.limits.stalled_seconds):
             await self._stream.write(piece)
 
-    async def _send_stored(self, records: StoredRecords) -> None:
-        """Sends ranges of a log.
+    async def _has_changed(self, answered: Answered) -> bool:
+        """Whether a log isn't any more as it was when an answer from it was planned. Raises OpenError."""
+        for piece in answered.pieces:
+            if isinstance(piece, StoredRecords):
+                state = stored_log(Path(piece.log.path)).state
+                if state is not None and not await self._is_there(piece, is_same=state == piece.log.state):
+                    return True
+        return False
 
-        Raises OpenError if the log has gone, been replaced or become shorter since the answer was planned.
+    async def _is_there(self, records: StoredRecords, *, is_same: bool) -> bool:
+        """Whether a log has the records of an answer: looks only if it isn't the same any more."""
+        return is_same or await asyncio.get_running_loop().run_in_executor(self._shared.workers, records.are_there)
+
+    async def _send_stored(self, records: StoredRecords) -> None:
+        """Sends ranges of a log. The last bytes wait until it is known that those before them were right.
+
+        Raises OpenError if the log has gone, been replaced, cut or written again since the answer was planned.
         """
-        figures = self._shared.figures
-        figures.reading = Path(records.log.path).parent.name
+        self._shared.figures.reading = Path(records.log.path).parent.name
         with open_same(records.log) as file:
-            for stored in records.pieces():
-                if isinstance(stored, bytes):
-                    await self._send(stored)
-                    continue
-                for position in range(stored.position, stored.end, self._stream.piece):
-                    size = min(self._stream.piece, stored.end - position)
-                    async with asyncio.timeout(self._shared.limits.stalled_seconds):
-                        sent = await self._send_piece(records, file, position, size)
-                    figures.sent_bytes += sent
-                    if sent != size:
-                        raise OpenError("has become shorter while it was sent", records.log.path)
+            state = _state_of(file)
+            *stored, last = records.pieces()
+            for each in stored:
+                await self._send_stretch(records, file, each)
+            kept = b""
+            if not isinstance(last, bytes) and isinstance(file, FileIO):
+                size = min(last.size, KEPT_BACK)
+                kept = os.pread(file.fileno(), size, last.end - size)
+                last = StoredRange(last.position, last.size - len(kept))
+            await self._send_stretch(records, file, last)
+            if not await self._is_there(records, is_same=_state_of(file) == state):
+                raise OpenError("has been cut or written again while it was sent", records.log.path)
+            await self._send(kept)
+
+    async def _send_stretch(
+        self, records: StoredRecords, file: FileIO | RangedBytes, stored: StoredRange | bytes
+    ) -> None:
+        """Sends a stretch of a log, or what is sent instead. Raises OpenError if it isn't there."""
+        if isinstance(stored, bytes):
+            await self._send(stored)
+            return
+        for position in range(stored.position, stored.end, self._stream.piece):
+            size = min(self._stream.piece, stored.end - position)
+            async with asyncio.timeout(self._shared.limits.stalled_seconds):
+                sent = await self._send_piece(records, file, position, size)
+            self._shared.figures.sent_bytes += sent
+            if sent != size:
+                raise OpenError("has become shorter while it was sent", records.log.path)
 
     async def _send_piece(self, records: StoredRecords, file: FileIO | RangedBytes, position: int, size: int) -> int:
         """Sends a piece of a log; gives how much there was. Raises OpenError if the disk can't read it."""
@@ -246,3 +281,11 @@ class Client:
             await self._stream.write(part)
             sent += len(part)
         return sent
+
+
+def _state_of(file: FileIO | RangedBytes) -> tuple[int, int] | None:
+    """Size and time of the last modification of an open log; None for one that lies elsewhere."""
+    if not isinstance(file, FileIO):
+        return None
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns

@@ -65,6 +65,8 @@ SMALL_ANSWER = 1 << 16
 """The same of an answer."""
 RECEIVED_AT_ONCE = 1 << 15
 """Bytes that the system keeps for a connection until they are taken; it may double them."""
+KEPT_BACK = 1 << 9
+"""Bytes of a log, the last ones of an answer, that are sent when it is known that the log hasn't been cut meanwhile."""
 READ_AT_ONCE = 1 << 17
 """Bytes of a log that a worker reads at once to check them; eight such buffers take turns."""
 AHEAD = 8 << 20

@@ -150,7 +150,7 @@ def _records(
         return {"errorCode": ErrorCode.CORRUPT_MESSAGE}
     if not plan.ranges:
         return {}
-    records = StoredRecords(log, plan.ranges, plan.mends)
+    records = StoredRecords(log, plan.ranges, plan.first_offset, plan.next_offset, plan.mends)
     if not is_committed:
         return {"records": records}
     aborted = partition.aborted(plan, offsets)

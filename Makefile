@@ -98,9 +98,10 @@ fuzz: $(WATCHED) ## Read mutants of Kafka's files for SECONDS=600, SEED=… the 
 fuzz-serve: $(DEVELOPMENT) ## Send `kseg serve` COUNT=1000000 mutated requests, SEED=… the same again
 	$(VENV_PYTHON) -m tests.serve.mutated_requests $(or $(SEED),1) $(or $(COUNT),1000000)
 
-load-serve: $(DEVELOPMENT) ## Load on `kseg serve`: 1,000 connects a second for a minute, 200 readers of a GiB; its memory
+load-serve: $(DEVELOPMENT) ## Load on `kseg serve`: 1,000 connects a second for a minute, 200 readers of a GiB, attacks; its memory
 	$(VENV_PYTHON) -m tests.serve.load connects 60
 	$(VENV_PYTHON) -m tests.serve.load readers 64
+	$(VENV_PYTHON) -m tests.serve.load attacks 10
 
 FAULT :=
 test-faults: $(DEVELOPMENT) ## Put each fault of tests/faults/ into a copy, and see that a test fails; takes an hour. FAULT=… for one

@@ -8,10 +8,11 @@ KIP-482.
 import math
 import re
 from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Generator, Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from construct import (
     Adapter,
@@ -27,7 +28,6 @@ from construct import (
     Int32sb,
     Int32ub,
     Int64sb,
-    Struct,
     obj_,
 )
 
@@ -35,6 +35,7 @@ from kseg.errors import KsegError
 from kseg.formats.grammar import UVARINT
 from kseg.formats.schemas import NULL, Field, MessageSchema, version_range
 
+Result = TypeVar("Result")
 Fields = dict[str, Any]
 """A message's or structure's value."""
 
@@ -60,6 +61,22 @@ class MessageError(KsegError):
     def __init__(self, message: str, kafka_text: str | None = None) -> None:
         super().__init__(message)
         self.kafka_text = message if kafka_text is None else kafka_text
+
+
+class LazyList:
+    """A list of known length for writing only: each element is made when it is written, and then forgotten."""
+
+    def __init__(self, count: int, elements: Iterable[Any]) -> None:
+        self._count, self._elements = count, elements
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[Any]:
+        try:
+            yield from self._elements
+        except (TypeError, ValueError, AttributeError) as error:  # which would be blamed on the message
+            raise RuntimeError(f"an element can't be made: {error!r}") from error
 
 
 class ParsedMessage(NamedTuple):
@@ -99,14 +116,36 @@ def parse_message(
     Raises:
         MessageError: the bytes end too early, a length, count or null can't be, or there are too many elements.
     """
+    return _end_of(parse_in_steps(message, version, data, position, most_elements=most_elements))
+
+
+def parse_in_steps(
+    message: MessageSchema,
+    version: int,
+    data: bytes | memoryview,
+    position: int = 0,
+    *,
+    most_elements: int | None = None,
+) -> Generator[None, None, ParsedMessage]:
+    """The same with a step after each element of a list: a long message is parsed a little at a time."""
     stream = _FieldSource(data)
     stream.elements_left = most_elements
     stream.seek(position)
     try:
-        value = grammar(message, version).parse_stream(stream)
+        value = yield from grammar(message, version).read_in_steps(stream)
     except ConstructError as error:
         raise MessageError(f"{message.name} version {version}: its bytes end too early", NO_TEXT) from error
     return ParsedMessage(value, stream.tell())
+
+
+def _end_of(steps: Generator[None, None, Result]) -> Result:
+    """What comes of some steps."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 def build_message(message: MessageSchema, version: int, value: Fields) -> bytes:
@@ -116,16 +155,21 @@ def build_message(message: MessageSchema, version: int, value: Fields) -> bytes:
         MessageError: a value is of the wrong type, too large, or null where null can't be.
     """
     stream = BytesIO()
-    write_message(message, version, value, stream)
+    for _ in write_in_steps(message, version, value, stream):
+        pass
     return stream.getvalue()
 
 
-def write_message(message: MessageSchema, version: int, value: Fields, stream: Any) -> None:
-    """Writes a message's bytes to something with `write`; a blob as it is, of whatever type. Errors as above."""
+def write_in_steps(message: MessageSchema, version: int, value: Fields, stream: Any) -> Iterator[None]:
+    """Writes a message's bytes to something with `write`, with a step after each element of a list.
+
+    A blob is written as it is, of whatever type. Errors as above.
+    """
     try:
-        grammar(message, version).build_stream(value, stream)
+        yield from grammar(message, version).steps(value, stream)
     except (ConstructError, TypeError, ValueError, AttributeError) as error:
-        raise MessageError(f"{message.name} version {version}: {str(error).strip().splitlines()[-1]}") from error
+        reason = str(error).strip() or type(error).__name__
+        raise MessageError(f"{message.name} version {version}: {reason.splitlines()[-1]}") from error
 
 
 def known_version(message: MessageSchema, version: int) -> int:
@@ -209,9 +253,14 @@ class Sized(Construct):  # type: ignore[misc]
         self.is_nullable = version in version_range(field.nullable)
 
     def _parse(self, stream: BytesIO, context: Any, path: str) -> Any:
-        length = self.length._parsereport(stream, context, path)
+        length = self.read_length(stream)
+        return None if length is None else self.parse_sized(stream, length, context, path)
+
+    def read_length(self, stream: BytesIO) -> int | None:
+        """The length or count; None for null."""
+        length: int = self.length._parsereport(stream, None, "")
         if length >= 0:
-            return self.parse_sized(stream, length, context, path)
+            return length
         if not self.is_nullable:
             raise MessageError(f"non-nullable field {self.field.name} was serialized as null")
         return None
@@ -272,21 +321,48 @@ class List(Sized):
         super().__init__(field, version, length)
         self.element = element
 
-    def parse_sized(self, stream: BytesIO, length: int, context: Any, path: str) -> list[Any]:
+    def _parse(self, stream: BytesIO, context: Any, path: str) -> Any:
+        return _end_of(self.read_in_steps(stream))
+
+    def read_in_steps(self, stream: BytesIO) -> Generator[None, None, list[Any] | None]:
         """The elements; Kafka refuses a count larger than the bytes that are left, which bounds the loop."""
+        length = self.read_length(stream)
+        if length is None:
+            return None
         if length > (left := remaining(stream)):
             raise MessageError(
                 f"Tried to allocate a collection of size {length}, but there are only {left} bytes remaining."
             )
         if isinstance(stream, _FieldSource):
             stream.take(length)
-        return [self.element._parsereport(stream, context, path) for _ in range(length)]
+        elements = []
+        for _ in range(length):
+            if isinstance(self.element, Structure):
+                element = yield from self.element.read_in_steps(stream)
+            else:
+                element = self.element._parsereport(stream, None, "")
+            elements.append(element)
+            yield
+        return elements
 
-    def build_sized(self, value: list[Any], stream: BytesIO, context: Any, path: str) -> None:
+    def build_sized(self, value: list[Any] | LazyList, stream: BytesIO, context: Any, path: str) -> None:
         """Count and elements."""
         self.length._build(len(value), stream, context, path)
         for element in value:
             self.element._build(element, stream, context, path)
+
+    def steps(self, value: list[Any] | LazyList | None, stream: BytesIO) -> Iterator[None]:
+        """Writes count and elements, with a step after each."""
+        if value is None:
+            self._build(value, stream, None, "")
+            return
+        self.length._build(len(value), stream, None, "")
+        for element in value:
+            if isinstance(self.element, Structure):
+                yield from self.element.steps(element, stream)
+            else:
+                self.element._build(element, stream, None, "")
+            yield
 
 
 class Optional(Construct):  # type: ignore[misc]
@@ -339,36 +415,54 @@ class Structure(Construct):  # type: ignore[misc]
         self.tags = {field.tag: field.name for field in tagged}
         self.tagged_grammars = {field.name: grammars.pop(field.name) for field in tagged}
         self.defaults = {field.name: default_of(field, version) for field in fields}
-        self.untagged = Struct(*(name / inner for name, inner in grammars.items()))
+        self.grammars = grammars
 
     def _parse(self, stream: BytesIO, context: Any, path: str) -> Fields:
-        read = self.untagged._parsereport(stream, context, path)
+        return _end_of(self.read_in_steps(stream))
+
+    def read_in_steps(self, stream: BytesIO) -> Generator[None, None, Fields]:
+        """The fields, with a step after each element of a list."""
+        read: Fields = {}
+        for name, inner in self.grammars.items():
+            if isinstance(inner, List):
+                read[name] = yield from inner.read_in_steps(stream)
+            else:
+                read[name] = inner._parsereport(stream, None, name)
         if self.is_flexible:
-            self.parse_tagged(read, stream, context, path)
+            self.parse_tagged(read, stream)
         value = {name: read[name] if name in read else copied(default) for name, default in self.defaults.items()}
         if UNKNOWN_TAGGED_FIELDS in read:
             value[UNKNOWN_TAGGED_FIELDS] = read[UNKNOWN_TAGGED_FIELDS]
         return value
 
-    def parse_tagged(self, read: Fields, stream: BytesIO, context: Any, path: str) -> None:
+    def parse_tagged(self, read: Fields, stream: BytesIO) -> None:
         """Adds the tagged fields. The size of a known one is ignored, as in Kafka."""
-        for _ in range(UVARINT._parsereport(stream, context, path)):
+        for _ in range(UVARINT._parsereport(stream, None, "")):
             if isinstance(stream, _FieldSource):
                 stream.take(1)
-            tag = UVARINT._parsereport(stream, context, path)
-            size = UVARINT._parsereport(stream, context, path)
+            tag = UVARINT._parsereport(stream, None, "")
+            size = UVARINT._parsereport(stream, None, "")
             if tag in self.tags:
                 name = self.tags[tag]
-                read[name] = self.tagged_grammars[name]._parsereport(stream, context, path)
+                read[name] = self.tagged_grammars[name]._parsereport(stream, None, name)
             else:
                 read.setdefault(UNKNOWN_TAGGED_FIELDS, {})[tag] = read_exactly(stream, max(0, size))
 
     def _build(self, obj: Fields, stream: BytesIO, context: Any, path: str) -> Fields:
+        for _ in self.steps(obj, stream):
+            pass
+        return obj
+
+    def steps(self, obj: Fields, stream: BytesIO) -> Iterator[None]:
+        """Writes the fields, with a step after each element of a list."""
         value = {name: obj.get(name, default) for name, default in self.defaults.items()}
-        self.untagged._build(value, stream, context, path)
+        for name, inner in self.grammars.items():
+            if isinstance(inner, List):
+                yield from inner.steps(value[name], stream)
+            else:
+                inner._build(value[name], stream, None, name)
         if self.is_flexible:
             self.build_tagged({**value, UNKNOWN_TAGGED_FIELDS: obj.get(UNKNOWN_TAGGED_FIELDS, {})}, stream)
-        return obj
 
     def build_tagged(self, value: Fields, stream: BytesIO) -> None:
         """Writes the tagged fields that differ from their defaults, and the unknown ones, ordered by tag."""

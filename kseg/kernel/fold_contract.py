@@ -45,13 +45,16 @@ class Event(IntFlag):
     COMPRESSED = 4096
     APPEND_TIME = 8192
     RECORDS = 16384
-    "Its records can't all be read, their offsets don't rise within the header's, or their largest time isn't there."
+    """Its records can't all be read, their offsets don't rise within the header's, their largest time isn't there, or a
+    size is negative without being null's own -1."""
     INDEX = 32768
     "An index entry up to here is wrong."
     TRANSACTION = 65536
     "It's transactional, and its producer isn't known, or not with this epoch and an open transaction."
     DISORDER = 131072
     "Its last offset is below that of the batch before it."
+    ODD_NULL = 262144
+    "A size of its records is negative, but not null's own -1; in v0 and v1 entries too, though these aren't passed."
 
 
 class HeaderColumns(Protocol):

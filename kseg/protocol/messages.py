@@ -1,14 +1,14 @@
 """Requests and responses as values, the frames that hold them, and the records in them."""
 
 import re
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Generator, Iterator, Sized
 from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kseg import kernel
 from kseg.errors import KsegError
 from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind, claimed_size
-from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message, write_message
+from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message, write_in_steps
 from kseg.formats.schemas import REQUESTS, RESPONSES, MessageSchema, message_schema, version_range
 from kseg.kernel.contract import Stop, new_rows
 from kseg.reading.blocks import Damage
@@ -417,23 +417,31 @@ SIZE_BYTES = 4
 """Of the size that comes before each request and response."""
 
 
+_PIECE = 1 << 16
+"""Bytes of a response in one piece, at most but for a field that is larger."""
+
+
 class _Pieces(Generic[Stored]):
-    """What grammars write to: bytes are joined, stored bytes stay as they are."""
+    """What grammars write to: bytes are joined, stored bytes stay as they are. held: bytes so far, without these."""
 
     def __init__(self) -> None:
-        self.size = 0
+        self.size = self.held = 0
         self.done: list[bytes | Stored] = []
         self._bytes = bytearray()
 
     def write(self, piece: "bytes | Stored") -> int:
         """Takes a piece; gives its length, as files do."""
+        size = len(piece)
         if isinstance(piece, bytes):
+            if len(self._bytes) + size > _PIECE:
+                self.end_bytes()
             self._bytes += piece
+            self.held += size
         else:
             self.end_bytes()
             self.done.append(piece)
-        self.size += len(piece)
-        return len(piece)
+        self.size += size
+        return size
 
     def end_bytes(self) -> None:
         """Puts what is joined so far among the pieces."""
@@ -452,11 +460,27 @@ def build_response(
     Raises:
         MessageError: the body isn't a response of this api and version.
     """
+    steps = build_response_in_steps(api_key, api_version, correlation_id, body, stored)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            pieces: list[bytes | Stored] = end.value
+            return pieces
+
+
+def build_response_in_steps(
+    api_key: int, api_version: int, correlation_id: int, body: Fields, stored: type[Stored] | None = None
+) -> Generator[int, None, list[bytes | Stored]]:
+    """The same in steps, each of which tells how many bytes there are so far, without those that are stored."""
     pieces: _Pieces[Stored] = _Pieces()
     header_version = response_header_version(api_key, api_version) or 0
-    write_message(message_schema("ResponseHeader"), header_version, {"correlationId": correlation_id}, pieces)
-    write_message(RESPONSES[api_key], api_version, body, pieces)
+    header, schema = message_schema("ResponseHeader"), RESPONSES[api_key]
+    for _ in write_in_steps(header, header_version, {"correlationId": correlation_id}, pieces):
+        pass
+    for _ in write_in_steps(schema, api_version, body, pieces):
+        yield pieces.held
     pieces.end_bytes()
-    size = pieces.size.to_bytes(SIZE_BYTES, "big")
-    first = pieces.done[0]
+    yield pieces.held
+    size, first = pieces.size.to_bytes(SIZE_BYTES, "big"), pieces.done[0]
     return [size + first, *pieces.done[1:]] if isinstance(first, bytes) else [size, *pieces.done]

@@ -1,20 +1,28 @@
 """A request's bytes to the pieces of its answer: read, looked up in the table of apis, answered, encoded."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kseg.errors import KsegError
-from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, parse_message
+from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, parse_in_steps
 from kseg.formats.schemas import REQUESTS, version_range
-from kseg.protocol.messages import API_VERSIONS, MessageHeader, api_name, build_response, read_request_header
+from kseg.protocol.messages import (
+    API_VERSIONS,
+    MessageHeader,
+    api_name,
+    build_response,
+    build_response_in_steps,
+    read_request_header,
+)
 from kseg.serve.apis.request import ApiAnswer, ApiRequest
 from kseg.serve.apis.table import APIS, unsupported_versions
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.groups.classic import ClientName
 from kseg.serve.partition import ServedPartition, StoredRecords
-from kseg.serve.values import MOST_REQUEST_ELEMENTS, shown_text
+from kseg.serve.turns import Step, Steps, in_steps
+from kseg.serve.values import MOST_REQUEST_ELEMENTS, Limits, shown_text
 
 Piece = bytes | StoredRecords
 MOST_CLIENT_ID = 40
@@ -43,13 +51,23 @@ class AnsweredLater(NamedTuple):
     """What is known once other clients have done something, and what goes out then."""
 
     outcome: Future[Any]
-    answer: Callable[[], Answered]
+    answer: Callable[[], Steps[Answered]]
 
 
-def answer_request(
-    frame: bytes, served: ServedCluster, address: tuple[str, int], *, is_last_try: bool, client_host: str = ""
-) -> Answered:
-    """The answer to a request, given without its size; `address` is what its client is told to connect to.
+class Asking(NamedTuple):
+    """Who asks, and what for: the address that clients are told to connect to, and the client's host.
+
+    is_last_try: whether the client waits no longer. largest: bytes that an answer may have, without records.
+    """
+
+    address: tuple[str, int]
+    is_last_try: bool = True
+    client_host: str = ""
+    largest: int = Limits().answer
+
+
+def answer_request(frame: bytes, served: ServedCluster, asking: Asking) -> Steps[Answered]:
+    """The answer to a request, given without its size, in steps.
 
     Raises RefusedError if it isn't one that is answered.
     """
@@ -62,26 +80,51 @@ def answer_request(
                 raise RefusedError(f"{line}: not served")
             pieces = build_response(API_VERSIONS, 0, header.correlation_id, unsupported_versions(), StoredRecords)
             return Answered(pieces, f"{line}: not known, asked to take another version")
-        client = ClientName(header.client_id or "", client_host)
-        host, port = address
+        client = ClientName(header.client_id or "", asking.client_host)
+        host, port = asking.address
+        body = yield from read_body(header, frame)
         request = ApiRequest(
-            served, header.api_version, read_body(header, frame), host, port, is_last_try=is_last_try, client=client
+            served, header.api_version, body, host, port, is_last_try=asking.is_last_try, client=client
         )
-        answer = APIS[header.api_key].answer(request)
+        answering = APIS[header.api_key].answer(request)
+        answer = answering if isinstance(answering, ApiAnswer) else (yield from in_steps(answering))
+        encoding = _Encoding(header, line, asking.largest)
         if answer.later is not None:
             outcome, finish = answer.later
-            return Answered([], line, later=AnsweredLater(outcome, lambda: _answered(header, line, finish())))
-        return _answered(header, line, answer)
+            return Answered([], line, later=AnsweredLater(outcome, lambda: encoding.of(finish())))
+        return (yield from encoding.of(answer))
     except RefusedError:
         raise
     except KsegError as error:
         raise RefusedError(shown_text(str(error))) from error
 
 
-def _answered(header: MessageHeader, line: str, answer: ApiAnswer) -> Answered:
-    pieces = [] if answer.body is None else _encoded(header, answer.body)
-    noted = f"{line}: {shown_text(answer.note)}" if answer.note else line
-    return Answered(pieces, noted, answer.wait_seconds, answer.awaited)
+class _Encoding(NamedTuple):
+    """How an answer to a request becomes bytes: its header, its line in the log, and how many bytes there may be."""
+
+    header: MessageHeader
+    line: str
+    largest: int
+
+    def of(self, answer: ApiAnswer) -> Steps[Answered]:
+        """An answer's pieces, in steps. Raises RefusedError as soon as it has too many bytes."""
+        pieces: list[Piece] = [] if answer.body is None else (yield from self._pieces(answer.body))
+        noted = f"{self.line}: {shown_text(answer.note)}" if answer.note else self.line
+        return Answered(pieces, noted, answer.wait_seconds, answer.awaited)
+
+    def _pieces(self, body: Fields) -> Steps[list[Piece]]:
+        key, version, number = self.header.api_key, self.header.api_version, self.header.correlation_id
+        may_begin_again = not APIS[key].changes
+        steps: Generator[int, None, list[Piece]] = build_response_in_steps(key, version, number, body, StoredRecords)
+        while True:
+            try:
+                size = next(steps)
+            except StopIteration as end:
+                pieces: list[Piece] = end.value
+                return pieces
+            if size > self.largest:
+                raise RefusedError(f"{self.line}: an answer of more than {self.largest} bytes: ask for fewer at once")
+            yield Step(size, may_begin_again)
 
 
 def is_known(header: MessageHeader) -> bool:
@@ -89,13 +132,10 @@ def is_known(header: MessageHeader) -> bool:
     return header.api_key in APIS and header.api_version in version_range(REQUESTS[header.api_key].versions)
 
 
-def read_body(header: MessageHeader, frame: bytes) -> Fields:
+def read_body(header: MessageHeader, frame: bytes) -> Steps[Fields]:
     """The request's body. Bytes after it are ignored, as brokers do: librdkafka 2.16 asks for all topics with three."""
-    schema = REQUESTS[header.api_key]
-    body, _ = parse_message(schema, header.api_version, frame, header.size, most_elements=MOST_REQUEST_ELEMENTS)
+    schema, most = REQUESTS[header.api_key], MOST_REQUEST_ELEMENTS
+    parsing = parse_in_steps(schema, header.api_version, frame, header.size, most_elements=most)
+    body, _ = yield from in_steps(parsing)
     body.pop(UNKNOWN_TAGGED_FIELDS, None)
     return body
-
-
-def _encoded(header: MessageHeader, body: Fields) -> list[Piece]:
-    return build_response(header.api_key, header.api_version, header.correlation_id, body, StoredRecords)

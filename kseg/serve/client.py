@@ -2,25 +2,33 @@
 
 import asyncio
 import errno
+import os
 import ssl
+from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 from time import monotonic
 
 from kseg.errors import KsegError, OpenError, quoted
 from kseg.protocol.messages import SIZE_BYTES
-from kseg.serve.answer import Answered, AnsweredLater, Piece, RefusedError, answer_request
+from kseg.serve.answer import Answered, AnsweredLater, Asking, Piece, RefusedError, answer_request
 from kseg.serve.connections import PlainStream, Shared, Stream, TlsStream, tls_reason, until_closed
+from kseg.serve.fetch_batches import StoredRange
 from kseg.serve.login import Login, Logins
 from kseg.serve.partition import StoredRecords
+from kseg.serve.turns import Steps, Usage
 from kseg.serve.values import (
     ENCRYPTED_PIECE,
     GROUP_SECONDS,
+    KEPT_BACK,
     LARGEST_LOGIN_REQUEST,
     LARGEST_REQUEST,
+    SMALL_ANSWER,
+    SMALL_REQUEST,
     Address,
     address_text,
     open_same,
+    stored_log,
 )
 from kseg.system.files import RangedBytes
 
@@ -32,7 +40,7 @@ class Client:
     """A connection. Its next request is read when the one before is answered, so that a slow reader waits alone.
 
     last_heard: when its last request came, by the monotonic clock; None before the first one that isn't of a log-in.
-    is_answered: whether it waits for nothing.
+    is_answered: whether it waits for nothing. usage: its work lately.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, shared: Shared) -> None:
@@ -45,12 +53,15 @@ class Client:
         self._address: Address = shared.advertised or (own[0], own[1])
         self._host = str(peer[0])
         self._name = address_text((peer[0], peer[1]))
+        self.usage = Usage()
+        self._task: asyncio.Task[None] | None = None
         self.last_heard: float | None = None
         self.is_answered = True
 
     async def answer_all(self) -> None:
         """Answers requests until the client leaves, or does what no client should."""
         self._shared.figures.clients += 1
+        self._task = asyncio.current_task()
         try:
             await self._begin()
             while (frame := await self._next_frame(LARGEST_REQUEST)) is not None:
@@ -67,12 +78,16 @@ class Client:
             return  # the client has gone
         finally:
             self._shared.figures.clients -= 1
+            self._shared.requests.give_back(self)
+            self._shared.answers.give_back(self)
             self._writer.transport.abort()
 
-    def make_way(self) -> None:
+    def make_way(self, why: str) -> None:
         """Closes the connection for another one."""
-        self._shared.note(f"{self._name} {'silent' if self.last_heard is None else 'idle'}: closed for another client")
+        self._shared.note(f"{self._name} {why}: closed for another client")
         self._writer.transport.abort()
+        if self._task is not None:
+            self._task.cancel()
 
     async def _begin(self) -> None:
         """Does what comes before the first request."""
@@ -107,9 +122,19 @@ class Client:
     async def _answer_one(self, frame: bytes) -> None:
         """Answers a request, and notes it."""
         started = monotonic()
+        rooms = self._shared.requests, self._shared.answers
+        for room in rooms:
+            room.keep(self)
         answered = await self._answer(frame, started)
+        if await self._has_changed(answered):
+            answered = await self._answer(frame, started)
+        await self.hold(sum(len(piece) for piece in answered.pieces if isinstance(piece, bytes)))
+        for room in rooms:
+            room.leave_alone(self)
         for piece in answered.pieces:
             await self._send(piece)
+        for room in rooms:
+            room.give_back(self)
         self._shared.note(f"{self._name} {answered.line}; {(monotonic() - started) * 1000:.0f} ms")
 
     async def _next_frame(self, most: int) -> bytes | None:
@@ -123,6 +148,8 @@ class Client:
             if not 0 < size <= most:
                 raise RefusedError(f"a request of {size} bytes, or no request of Kafka's; the limit is {most}")
             async with asyncio.timeout(self._shared.limits.request_seconds):
+                if size > SMALL_REQUEST:
+                    await self._shared.requests.take(self, size)
                 return await self._stream.read_exactly(size)
         except asyncio.IncompleteReadError:
             return None
@@ -135,7 +162,9 @@ class Client:
         while answered.wait_seconds:
             left = started + answered.wait_seconds - monotonic()
             if left > 0:
+                self._shared.requests.leave_alone(self)
                 await self._shared.growth.wait(answered.awaited, left)
+                self._shared.requests.keep(self)
             answered = await self._work_on(frame, is_last_try=monotonic() - started >= answered.wait_seconds)
         return answered
 
@@ -154,18 +183,26 @@ class Client:
                     raise RefusedError("left while it waited for others of its group")
                 if self._shared.served.groups.is_look_due:
                     await loop.run_in_executor(self._shared.workers, self._shared.served.groups.pass_time)
-            return await loop.run_in_executor(self._shared.workers, later.answer)
+            return await self._finish(later.answer, is_large=False)
         finally:
             outcome.cancel()
 
     async def _work_on(self, frame: bytes, *, is_last_try: bool) -> Answered:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(
-            self._shared.workers,
-            lambda: answer_request(
-                frame, self._shared.served, self._address, is_last_try=is_last_try, client_host=self._host
-            ),
-        )
+        asking = Asking(self._address, is_last_try, self._host, self._shared.limits.answer)
+        is_large = len(frame) > SMALL_REQUEST
+        return await self._finish(lambda: answer_request(frame, self._shared.served, asking), is_large=is_large)
+
+    async def _finish(self, begin: Callable[[], Steps[Answered]], *, is_large: bool) -> Answered:
+        """What comes of some work, once it had enough turns."""
+        return await self._shared.turns.finish(begin, self, is_large=is_large)
+
+    def is_gone(self) -> bool:
+        """Whether the connection has ended. One whose other side only says nothing more isn't told from that."""
+        return self._writer.transport.is_closing() or self._reader.at_eof()
+
+    async def hold(self, size: int) -> None:
+        """Counts bytes of an answer; waits until there is room for them."""
+        await self._shared.answers.take(self, size if size > SMALL_ANSWER else 0)
 
     async def _send(self, piece: Piece) -> None:
         if isinstance(piece, StoredRecords):
@@ -174,25 +211,54 @@ class Client:
         async with asyncio.timeout(self._shared.limits.stalled_seconds):
             await self._stream.write(piece)
 
-    async def _send_stored(self, records: StoredRecords) -> None:
-        """Sends ranges of a log.
+    async def _has_changed(self, answered: Answered) -> bool:
+        """Whether a log isn't any more as it was when an answer from it was planned. Raises OpenError."""
+        for piece in answered.pieces:
+            if isinstance(piece, StoredRecords):
+                state = stored_log(Path(piece.log.path)).state
+                if state is not None and not await self._is_there(piece, is_same=state == piece.log.state):
+                    return True
+        return False
 
-        Raises OpenError if the log has gone, been replaced or become shorter since the answer was planned.
+    async def _is_there(self, records: StoredRecords, *, is_same: bool) -> bool:
+        """Whether a log has the records of an answer: looks only if it isn't the same any more."""
+        return is_same or await asyncio.get_running_loop().run_in_executor(self._shared.workers, records.are_there)
+
+    async def _send_stored(self, records: StoredRecords) -> None:
+        """Sends ranges of a log. The last bytes wait until it is known that those before them were right.
+
+        Raises OpenError if the log has gone, been replaced, cut or written again since the answer was planned.
         """
-        figures = self._shared.figures
-        figures.reading = Path(records.log.path).parent.name
+        self._shared.figures.reading = Path(records.log.path).parent.name
         with open_same(records.log) as file:
-            for stored in records.pieces():
-                if isinstance(stored, bytes):
-                    await self._send(stored)
-                    continue
-                for position in range(stored.position, stored.end, self._stream.piece):
-                    size = min(self._stream.piece, stored.end - position)
-                    async with asyncio.timeout(self._shared.limits.stalled_seconds):
-                        sent = await self._send_piece(records, file, position, size)
-                    figures.sent_bytes += sent
-                    if sent != size:
-                        raise OpenError("has become shorter while it was sent", records.log.path)
+            state = _state_of(file)
+            *stored, last = records.pieces()
+            for each in stored:
+                await self._send_stretch(records, file, each)
+            kept = b""
+            if not isinstance(last, bytes) and isinstance(file, FileIO):
+                size = min(last.size, KEPT_BACK)
+                kept = os.pread(file.fileno(), size, last.end - size)
+                last = StoredRange(last.position, last.size - len(kept))
+            await self._send_stretch(records, file, last)
+            if not await self._is_there(records, is_same=_state_of(file) == state):
+                raise OpenError("has been cut or written again while it was sent", records.log.path)
+            await self._send(kept)
+
+    async def _send_stretch(
+        self, records: StoredRecords, file: FileIO | RangedBytes, stored: StoredRange | bytes
+    ) -> None:
+        """Sends a stretch of a log, or what is sent instead. Raises OpenError if it isn't there."""
+        if isinstance(stored, bytes):
+            await self._send(stored)
+            return
+        for position in range(stored.position, stored.end, self._stream.piece):
+            size = min(self._stream.piece, stored.end - position)
+            async with asyncio.timeout(self._shared.limits.stalled_seconds):
+                sent = await self._send_piece(records, file, position, size)
+            self._shared.figures.sent_bytes += sent
+            if sent != size:
+                raise OpenError("has become shorter while it was sent", records.log.path)
 
     async def _send_piece(self, records: StoredRecords, file: FileIO | RangedBytes, position: int, size: int) -> int:
         """Sends a piece of a log; gives how much there was. Raises OpenError if the disk can't read it."""
@@ -215,3 +281,11 @@ class Client:
             await self._stream.write(part)
             sent += len(part)
         return sent
+
+
+def _state_of(file: FileIO | RangedBytes) -> tuple[int, int] | None:
+    """Size and time of the last modification of an open log; None for one that lies elsewhere."""
+    if not isinstance(file, FileIO):
+        return None
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns

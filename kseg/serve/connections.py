@@ -17,6 +17,7 @@ from kseg.errors import KsegError, UsageError
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.login import Logins
 from kseg.serve.partition import ServedPartition
+from kseg.serve.turns import Room, Turns
 from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, PIECE, Address, Limits
 from kseg.system.files import read_small
 
@@ -329,12 +330,16 @@ class Shared:
     """What is served, who works for clients, and what they may take.
 
     advertised: what clients are told to connect to; None: the address that they came to.
+    turns: who works when. requests, answers: the memory that large ones take.
     figures: what clients get right now.
     note: called with a line for each request, and with why a connection is closed, if that is the client's doing.
     """
 
     served: ServedCluster
     workers: Executor
+    turns: Turns
+    requests: Room
+    answers: Room
     growth: Growth
     advertised: Address | None
     limits: Limits

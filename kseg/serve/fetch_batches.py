@@ -7,7 +7,13 @@ from typing import NamedTuple, TypeVar
 
 from kseg import kernel
 from kseg.codecs.lz4 import right_checksum
-from kseg.formats.codes import KEY_LENGTH_POSITION, LENGTH, Codec, DamageKind, checksum_of
+from kseg.formats.codes import (
+    KEY_LENGTH_POSITION,
+    LENGTH,
+    Codec,
+    DamageKind,
+    checksum_of,
+)
 from kseg.index.header_scan import header_of
 from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, VALID
 from kseg.kernel.fold_contract import Event, HeaderFold
@@ -22,7 +28,8 @@ LeftOut = TypeVar("LeftOut")
 def readable_batches(items: Iterable[Run | Damage]) -> Iterator[Run | Damage]:
     """The same runs and damages, with a damage in the place of each batch that can't be read to its end.
 
-    Bodies are decompressed and records walked over, but not kept. A batch whose CRC is wrong stays as it is.
+    Bodies are decompressed and records walked over, but not kept. A batch whose CRC is wrong stays as it is. A size
+    that is negative, but not -1, is damage too: librdkafka would ask for such a batch for ever.
     """
     for item in items:
         if isinstance(item, Damage) or not item.rows[VALID]:
@@ -39,8 +46,26 @@ def _unreadable_rows(run: Run) -> dict[int, Damage]:
             fold = kernel.load().HeaderFold(Event.RECORDS)
             row, _ = fold.fold(run.buffer, run.rows, piece.first, piece.last, run.position, piece.bodies, piece.first)
             if row < piece.last or piece.damages:
-                found |= _problems(piece)
+                found |= _odd_nulls(piece) | _problems(piece)
     return {row: damage._replace(size=run.rows[row * ROW + SIZE]) for row, damage in found.items()}
+
+
+_ODD_NULL = "a record has a key, a value or a header of a negative size, which isn't that of null"
+
+
+def _odd_nulls(piece: Slice) -> dict[int, Damage]:
+    """Those of a slice's batches in which a size is negative, but not -1."""
+    run, row = piece.run, piece.first
+    found: dict[int, Damage] = {}
+    fold = kernel.load().HeaderFold(Event.ODD_NULL)
+    fold.passes_legacy = True
+    while True:
+        row, events = fold.fold(run.buffer, run.rows, row, piece.last, run.position, piece.bodies, piece.first)
+        if row == piece.last:
+            return found
+        if events & Event.ODD_NULL:
+            found[row] = Damage(DamageKind.BAD_RECORD, run.position + run.rows[row * ROW + START], 0, _ODD_NULL)
+        row += 1
 
 
 def _problems(piece: Slice) -> dict[int, Damage]:

@@ -19,6 +19,7 @@ from kseg.formats.messages import Fields
 from kseg.protocol.messages import API_VERSIONS, SIZE_BYTES, MessageHeader, build_response, read_request_header
 from kseg.serve.answer import RefusedError, is_known, read_body
 from kseg.serve.apis.request import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from kseg.serve.turns import finished
 from kseg.serve.values import ErrorCode
 from kseg.system.files import read_small
 
@@ -345,7 +346,7 @@ class Login:
             wanted = SASL_HANDSHAKE if self._exchange is None else SASL_AUTHENTICATE
             if header.api_key != wanted or not is_known(header):
                 raise RefusedError(f"api key {header.api_key} version {header.api_version}: not logged in")
-            body = read_body(header, frame)
+            body = finished(read_body(header, frame))
             return self._begin(header, body) if self._exchange is None else self._go_on(header, body, self._exchange)
         except RefusedError:
             raise

@@ -5,11 +5,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from threading import Lock
 from time import monotonic, time
 from typing import Literal, NamedTuple
 
 from kseg.errors import KsegError, OpenError
+from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.index.header_scan import header_of
 from kseg.index.producers import ProducerState
 from kseg.kernel.contract import MOST, VALID
@@ -48,20 +50,24 @@ class IntactEnd:
     it for ever. Batches are checked once: where a log has grown, reading goes on at its former end.
 
     tail: damage after the last intact batch, and the segment that it is in; a preallocated file's zeros aren't any.
+    was_cut: whether the batch that was the last one before is gone, though its segment is still there: what was known
+    of the log may be of another one.
     """
 
     def __init__(self) -> None:
         self._base_offset: int | None = None
         self._position = 0
         self._next_offset = 0
+        self._last: tuple[int, bytes] | None = None
         self.tail: tuple[SegmentFiles, Missed] | None = None
+        self.was_cut = False
 
     def read(self, partition: PartitionLog) -> int:
         """The end of a partition as it is listed, not below its log start offset.
 
         Raises OpenError if a log can't be opened.
         """
-        self.tail = None
+        self.tail, self.was_cut = None, False
         for segment in reversed(partition.segments):
             found = self._end_of(segment)
             if found is not None or segment.size == 0 or segment is partition.segments[0]:
@@ -72,14 +78,23 @@ class IntactEnd:
     def _end_of(self, segment: SegmentFiles) -> int | None:
         """The offset after the last intact batch of a segment; None if it has none."""
         with LogFile(segment.path, buffer_size=READ_AT_ONCE) as log_file:
-            if segment.base_offset == self._base_offset and self._position <= log_file.size:
-                self._follow(log_file, self._position, segment)
-                return self._next_offset
+            if segment.base_offset == self._base_offset:
+                self.was_cut = not self._has_last(log_file)
+                if not self.was_cut:
+                    self._follow(log_file, self._position, segment)
+                    return self._next_offset
             for start in dict.fromkeys((_last_indexed(segment, log_file), 0)):
                 if self._follow(log_file, start, segment):
                     self._base_offset = segment.base_offset
                     return self._next_offset
         return None
+
+    def _has_last(self, log_file: LogFile) -> bool:
+        """Whether the last intact batch so far is still where it was, by its header, which has the CRC of the rest."""
+        if self._last is None or self._position > log_file.size:
+            return False
+        position, header = self._last
+        return log_file.read(position, len(header)) == header
 
     def _follow(self, log_file: LogFile, start: int, segment: SegmentFiles) -> bool:
         """Notes the last intact batch from a position on, and damage after it; whether there is a batch."""
@@ -88,6 +103,8 @@ class IntactEnd:
             if not isinstance(item, Damage) and item.rows[VALID]:
                 last = header_of(item, item.row_count - 1)
                 self._position, self._next_offset = last.end, last.last_offset + 1
+                start = last.position - item.position
+                self._last = last.position, bytes(item.buffer[start : start + min(last.size, BATCH_HEADER_SIZE)])
                 found, tail = True, None
             elif tail is None:
                 tail = damage_of(item)
@@ -225,11 +242,14 @@ class ServedOffsets(NamedTuple):
 class StoredRecords:
     """Records of an answer, as they lie in a log: which one, and ranges of it. Their length is that of all ranges.
 
-    mends: what is changed in them, by position.
+    first_offset: that of the first batch. next_offset: the one after the last batch. mends: what is changed in them, by
+    position.
     """
 
     log: StoredLog
     ranges: tuple[StoredRange, ...]
+    first_offset: int
+    next_offset: int
     mends: tuple[Mend, ...] = ()
 
     def __len__(self) -> int:
@@ -238,6 +258,13 @@ class StoredRecords:
     def pieces(self) -> Iterator[StoredRange | bytes]:
         """What is sent, in order: stretches of the log, and the changed bytes between them."""
         return pieces_of(self.ranges, self.mends)
+
+    def are_there(self) -> bool:
+        """Whether the same batches are still there, by their places and offsets, and intact. Raises OpenError."""
+        bounds = FetchBounds(self.first_offset, self.next_offset, len(self), takes_any_first=True)
+        with LogFile(Path(self.log.path), buffer_size=READ_AT_ONCE) as log_file:
+            plan = next(plan_fetches(readable_batches(log_file.runs(self.ranges[0].position)), bounds))
+        return (plan.ranges, plan.first_offset, plan.next_offset) == (self.ranges, self.first_offset, self.next_offset)
 
 
 _WHOLE = ("", 0)
@@ -331,12 +358,20 @@ class ServedPartition:
             return known
         self._state = state
         end = self._end.read(self.listed)
+        if self._end.was_cut:
+            self._forget()
         if self._end.tail is not None:
             segment, missed = self._end.tail
             self._tell(segment, missed, is_active=True)
         start = min(self.listed.log_start_offset(), end)
         watermark = self.listed.checkpoints().high_watermark if self._high_watermark == "checkpoint" else None
         return ServedOffsets(start, end if watermark is None else min(max(watermark, start), end), end)
+
+    def _forget(self) -> None:
+        """Forgets what was known of a log that is another one now."""
+        self._places.clear()
+        self._committed, self._epochs, self._producers = CommittedView(), None, None
+        self._say(f"{self}: its log was cut and written again: clients that are beyond its end get an error")
 
     def last_stable_offset(self, offsets: ServedOffsets) -> int:
         """The end for clients with read_committed. Raises OpenError if a log can't be opened.

@@ -1,9 +1,12 @@
 """The server: its start, its end, and a command that runs next to it."""
 
 import asyncio
+import gc
 import os
 import resource
 import signal
+import socket
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -18,7 +21,17 @@ from kseg.errors import KsegError, UsageError
 from kseg.serve.client import Client
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.connections import Figures, Growth, Security, Shared, show_figures
-from kseg.serve.values import HEARD_AT_ONCE, WORKERS, Address, Limits, address_text, is_loopback
+from kseg.serve.turns import Room, Turns
+from kseg.serve.values import (
+    HEARD_AT_ONCE,
+    RECEIVED_AT_ONCE,
+    SWITCH_SECONDS,
+    WORKERS,
+    Address,
+    Limits,
+    address_text,
+    is_loopback,
+)
 from kseg.system.new_directory import scratch_directory
 from kseg.system.signals import ENDING
 
@@ -71,11 +84,14 @@ class Server:
         self.address = listen
         self.figures = Figures()
         self._say = talk.say
-        self._workers = ThreadPoolExecutor(WORKERS, "kseg-serve")
+        self._workers = ThreadPoolExecutor(WORKERS + 1, "kseg-serve")  # one that looks whether logs have grown
         self._growth = Growth(self._workers)
         self._shared = Shared(
             served=served,
             workers=self._workers,
+            turns=Turns(self._workers),
+            requests=Room(limits.request_bytes, limits.held_seconds, "a request"),
+            answers=Room(limits.answer_bytes, limits.held_seconds, "an answer"),
             growth=self._growth,
             advertised=advertised,
             limits=limits,
@@ -99,6 +115,8 @@ class Server:
             raise ServeError(
                 f"{address_text(self.address)}: can't be listened at: {reason}; --listen 127.0.0.1:0 takes a free port"
             ) from error
+        for listening in self._listening.sockets:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED_AT_ONCE)
         host, port, *_ = self._listening.sockets[0].getsockname()
         self.address = host, port
         return self
@@ -135,9 +153,8 @@ class Server:
         leaving = next((client for client in self._clients if client.last_heard is None), None) or self._longest_idle()
         if leaving is None:
             return False
-        task = self._clients.pop(leaving)
-        leaving.make_way()
-        task.cancel()
+        self._clients.pop(leaving)
+        leaving.make_way("silent" if leaving.last_heard is None else "idle")
         return True
 
     def _longest_idle(self) -> Client | None:
@@ -245,6 +262,9 @@ class Serving:
         """
         if self.security.warning is not None and not is_loopback(self.listen[0]):
             self.say(f"{address_text(self.listen)}: {self.security.warning}")
+        sys.setswitchinterval(SWITCH_SECONDS)
+        gc.collect()
+        gc.freeze()  # what is served stays: looking through all of it would keep clients waiting
         return asyncio.run(self._run(served))
 
     async def _run(self, served: ServedCluster) -> int:

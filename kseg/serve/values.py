@@ -37,8 +37,36 @@ LARGEST_FETCH = 64 << 20
 """Bytes of records in a response."""
 LARGEST_PARTITION_FETCH = 16 << 20
 """Bytes of records of one partition in a response; a batch that is larger goes out whole."""
-WORKERS = 4
+WORKERS = 3
 """Threads that read logs and encode answers."""
+FIRST_TURN_SECONDS = 0.002
+"""Of a worker, for a request: most need no more."""
+SHORT_SECONDS = 0.01
+"""Of a worker, in several turns; a longer request is a busy client's from then on."""
+MOST_SHORT = 64
+"""Requests that had their first turn and aren't long yet; others are treated like long ones."""
+TURN_SECONDS = 0.01
+"""Of a worker, for a busy client's request, until another one has its turn."""
+SWITCH_SECONDS = 0.0005
+"""Until a thread lets another one have the interpreter: a tenth of Python's own, for clients wait for several."""
+WORK_HALVES_SECONDS = 5.0
+"""After so long what a client had of the workers counts half."""
+NEWCOMER_SECONDS = 0.5
+"""Of work that count for a client that has just come, so that many of them together don't go before others."""
+BUSY_SECONDS = 1.0
+"""Of work; a client that had more lately is a busy one."""
+MOST_BUSY_TURNS = 1
+"""Workers that busy clients have at once."""
+MOST_BEGUN = 4
+"""Requests of busy clients, and large ones, that are worked on by turns; others wait."""
+SMALL_REQUEST = 1 << 14
+"""Bytes of a request that take no room away from others."""
+SMALL_ANSWER = 1 << 16
+"""The same of an answer."""
+RECEIVED_AT_ONCE = 1 << 15
+"""Bytes that the system keeps for a connection until they are taken; it may double them."""
+KEPT_BACK = 1 << 9
+"""Bytes of a log, the last ones of an answer, that are sent when it is known that the log hasn't been cut meanwhile."""
 READ_AT_ONCE = 1 << 17
 """Bytes of a log that a worker reads at once to check them; eight such buffers take turns."""
 AHEAD = 8 << 20
@@ -51,6 +79,10 @@ HEARD_AT_ONCE = 1 << 14
 class Limits:
     """What a server allows each connection, in seconds, and how many connections there may be.
 
+    answer: bytes of a response, without records.
+    request_bytes: of all requests that are larger than SMALL_REQUEST, together.
+    answer_bytes: of all responses that are larger than SMALL_ANSWER, together, without records.
+    held_seconds: until a client that hasn't sent such a request, or taken such a response, makes way for others.
     connections: at once; for a further one the oldest makes way that hasn't asked for anything, or else the one that
     has asked for nothing for the longest time; the further one is closed if there is none of these.
     idle_seconds: without a request, as a broker's connections.max.idle.ms.
@@ -70,6 +102,10 @@ class Limits:
     leaving_seconds: float = 2.0
     request_seconds: float = 30.0
     stalled_seconds: float = 60.0
+    answer: int = 16 << 20
+    request_bytes: int = 32 << 20
+    answer_bytes: int = 96 << 20
+    held_seconds: float = 2.0
 
 
 class ErrorCode(IntEnum):

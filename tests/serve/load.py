@@ -2,6 +2,7 @@
 
 `python -m tests.serve.load connects 60`: so many seconds long 1,000 connections a second; another client is served on.
 `python -m tests.serve.load readers 64`: 200 connections that read so many MiB each of a partition of 1 GiB.
+`python -m tests.serve.load attacks 10`: each attack for so many seconds, while another client is served.
 Prints the server's memory before, after and at most, by /proc.
 """
 
@@ -9,7 +10,7 @@ import asyncio
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +29,9 @@ AT_ONCE = 600
 READERS = 200
 MIB = 1 << 20
 GIB = 1 << 30
-METADATA, FETCH = 3, 1
+METADATA, FETCH, LIST_OFFSETS, OFFSET_FETCH, DESCRIBE_GROUPS = 3, 1, 2, 9, 15
+WIDEST = 99_999
+"""The largest number of a partition; those below it are served as empty ones."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class Server:
         found = re.search(rf"{name}:\s+(\d+) kB", status)
         assert found is not None
         return int(found[1]) / 1024
+
+    def forget_most(self) -> None:
+        """Lets VmHWM begin again."""
+        Path(f"/proc/{self.process_id}/clear_refs").write_text("5")
 
 
 @contextmanager
@@ -164,11 +171,133 @@ def tell_memory(server: Server, before: float) -> None:
     print(f"the server's memory: {before:.1f} MiB before, {now:.1f} MiB after, {most:.1f} MiB at most")  # noqa: T201
 
 
-def main(what: str, much: str) -> None:
+def make_wide_topic(directory: Path) -> None:
+    """A topic of as many partitions as there may be, and one with a record."""
+    for name in (f"wide-{WIDEST}", "small-0"):
+        batch = batch_bytes(NewBatch([NewRecord(b"k", b"v", 1_700_000_000_000)]))
+        (directory / name).mkdir()
+        (directory / name / f"{0:020}.log").write_bytes(batch)
+
+
+Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def asking(*frames: bytes) -> Attack:
+    """Asks again and again."""
+
+    async def attack(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            for frame in frames:
+                await ask(reader, writer, frame)
+
+    return attack
+
+
+def saying(content: bytes) -> Attack:
+    """Sends something, and then reads and says nothing."""
+
+    async def attack(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(content)
+        await asyncio.sleep(1_000)
+
+    return attack
+
+
+def many_offsets(count: int) -> bytes:
+    parts = [{"partitionIndex": number, "timestamp": -2} for number in range(count)]
+    return framed(request(LIST_OFFSETS, 5, {"replicaId": -1, "topics": [{"name": "wide", "partitions": parts}]}))
+
+
+def repeated_names() -> bytes:
+    """Three kB."""
+    return framed(request(METADATA, 9, {"topics": [{"name": "wide"}] * 400}))
+
+
+def repeated_groups() -> bytes:
+    group = {"groupId": "g", "topics": [{"name": "wide", "partitionIndexes": [1, 2, 3] * 100}]}
+    return framed(request(OFFSET_FETCH, 8, {"groups": [group] * 20}))
+
+
+ATTACKS: dict[str, tuple[int, Attack]] = {
+    "nothing": (0, asking()),
+    "4 clients that name a topic of 100,000 partitions 400 times": (4, asking(repeated_names())),
+    "16 clients that ask for all topics": (16, asking(metadata())),
+    "8 clients with groups that are named again and again": (
+        8,
+        asking(repeated_groups(), framed(request(DESCRIBE_GROUPS, 5, {"groups": ["g"] * 5_000}))),
+    ),
+    "4 clients that ask for 32,000 offsets": (4, asking(many_offsets(32_000))),
+    "400 unfinished requests of a MiB": (400, saying((MIB).to_bytes(4, "big") + bytes(MIB - 1))),
+    "400 clients that take no answer": (400, saying(metadata() * 20)),
+}
+
+
+async def attacks(server: Server, seconds: float) -> None:
+    """How long another client waits during each attack, and how much memory the server takes."""
+    usual = 0.0
+    reader, writer = await asyncio.open_connection(*server.address)
+    for what in ATTACKS:
+        server.forget_most()
+        host, port = server.address
+        command = ["-m", "tests.serve.load", "attackers", what, host, str(port)]
+        attackers = await asyncio.create_subprocess_exec(sys.executable, *command)
+        waits = await innocent(reader, writer, seconds)
+        attackers.kill()
+        await attackers.wait()
+        p50, p99 = (waits[int(len(waits) * share)] * 1000 for share in (0.5, 0.99))
+        usual = usual or p99
+        print(  # noqa: T201
+            f"{what}: {len(waits)} answers, p50 {p50:.1f} ms, p99 {p99:.1f} ms ({p99 / usual:.1f} times), the slowest"
+            f" {waits[-1] * 1000:.0f} ms; memory at most {server.memory('VmHWM'):.0f} MiB",
+            flush=True,
+        )
+
+
+async def attackers(what: str, address: tuple[str, int]) -> None:
+    """All attackers of a kind, for ever."""
+    count, attack = ATTACKS[what]
+    await asyncio.gather(asyncio.sleep(1_000), *(attacker(address, attack) for _ in range(count)))
+
+
+async def attacker(address: tuple[str, int], attack: Attack) -> None:
+    """One attacker, which comes again whenever its connection is closed."""
+    while True:
+        with suppress(OSError, EOFError):
+            reader, writer = await asyncio.open_connection(*address)
+            try:
+                await attack(reader, writer)
+            finally:
+                writer.transport.abort()
+
+
+async def innocent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> Sequence[float]:
+    """How long each request of another client took, the shortest first."""
+    part = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": MIB}
+    topics = [{"topic": "small", "partitions": [part]}]
+    body = {"maxWaitMs": 0, "minBytes": 1, "maxBytes": MIB, "replicaId": -1, "topics": topics}
+    frames = framed(request(FETCH, 11, body)), framed(request(METADATA, 9, {"topics": [{"name": "small"}]}))
+    waits, ended = [], monotonic() + seconds
+    while (begun := monotonic()) < ended:
+        await ask(reader, writer, frames[len(waits) % 2])
+        waits.append(monotonic() - begun)
+        await asyncio.sleep(0.01)
+    return sorted(waits)
+
+
+def main(what: str, much: str, *address: str) -> None:
     """Puts load on a server, and prints what came of it."""
+    if what == "attackers":
+        asyncio.run(attackers(much, (address[0], int(address[1]))))
+        return
     if what == "connects":
         with server_of(golden.ROOT / "logs" / "4.3.1" / "zstd-0") as server:
             asyncio.run(connects(server, float(much)))
+        return
+    if what == "attacks":
+        with TemporaryDirectory() as directory:
+            make_wide_topic(Path(directory))
+            with server_of(Path(directory)) as server:
+                asyncio.run(attacks(server, float(much)))
         return
     with TemporaryDirectory() as directory:
         count = make_partition(Path(directory), GIB)
@@ -177,4 +306,4 @@ def main(what: str, much: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3])
+    main(*sys.argv[1:])

@@ -14,10 +14,11 @@ from kseg.cluster.cluster import Cluster
 from kseg.formats.messages import Fields, MessageError
 from kseg.formats.schemas import REQUESTS, Field, version_range
 from kseg.protocol.messages import read_request_header, read_response
-from kseg.serve.answer import RefusedError, answer_request
+from kseg.serve.answer import Asking, RefusedError, answer_request
 from kseg.serve.apis.table import APIS
 from kseg.serve.cluster import ServedCluster, serve_partitions
 from kseg.serve.partition import ServeSettings, StoredRecords
+from kseg.serve.turns import finished
 from tests import golden
 from tests.fuzz.mutations import havoc
 from tests.protocol.packets import request
@@ -123,7 +124,7 @@ def _change(random: Random, value: Any) -> None:
 def wrong_answer(frame: bytes, served: ServedCluster) -> str | None:
     """What is wrong with the answer to a request; None if nothing is, or if its connection would be closed."""
     try:
-        answered = answer_request(frame, served, ("127.0.0.1", 9092), is_last_try=True)
+        answered = finished(answer_request(frame, served, Asking(("127.0.0.1", 9092))))
     except RefusedError as error:
         return None if "\n" not in str(error) else f"several lines: {error}"
     if not answered.pieces:

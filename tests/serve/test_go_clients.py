@@ -31,7 +31,6 @@ CANNOT: dict[str, set[str]] = {
     },
     "sarama": {
         *TIMES,
-        *names("minus-2"),  # of lengths below -1 it can't read the whole response
         *names(FALLING_OFFSETS),
     },
 }

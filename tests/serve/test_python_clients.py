@@ -27,8 +27,6 @@ TEXT_KEYS = {"157-record-header-key-not-utf8", "158-record-header-key-not-utf8"}
 """Headers' keys that aren't UTF-8, which Python's clients can't have as text."""
 TORN_WRAPPERS = {"242-inner-torn", "243-inner-torn"}
 """A torn message ends a wrapper: Java reads those before it."""
-BELOW_NULL = {"233-message-value-length-minus-2"}
-"""A length below -1, which Java takes for null."""
 
 FALLING_OFFSETS = "offset-delta|inner-offsets|duplicated|reordered|offset-lower|offset-negative"
 
@@ -70,7 +68,6 @@ CLIENTS: dict[str, tuple[Callable[[Running], dict[str, list[Got]]], set[str]]] =
             *LZ4_OF_FORMAT_0,  # which it refuses
             *TEXT_KEYS,
             *TORN_WRAPPERS,
-            *BELOW_NULL,
             "mixed-gzip-0",  # it skips what follows where the format changes
             "unused-attributes",  # bits that Kafka ignores make a CRC wrong to it
             "115-last-offset-delta-large",  # it believes that offset, and skips a batch
@@ -81,7 +78,6 @@ CLIENTS: dict[str, tuple[Callable[[Running], dict[str, list[Got]]], set[str]]] =
         {
             *TEXT_KEYS,
             *TORN_WRAPPERS,
-            *BELOW_NULL,
             "timestamps-v2",  # times below -1 are -1 to it
             *names(FALLING_OFFSETS),  # which it gives
         },

@@ -75,7 +75,7 @@ REFUSED: dict[str, tuple[Fields, Any]] = {
     ),
     "AlterReplicaLogDirs": (
         {"dirs": [{"path": "/a", "topics": IN_TRANSACTION}, {"path": "/b", "topics": IN_TRANSACTION}]},
-        [("orders", [(0, CLUSTER), (1, CLUSTER)])] * 2,
+        [("orders", [(0, CLUSTER), (1, CLUSTER)])],
     ),
     "ElectLeaders": (
         {"topicPartitions": [{"topic": "orders", "partitions": [0]}]},

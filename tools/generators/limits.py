@@ -174,6 +174,46 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("a connection without a request", "kseg.serve.values:Limits.idle_seconds", "it is closed", seconds),
         Bound("a request", "kseg.serve.values:LARGEST_REQUEST", "the connection is closed"),
         Bound("a request before the client has logged in", "kseg.serve.values:LARGEST_LOGIN_REQUEST", "the same"),
+        Bound("elements and tagged fields of a request", "kseg.serve.values:MOST_REQUEST_ELEMENTS", "the same", count),
+        Bound(
+            "requests above 16KiB, in all",
+            "kseg.serve.values:Limits.request_bytes",
+            "the oldest one makes way once it has taken 2 s, others wait",
+        ),
+        Bound("a response, without its records", "kseg.serve.values:Limits.answer", "the connection is closed"),
+        Bound(
+            "responses above 64KiB, in all, without records",
+            "kseg.serve.values:Limits.answer_bytes",
+            "the client that has been taking one the longest makes way once it has taken 2 s, others wait",
+        ),
+        Bound(
+            "a worker's turn for a request",
+            "kseg.serve.values:FIRST_TURN_SECONDS",
+            "requests that took less go first",
+            seconds,
+        ),
+        Bound("all turns of a request", "kseg.serve.values:SHORT_SECONDS", "it is a long one", seconds),
+        Bound("requests between two such turns", "kseg.serve.values:MOST_SHORT", "further ones are long ones", count),
+        Bound(
+            "long or large requests, and those of busy clients, that are worked on",
+            "kseg.serve.values:MOST_BEGUN",
+            "further ones wait",
+            count,
+        ),
+        Bound("a turn of one of these", "kseg.serve.values:TURN_SECONDS", "others have their turn", seconds),
+        Bound("workers, of three, that have these", "kseg.serve.values:MOST_BUSY_TURNS", "they wait", count),
+        Bound(
+            "a request, from its size on",
+            "kseg.serve.values:Limits.request_seconds",
+            "the connection is closed",
+            seconds,
+        ),
+        Bound(
+            "until a client has taken the next piece of a response",
+            "kseg.serve.values:Limits.stalled_seconds",
+            "the same",
+            seconds,
+        ),
         Bound("records in a response", "kseg.serve.values:LARGEST_FETCH", "the next fetch has more"),
         Bound(
             "waiting of a fetch at a log's end", "kseg.serve.values:LONGEST_WAIT_SECONDS", "an empty answer", seconds

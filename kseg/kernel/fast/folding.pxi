@@ -338,7 +338,7 @@ cdef class HeaderFold:
         with nogil:
             while row < last:
                 body.size = -1
-                if self.watched & EVENT_RECORDS:
+                if self.watched & (EVENT_RECORDS | EVENT_ODD_NULL):
                     self.check_whole(buffer.shape[0], rows, row)
                     if bodies is not None:
                         bodies.look_up(&body, row - first_body, 1)
@@ -364,6 +364,8 @@ cdef class HeaderFold:
         cdef Producer* producer = NULL
         cdef int events
         header.position, header.size = position, size
+        if self.watched & EVENT_ODD_NULL and self.finds_odd_null(at, size, position, body):
+            return EVENT_ODD_NULL
         if 2 <= at[MAGIC_AT] <= 127:
             view_batch(&header, at)
         elif not self.passes_legacy or self.watched & EVENT_RECORDS:
@@ -459,7 +461,7 @@ cdef class HeaderFold:
         return 0 if continues_sequence(at, known.last_sequence) else EVENT_SEQUENCE
 
     cdef bint records_agree(self, const uint8_t* at, HeaderView* header, Bytes body) noexcept nogil:
-        """Whether all records can be read, with rising offsets among the header's, and its largest time."""
+        """Whether all records can be read, with rising offsets among the header's, its largest time, usual nulls."""
         cdef Walk walk
         cdef int64_t largest = -MOST_INT64 - 1, offset
         cdef int64_t* slots = self.view.slots
@@ -475,7 +477,7 @@ cdef class HeaderFold:
             return False
         offset = header.base_offset - 1
         while next_record(&walk, &self.view):
-            if slots[OFFSET] <= offset or slots[OFFSET] > header.last_offset:
+            if slots[OFFSET] <= offset or slots[OFFSET] > header.last_offset or self.view.has_odd_null:
                 return False
             offset = slots[OFFSET]
             largest = max(largest, slots[TIMESTAMP])
@@ -483,6 +485,29 @@ cdef class HeaderFold:
             return False
         self.keyed = self.view.texts[KEY].size >= 0 if walk.index else -1
         return True
+
+    cdef bint finds_odd_null(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) noexcept nogil:
+        """Whether one of the records that can be read has a negative size that isn't null's own. unsafe: as step."""
+        cdef Walk walk
+        if 2 <= at[MAGIC_AT] <= 127:
+            if batch_attributes(at) & CODEC_MASK == 0:
+                body.at, body.size = at + BATCH_HEADER_SIZE, size - BATCH_HEADER_SIZE
+            if body.size < 0:
+                return False
+            start_walk(&walk, body, batch_records_count(at))
+            while next_record(&walk, &self.view):
+                if self.view.has_odd_null:
+                    return True
+            return False
+        if not fill_entry(at, size, True, position, &self.view) or self.view.has_odd_null:
+            return self.view.has_odd_null
+        if self.view.slots[CODEC] == 0 or body.size < 0:
+            return False
+        start_in_wrapper(&walk, body, &self.view)
+        while next_message(&walk, &self.view):
+            if self.view.has_odd_null:
+                return True
+        return False
 
     cdef bint indexes_agree(self, HeaderView* header) noexcept nogil:
         if self.offsets is not None and not self.offsets.pass_batch(

@@ -70,10 +70,15 @@ cdef inline Bytes sized(Cursor* cursor, int64_t size) noexcept nogil:
     return result
 
 
+cdef inline int64_t int32_of(Cursor* cursor) noexcept nogil:
+    """A size as v0 and v1 store them; -1 where it isn't there."""
+    cdef const uint8_t* at = take(cursor, 4)
+    return int32_at(at) if at != NULL else -1
+
+
 cdef inline Bytes sized_by_int32(Cursor* cursor) noexcept nogil:
     """Bytes after their size, as v0 and v1 store them; null for a negative one, and where it isn't there."""
-    cdef const uint8_t* at = take(cursor, 4)
-    return sized(cursor, int32_at(at) if at != NULL else -1)
+    return sized(cursor, int32_of(cursor))
 
 
 cdef inline const uint8_t* end_of(Bytes content) noexcept nogil:

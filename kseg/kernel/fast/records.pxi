@@ -5,11 +5,12 @@ cdef struct RecordView:
     int64_t slots[SLOTS]
     Bytes texts[TEXTS]
     Cursor headers
+    bint has_odd_null  # whether one of the record's sizes is negative, but not null's own -1
 
 
 cdef inline bint read_headers(Cursor* cursor, RecordView* view) noexcept nogil:
     """Passes over a record's headers and checks them; they are read again where a template shows them."""
-    cdef int64_t count = varint(cursor), i
+    cdef int64_t count = varint(cursor), i, size
     view.headers.at = cursor.at
     view.headers.failed = False
     if cursor.failed or count < 0 or count > cursor.end - cursor.at:
@@ -17,7 +18,9 @@ cdef inline bint read_headers(Cursor* cursor, RecordView* view) noexcept nogil:
     for i in range(count):
         if take(cursor, varint(cursor)) == NULL:  # a header's key is never null
             return False
-        sized(cursor, varint(cursor))
+        size = varint(cursor)
+        view.has_odd_null |= size < -1
+        sized(cursor, size)
         if cursor.failed:
             return False
     view.headers.end = cursor.at
@@ -28,7 +31,7 @@ cdef inline bint read_headers(Cursor* cursor, RecordView* view) noexcept nogil:
 cdef bint read_record(Cursor* body, RecordView* view) noexcept nogil:
     """One record of a v2 batch; False if it can't be read as Kafka does. Source: DefaultRecord.readFrom."""
     cdef Cursor record
-    cdef int64_t size = varint(body), timestamp_delta, offset_delta
+    cdef int64_t size = varint(body), timestamp_delta, offset_delta, key_size, value_size
     cdef const uint8_t* attributes
     record.at = body.at
     record.failed = False
@@ -38,8 +41,11 @@ cdef bint read_record(Cursor* body, RecordView* view) noexcept nogil:
     attributes = take(&record, 1)
     timestamp_delta = varlong(&record, 10)
     offset_delta = varint(&record)
-    view.texts[KEY] = sized(&record, varint(&record))
-    view.texts[VALUE] = sized(&record, varint(&record))
+    key_size = varint(&record)
+    view.texts[KEY] = sized(&record, key_size)
+    value_size = varint(&record)
+    view.texts[VALUE] = sized(&record, value_size)
+    view.has_odd_null = key_size < -1 or value_size < -1
     if record.failed or not read_headers(&record, view) or record.at != record.end:
         return False
     view.slots[OFFSET] = sum_of(view.slots[BASE_OFFSET], offset_delta)
@@ -91,6 +97,7 @@ cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexce
     """
     cdef Cursor message
     cdef int8_t magic = entry_v0_magic(at)
+    cdef int64_t key_size, value_size
     message.at = at
     message.end = at + size
     message.failed = False
@@ -103,8 +110,11 @@ cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexce
     view.slots[KEY_SIZE] = view.slots[VALUE_SIZE] = -1
     view.slots[SEQUENCE] = -1
     view.slots[HEADER_COUNT] = 0
-    view.texts[KEY] = sized_by_int32(&message)
-    view.texts[VALUE] = sized_by_int32(&message)
+    key_size = int32_of(&message)
+    view.texts[KEY] = sized(&message, key_size)
+    value_size = int32_of(&message)
+    view.texts[VALUE] = sized(&message, value_size)
+    view.has_odd_null = key_size < -1 or value_size < -1
     if message.failed:
         view.texts[KEY].size = view.texts[VALUE].size = -1
         return False

@@ -17,6 +17,7 @@ from kseg.formats.codes import (
     size_field,
 )
 from kseg.formats.header_fields import (
+    BATCH_ATTRIBUTES,
     BATCH_HEADER_FIELDS,
     HEADER_NAMES,
     LEAST_SIZES,
@@ -27,7 +28,7 @@ from kseg.formats.header_fields import (
 )
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, Bodies, Buffer, RecordProblem, Rows, Slot
 from kseg.kernel.fold_contract import RECENT, UNCHECKED, Event, ProducerValues
-from kseg.kernel.twin.records import MARKERS, batch_pieces, read_batch, read_control
+from kseg.kernel.twin.records import MARKERS, batch_pieces, has_odd_null, is_odd_entry, read_batch, read_control
 from kseg.kernel.twin.values import CODEC, COUNT, OFFSET, int64, key_of, offset_of, timestamp_of
 
 _BATCH = BATCH_HEADER_FIELDS.struct
@@ -237,7 +238,9 @@ class HeaderFold:
             raise IndexError("fewer bodies than rows")
         for row in range(first, last):
             start, size, is_valid = (rows[row * ROW + column] for column in (START, SIZE, VALID))
-            if self.watched & Event.RECORDS and not (start >= 0 and LEAST_SIZES[0] <= size <= len(buffer) - start):
+            if self.watched & (Event.RECORDS | Event.ODD_NULL) and not (
+                start >= 0 and LEAST_SIZES[0] <= size <= len(buffer) - start
+            ):
                 raise IndexError("a row outside the buffer")
             if is_valid == 0:
                 return row, Event.INVALID
@@ -250,6 +253,8 @@ class HeaderFold:
 
     def _step(self, buffer: memoryview | bytes, at: int, size: int, position: int, body: bytes | None) -> int:
         """Passes a row if nothing happens in it; else the events."""
+        if self.watched & Event.ODD_NULL and _finds_odd_null(bytes(buffer[at : at + size]), body):
+            return Event.ODD_NULL
         if 2 <= buffer[at + MAGIC_POSITION] < 128:
             header = _batch_header(buffer, at, size, position)
         elif not self.passes_legacy or self.watched & Event.RECORDS:
@@ -336,7 +341,7 @@ class HeaderFold:
         return [(values[0], values[5] if by_broker else None) for values, by_broker in known if values is not None]
 
     def _records_agree(self, buffer: memoryview | bytes, at: int, header: _Header, body: bytes | None) -> bool:
-        """Whether all records can be read, with rising offsets among the header's, and its largest time."""
+        """Whether all records can be read, with rising offsets among the header's, its largest time, usual nulls."""
         batch = read_batch(memoryview(buffer), at, header.size, 1, header.position)
         offset, largest, ends_keyed = header.base_offset - 1, _LEAST, None
         if header.last_offset < header.base_offset or (header.attributes & CODEC_MASK and body is None):
@@ -352,6 +357,8 @@ class HeaderFold:
                 largest = max(largest, max(map(timestamp_of, piece)))
                 ends_keyed = key_of(piece[-1]) is not None
         if ends_keyed is not None and largest != header.max_timestamp:
+            return False
+        if has_odd_null(bytes(buffer[at + BATCH_HEADER_SIZE : at + header.size]) if body is None else bytes(body)):
             return False
         self.ends_keyed = ends_keyed
         return True
@@ -541,3 +548,12 @@ class EntryWriter:
         if max_timestamp > self._last_timestamp and 0 <= relative_offset <= _LARGEST_INT32:
             self._times += _TIME_ENTRY.pack(max_timestamp, relative_offset)
             self._last_timestamp = max_timestamp
+
+
+def _finds_odd_null(batch: bytes, body: bytes | None) -> bool:
+    if not 2 <= batch[MAGIC_POSITION] < 128:
+        return is_odd_entry(batch, body)
+    is_compressed = BATCH_ATTRIBUTES.read(batch) & CODEC_MASK
+    if is_compressed and body is None:
+        return False
+    return has_odd_null(batch[BATCH_HEADER_SIZE:] if body is None else bytes(body))

@@ -632,3 +632,65 @@ def _inner_message(body: bytes, at: int, size: int, offset: int, wrapper: BatchV
         return None
     append_time = append_time_of(wrapper)
     return message if append_time is None else with_timestamp(message, append_time)
+
+
+# --- sizes that are negative, but not null's own -1 ------------------------------------------------------------------
+
+
+def has_odd_null(records: bytes) -> bool:
+    """Whether a record in the body of a v2 batch has such a size, up to one that can't be read."""
+    at = 0
+    try:
+        while at < len(records):
+            size, at = varint(records, at)
+            end = at + size
+            if not 0 <= size <= len(records) - at:
+                return False
+            sizes, at = _sizes_of_record(records[at:end])
+            if at != size:
+                return False
+            if min(sizes) < -1:
+                return True
+            at = end
+    except EOFError:
+        return False
+    return False
+
+
+def _sizes_of_record(record: bytes) -> tuple[list[int], int]:
+    """Sizes of key, value and headers of a record, and where it ends. Raises EOFError if they aren't all there."""
+    _, at = varlong(record, 1)
+    _, at = varint(record, at)
+    sizes: list[int] = []
+    for _ in range(2):
+        at = _note_size(record, at, sizes)
+    count, at = varint(record, at)
+    for _ in range(2 * count):
+        at = _note_size(record, at, sizes)
+    return sizes, at
+
+
+def _note_size(record: bytes, at: int, sizes: list[int]) -> int:
+    size, at = varint(record, at)
+    sizes.append(size)
+    return at + max(size, 0)
+
+
+def is_odd_entry(entry: bytes, body: bytes | None) -> bool:
+    """Whether a v0 or v1 entry has such a size, or a message in it; `body`: a wrapper's, decompressed."""
+    if _is_odd_message(entry):
+        return True
+    at, found = 0, False
+    while body is not None and not found and (inner := _inner_entry(body, at)) is not None:
+        size = inner[1]
+        if not ENTRY_MINIMUM_SIZE <= size <= len(body) - at:
+            break
+        found = _is_odd_message(body[at : at + size])
+        at += size
+    return found
+
+
+def _is_odd_message(message: bytes) -> bool:
+    at = _V1_KEY_POSITION if ENTRY_V0_MAGIC.read(message) == 1 else _V0_KEY_POSITION
+    sizes = _sizes(message, at, len(message))
+    return sizes is not None and min(sizes) < -1

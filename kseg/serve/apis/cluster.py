@@ -3,15 +3,16 @@
 import shutil
 import time
 from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kseg.decode.kafka_text import STATES
 from kseg.errors import KsegError
-from kseg.formats.messages import ZERO_UUID, Fields
+from kseg.formats.messages import ZERO_UUID, Fields, LazyList
 from kseg.index.producers import ProducerState
 from kseg.log.transactions import CoordinatorTransaction
-from kseg.serve.apis.request import ApiAnswer, ApiRequest
+from kseg.serve.apis.request import ApiAnswer, ApiRequest, ApiSteps, merged_topics
 from kseg.serve.cluster import ServedTopic
 from kseg.serve.partition import ServedPartition
 from kseg.serve.values import ClientPattern, ErrorCode, PatternError, compile_pattern
@@ -22,7 +23,7 @@ _NO_DURATION = -1
 def answer_list_transactions(request: ApiRequest) -> ApiAnswer:
     """The transactional ids that pass all filters. Source: TransactionStateManager.listTransactionStates."""
     body = request.body
-    unknown = [state for state in body["stateFilters"] if state not in STATES]
+    unknown = [state for state in dict.fromkeys(body["stateFilters"]) if state not in STATES]
     try:
         wanted = body.get("transactionalIdPattern")
         pattern = compile_pattern(wanted) if wanted else None
@@ -32,6 +33,7 @@ def answer_list_transactions(request: ApiRequest) -> ApiAnswer:
     except KsegError:
         return ApiAnswer({"errorCode": ErrorCode.KAFKA_STORAGE_ERROR, "transactionStates": []})
     now_ms = int(time.time() * 1000)
+    body = {**body, **{name: frozenset(body[name]) for name in ("stateFilters", "producerIdFilters")}}
     states = [
         {"transactionalId": each.transactional_id, "producerId": each.producer_id, "transactionState": each.state}
         for each in found
@@ -57,10 +59,10 @@ def answer_describe_transactions(request: ApiRequest) -> ApiAnswer:
     try:
         known = request.served.transactions.all()
     except KsegError:
-        states = [{"transactionalId": name, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR} for name in names]
+        states = ({"transactionalId": name, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR} for name in names)
     else:
-        states = [_described(name, known.get(name)) for name in names]
-    return ApiAnswer({"transactionStates": states}, f"{len(states)} transactional ids")
+        states = (_described(name, known.get(name)) for name in names)
+    return ApiAnswer({"transactionStates": LazyList(len(names), states)}, f"{len(names)} transactional ids")
 
 
 def _described(name: str, known: CoordinatorTransaction | None) -> Fields:
@@ -83,14 +85,14 @@ def _described(name: str, known: CoordinatorTransaction | None) -> Fields:
 
 def answer_describe_producers(request: ApiRequest) -> ApiAnswer:
     """The producers of each partition, once, also those that a running broker would have forgotten after a day."""
-    asked: dict[str, dict[int, None]] = {}
-    for topic in request.body["topics"]:
-        asked.setdefault(topic["name"], {}).update(dict.fromkeys(topic["partitionIndexes"]))
-    topics = [
-        {"name": name, "partitions": [_of_partition(request, name, number) for number in numbers]}
-        for name, numbers in asked.items()
-    ]
-    return ApiAnswer({"topics": topics}, f"{sum(map(len, asked.values()))} partitions")
+    asked = merged_topics(request.body["topics"], "partitionIndexes")
+    topics = [{"name": each["name"], "partitions": _producers_of(request, each)} for each in asked]
+    return ApiAnswer({"topics": topics}, f"{sum(len(each['partitionIndexes']) for each in asked)} partitions")
+
+
+def _producers_of(request: ApiRequest, asked: Fields) -> LazyList:
+    numbers = asked["partitionIndexes"]
+    return LazyList(len(numbers), (_of_partition(request, asked["name"], number) for number in numbers))
 
 
 def _of_partition(request: ApiRequest, name: str, number: int) -> Fields:
@@ -130,19 +132,20 @@ def answer_metadata(request: ApiRequest) -> ApiAnswer:
     is_all = asked is None or (request.version < _NULL_IS_ALL and not asked)
     operations = {"topicAuthorizedOperations": READ_ONLY} if body.get("includeTopicAuthorizedOperations") else {}
     if is_all:
-        topics = [_found(topic, served.node_id) for topic in served.topics.values()]
+        count, topics = len(served.topics), (_found(topic, served.node_id) for topic in served.topics.values())
     else:
-        topics = [_asked(request, each) for each in asked]
+        named = {(each["name"], each.get("topicId", ZERO_UUID)): each for each in asked}  # each once, as a broker does
+        count, topics = len(named), (_asked(request, each) for each in named.values())
     of_cluster = {"clusterAuthorizedOperations": DESCRIBE_CLUSTER}
     return ApiAnswer(
         {
             "brokers": [{"nodeId": served.node_id, "host": request.host, "port": request.port}],
             "clusterId": served.cluster_id,
             "controllerId": served.node_id,
-            "topics": [{**topic, **operations} for topic in topics],
+            "topics": LazyList(count, ({**topic, **operations} for topic in topics)),
             **(of_cluster if body.get("includeClusterAuthorizedOperations") else {}),
         },
-        "all topics" if is_all else f"{len(topics)} topics",
+        "all topics" if is_all else f"{count} topics",
     )
 
 
@@ -165,18 +168,23 @@ def _found(topic: ServedTopic, node_id: int) -> dict[str, Any]:
         "name": topic.name,
         "topicId": topic.topic_id,
         "isInternal": topic.is_internal,
-        "partitions": [{"partitionIndex": number, **here} for number in topic.partitions],
+        "partitions": LazyList(
+            len(topic.partitions), ({"partitionIndex": number, **here} for number in topic.partitions)
+        ),
     }
 
 
-def answer_describe_log_dirs(request: ApiRequest) -> ApiAnswer:
+def answer_describe_log_dirs(request: ApiRequest) -> ApiSteps:
     """All log directories, with the partitions that are asked for. None lags: nobody appends to them."""
     wanted = _wanted(request.body["topics"])
     inside: dict[Path, list[ServedPartition]] = defaultdict(list)
     for partition in request.served.partitions:
         if partition.listed is not None and (wanted is None or (partition.topic, partition.number) in wanted):
             inside[partition.listed.log_dir].append(partition)
-    results = [_log_dir(path, inside[path]) for path in request.served.log_dirs]
+    results = []
+    for path in request.served.log_dirs:
+        result = yield from _log_dir(path, inside[path])
+        results += [result]
     return ApiAnswer({"results": results}, f"{len(results)} log directories")
 
 
@@ -187,12 +195,13 @@ def _wanted(topics: list[Fields] | None) -> set[tuple[str, int]] | None:
     return {(topic["topic"], number) for topic in topics for number in topic["partitions"]}
 
 
-def _log_dir(path: Path, partitions: list[ServedPartition]) -> Fields:
+def _log_dir(path: Path, partitions: list[ServedPartition]) -> Generator[None, None, Fields]:
     topics: dict[str, list[Fields]] = defaultdict(list)
     try:
         usage = shutil.disk_usage(path)
         for each in partitions:
             topics[each.topic].append({"partitionIndex": each.number, "partitionSize": each.size()})
+            yield
     except (OSError, KsegError):
         return {"errorCode": ErrorCode.KAFKA_STORAGE_ERROR, "logDir": str(path), "topics": []}
     return {
@@ -279,7 +288,8 @@ def _topic(request: ApiRequest, start: _Cursor, most: int) -> tuple[Fields, _Cur
     if topic is None:
         return {**known, "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "partitions": []}, None
     numbers = [number for number in topic.partitions if number >= start.partition]
-    partitions = [_partition(topic, number, request.served.node_id) for number in numbers[:most]]
+    shown = numbers[:most]
+    partitions = LazyList(len(shown), (_partition(topic, number, request.served.node_id) for number in shown))
     following = _Cursor(start.topic, numbers[most]) if most < len(numbers) else None
     described = {"topicId": topic.topic_id, "isInternal": topic.is_internal, "partitions": partitions}
     return {**known, **described}, following

@@ -11,7 +11,7 @@ from kseg.cluster.settings import (
     Synonym,
     resolve_all,
 )
-from kseg.formats.messages import Fields
+from kseg.formats.messages import Fields, LazyList
 from kseg.log.partition import COMPACTED_TOPICS
 from kseg.serve.apis.request import ApiAnswer, ApiRequest
 from kseg.serve.cluster import (
@@ -40,8 +40,8 @@ def answer_describe_configs(request: ApiRequest) -> ApiAnswer:
     """The settings of each resource that is asked for. No release's own texts are given as documentation."""
     # One that is named again and again is answered once: a small request shall not have a huge answer.
     resources = {(each["resourceType"], each["resourceName"]): each for each in request.body["resources"]}
-    results = [_result(request, each) for each in resources.values()]
-    return ApiAnswer({"results": results}, f"{len(results)} resources")
+    results = LazyList(len(resources), (_result(request, each) for each in resources.values()))
+    return ApiAnswer({"results": results}, f"{len(resources)} resources")
 
 
 def _result(request: ApiRequest, asked: Fields) -> Fields:

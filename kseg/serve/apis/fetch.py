@@ -1,14 +1,22 @@
 """APIs that read and write logs: Fetch, ListOffsets, OffsetForLeaderEpoch, Produce."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 from kseg.errors import KsegError
-from kseg.formats.messages import Fields
+from kseg.formats.messages import Fields, LazyList
 from kseg.log.lineage import EpochStarts
 from kseg.log.lookup import SpecialTime
-from kseg.serve.apis.request import CONSUMER, DEBUGGING_CONSUMER, ApiAnswer, ApiRequest
+from kseg.serve.apis.request import (
+    CONSUMER,
+    DEBUGGING_CONSUMER,
+    ApiAnswer,
+    ApiRequest,
+    ApiSteps,
+    merged_topics,
+)
 from kseg.serve.fetch_batches import FetchBounds
 from kseg.serve.fetch_sessions import BY_ID, AskedPartition, named_partitions
 from kseg.serve.partition import ServedOffsets, ServedPartition, StoredRecords
@@ -26,7 +34,7 @@ class _Room(NamedTuple):
     is_empty: bool
 
 
-def answer_fetch(request: ApiRequest) -> ApiAnswer:
+def answer_fetch(request: ApiRequest) -> ApiSteps:
     """Records of the partitions in the request's order, or its session's, as much as client and limits allow."""
     body = request.body
     refused = _refusal(request)
@@ -40,6 +48,7 @@ def answer_fetch(request: ApiRequest) -> ApiAnswer:
     awaited: dict[ServedPartition, int] = {}
     size = 0
     for each in view.asked:
+        yield
         partition = _partition_of(request, each)
         part = _fetched(request, each.fields, partition, room)
         parts.append(part)
@@ -141,7 +150,7 @@ def _records(
         return {"errorCode": ErrorCode.CORRUPT_MESSAGE}
     if not plan.ranges:
         return {}
-    records = StoredRecords(log, plan.ranges, plan.mends)
+    records = StoredRecords(log, plan.ranges, plan.first_offset, plan.next_offset, plan.mends)
     if not is_committed:
         return {"records": records}
     aborted = partition.aborted(plan, offsets)
@@ -178,21 +187,30 @@ NOWHERE = (-1, -1)
 
 
 def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
-    """An offset for each partition and time, with its leader epoch."""
+    """An offset for each partition and time, with its leader epoch; an error for those that are named twice.
+
+    Source: KafkaApis.handleListOffsetRequest, ListOffsetsRequest.duplicatePartitions.
+    """
     asked = [(topic["name"], each) for topic in request.body["topics"] for each in topic["partitions"]]
+    counts = Counter((name, each["partitionIndex"]) for name, each in asked)
+    repeated = {key for key, count in counts.items() if count > 1}
     topics = [
-        {
-            "name": topic["name"],
-            "partitions": [_listed_partition(request, topic["name"], each) for each in topic["partitions"]],
-        }
+        {"name": topic["name"], "partitions": _listed_partitions(request, topic, repeated)}
         for topic in request.body["topics"]
     ]
     first = f"{asked[0][0]}-{asked[0][1]['partitionIndex']} at {asked[0][1]['timestamp']}" if asked else "nothing"
     return ApiAnswer({"topics": topics}, first if len(asked) < 2 else f"{first} and {len(asked) - 1} more")
 
 
-def _listed_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
+def _listed_partitions(request: ApiRequest, topic: Fields, repeated: Container[tuple[str, int]]) -> LazyList:
+    asked, name = topic["partitions"], topic["name"]
+    return LazyList(len(asked), (_listed_partition(request, name, each, repeated) for each in asked))
+
+
+def _listed_partition(request: ApiRequest, name: str, asked: Fields, repeated: Container[tuple[str, int]]) -> Fields:
     number = asked["partitionIndex"]
+    if (name, number) in repeated:
+        return {"partitionIndex": number, "errorCode": ErrorCode.INVALID_REQUEST}
     partition = request.served.partition_of(name, number)
     if request.body["replicaId"] > CONSUMER:
         return {"partitionIndex": number, "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
@@ -201,9 +219,9 @@ def _listed_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
     try:
         is_committed = request.body.get("isolationLevel", 0) == 1
         offset, timestamp = _offset_at(partition, asked["timestamp"], is_committed=is_committed)
+        epochs = partition.noted_epochs() if offset >= 0 else EpochStarts()
     except KsegError:
         return {"partitionIndex": number, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR}
-    epochs = partition.noted_epochs() if offset >= 0 else EpochStarts()
     epoch = epochs.latest if asked["timestamp"] == LATEST else epochs.of_offset(offset)
     return {"partitionIndex": number, "offset": offset, "timestamp": timestamp, "leaderEpoch": epoch}
 
@@ -224,14 +242,14 @@ def _offset_at(partition: ServedPartition, timestamp: int, *, is_committed: bool
 
 def answer_offset_for_leader_epoch(request: ApiRequest) -> ApiAnswer:
     """The end of an epoch for each partition."""
-    topics = [
-        {
-            "topic": topic["topic"],
-            "partitions": [_epoch_end_partition(request, topic["topic"], each) for each in topic["partitions"]],
-        }
-        for topic in request.body["topics"]
-    ]
-    return ApiAnswer({"topics": topics}, f"{sum(len(topic['partitions']) for topic in topics)} partitions")
+    asked = merged_topics(request.body["topics"], "partitions", "partition")
+    topics = [{"topic": topic["topic"], "partitions": _epoch_ends(request, topic)} for topic in asked]
+    return ApiAnswer({"topics": topics}, f"{sum(len(topic['partitions']) for topic in asked)} partitions")
+
+
+def _epoch_ends(request: ApiRequest, topic: Fields) -> LazyList:
+    asked = topic["partitions"]
+    return LazyList(len(asked), (_epoch_end_partition(request, topic["topic"], each) for each in asked))
 
 
 def _epoch_end_partition(request: ApiRequest, name: str, asked: Fields) -> Fields:
@@ -273,6 +291,6 @@ def refuse_produce(request: ApiRequest) -> ApiAnswer:
             **{key: topic[key] for key in ("name", "topicId") if key in topic},
             "partitionResponses": [{"index": each["index"], **failed} for each in topic["partitionData"]],
         }
-        for topic in request.body["topicData"]
+        for topic in merged_topics(request.body["topicData"], "partitionData", "index")
     ]
     return ApiAnswer({"responses": responses}, "refused")

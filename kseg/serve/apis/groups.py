@@ -1,13 +1,13 @@
 """APIs of consumer groups: coordinators, membership, offsets, listings."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
-from kseg.formats.messages import ZERO_UUID, Fields
-from kseg.serve.apis.request import ApiAnswer, ApiRequest, Later
+from kseg.formats.messages import ZERO_UUID, Fields, LazyList
+from kseg.serve.apis.request import ApiAnswer, ApiRequest, Later, merged_topics
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.groups.classic import (
     ClassicGroup,
@@ -54,17 +54,27 @@ class _Listed(NamedTuple):
     kind: GroupKind
     state: str
 
-    def fits(self, request: ApiRequest) -> bool:
-        """Whether it is in one of the states and of one of the types that are asked for; none means all."""
-        asked = request.body.get("statesFilter"), request.body.get("typesFilter")
-        own = self.state, self.kind.type
-        return all(
-            not wanted or each.lower() in map(str.lower, wanted) for wanted, each in zip(asked, own, strict=True)
-        )
+    def fits(self, states: Container[str], types: Container[str]) -> bool:
+        """Whether it is in one of the states and of one of the types, in small letters."""
+        return self.state.lower() in states and self.kind.type.lower() in types
+
+
+class _All:
+    """What has everything in it."""
+
+    def __contains__(self, _: object) -> bool:
+        return True
+
+
+def _wanted_words(request: ApiRequest, field: str) -> Container[str]:
+    """The words of a filter in small letters; none means all."""
+    words = request.body.get(field)
+    return frozenset(map(str.lower, words)) if words else _All()
 
 
 def answer_list_groups(request: ApiRequest) -> ApiAnswer:
     """Groups by name."""
+    states, types = _wanted_words(request, "statesFilter"), _wanted_words(request, "typesFilter")
     found = [
         {
             "groupId": name,
@@ -73,7 +83,7 @@ def answer_list_groups(request: ApiRequest) -> ApiAnswer:
             "groupType": group.kind.type,
         }
         for name, group in sorted(_all_groups(request.served).items())
-        if group.fits(request)
+        if group.fits(states, types)
     ]
     return ApiAnswer({"errorCode": ErrorCode.NONE, "groups": found}, f"{len(found)} groups")
 
@@ -87,15 +97,17 @@ def answer_describe_groups(request: ApiRequest) -> ApiAnswer:
     """Groups of the classic protocol with their members."""
     body = request.body
     operations = {"authorizedOperations": READ_GROUP} if body.get("includeAuthorizedOperations") else {}
-    found = [{**_described(request, name), **operations} for name in body["groups"]]
-    return ApiAnswer({"groups": found}, ", ".join(body["groups"][:1]))
+    names = dict.fromkeys(body["groups"])
+    known = _all_groups(request.served)
+    found = ({**_described(request, name, known), **operations} for name in names)
+    return ApiAnswer({"groups": LazyList(len(names), found)}, ", ".join(body["groups"][:1]))
 
 
-def _described(request: ApiRequest, name: str) -> Fields:
+def _described(request: ApiRequest, name: str, known: Mapping[str, _Listed]) -> Fields:
     live = request.served.groups.see(name, _classic_fields)
     if live is not None:
         return {"groupId": name, **live} if live else _not_found(request, name, "isn't a classic group")
-    listed = _all_groups(request.served).get(name)
+    listed = known.get(name)
     if listed is None or listed.kind.type != "classic":
         return _not_found(request, name, "isn't there" if listed is None else "isn't a classic group")
     return {
@@ -144,8 +156,9 @@ def answer_consumer_group_describe(request: ApiRequest) -> ApiAnswer:
     """Groups of the consumer protocol with their members, what these have and what they are to have."""
     body = request.body
     operations = {"authorizedOperations": READ_GROUP} if body["includeAuthorizedOperations"] else {}
-    found = [{**_consumer_described(request, name), **operations} for name in body["groupIds"]]
-    return ApiAnswer({"groups": found}, ", ".join(body["groupIds"][:1]))
+    names = dict.fromkeys(body["groupIds"])
+    found = ({**_consumer_described(request, name), **operations} for name in names)
+    return ApiAnswer({"groups": LazyList(len(names), found)}, ", ".join(body["groupIds"][:1]))
 
 
 def _consumer_described(request: ApiRequest, name: str) -> Fields:
@@ -378,10 +391,22 @@ def answer_offset_fetch(request: ApiRequest) -> ApiAnswer:
     """What groups have committed: here, or else before the disk was left."""
     body = request.body
     if request.version >= _MANY_GROUPS:
-        groups = [_of_group(request, asked) for asked in body["groups"]]
-        return ApiAnswer({"groups": groups}, ", ".join(each["groupId"] for each in body["groups"][:1]))
+        asked = _merged_groups(body["groups"])
+        groups = LazyList(len(asked), (_of_group(request, each) for each in asked))
+        return ApiAnswer({"groups": groups}, ", ".join(each["groupId"] for each in asked[:1]))
     found = _of_group(request, body)
     return ApiAnswer({"topics": found["topics"], "errorCode": found["errorCode"]}, body["groupId"])
+
+
+def _merged_groups(groups: Iterable[Fields]) -> list[Fields]:
+    """Each group once, with all topics that are asked for in it."""
+    found: dict[str, Fields] = {}
+    for each in groups:
+        before = found.setdefault(each["groupId"], each)
+        if before is not each:
+            is_all = before["topics"] is None or each["topics"] is None
+            found[each["groupId"]] = {**each, "topics": None if is_all else [*before["topics"], *each["topics"]]}
+    return [*found.values()]
 
 
 def _of_group(request: ApiRequest, asked: Fields) -> Fields:
@@ -390,9 +415,10 @@ def _of_group(request: ApiRequest, asked: Fields) -> Fields:
         known = request.served.groups.committed(name, asked.get("memberId"), asked.get("memberEpoch", -1))
     except GroupError as error:
         return {"groupId": name, "topics": [], "errorCode": error.code}
-    topics = _all_of(request.served, known) if asked["topics"] is None else asked["topics"]
+    is_all = asked["topics"] is None
+    topics = _all_of(request.served, known) if is_all else merged_topics(asked["topics"], "partitionIndexes")
     found = [_of_topic(request, topic, known) for topic in topics]
-    if asked["topics"] is None and request.version >= _BY_ID:
+    if is_all and request.version >= _BY_ID:
         found = [topic for topic in found if topic["topicId"] != ZERO_UUID]
     return {"groupId": name, "topics": found, "errorCode": ErrorCode.NONE}
 
@@ -411,11 +437,12 @@ def _of_topic(request: ApiRequest, asked: Fields, known: dict[Partition, Committ
     topic = request.served.topic_of(name, topic_id)
     name, topic_id = (name, topic_id) if topic is None else (topic.name, topic.topic_id)
     error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.NONE
-    partitions = [
+    numbers = asked["partitionIndexes"]
+    partitions = (
         {"partitionIndex": number, "errorCode": error, **_committed_fields(known.get((name or "", number)))}
-        for number in asked["partitionIndexes"]
-    ]
-    return {"name": name or "", "topicId": topic_id, "partitions": partitions}
+        for number in numbers
+    )
+    return {"name": name or "", "topicId": topic_id, "partitions": LazyList(len(numbers), partitions)}
 
 
 def _committed_fields(committed: Committed | None) -> Fields:
@@ -493,8 +520,9 @@ def answer_find_coordinator(request: ApiRequest) -> ApiAnswer:
     kind = body.get("keyType", GROUP)
     if request.version < _MANY:
         return ApiAnswer({"errorMessage": "NONE", **_coordinator(request, kind)}, body["key"])
-    found = [{"key": key, "errorMessage": "", **_coordinator(request, kind)} for key in body["coordinatorKeys"]]
-    return ApiAnswer({"coordinators": found}, ", ".join(body["coordinatorKeys"][:1]))
+    keys = dict.fromkeys(body["coordinatorKeys"])
+    found = ({"key": key, "errorMessage": "", **_coordinator(request, kind)} for key in keys)
+    return ApiAnswer({"coordinators": LazyList(len(keys), found)}, ", ".join(body["coordinatorKeys"][:1]))
 
 
 def _coordinator(request: ApiRequest, kind: int) -> Fields:

@@ -1,6 +1,6 @@
 """A request of an API, replica ids in it, and SASL requests after the log-in."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -49,18 +49,43 @@ class ApiAnswer(NamedTuple):
     later: Later | None = None
 
 
+ApiSteps = Generator[None, None, ApiAnswer]
+"""An answer that takes long, a little at a time: nothing is changed until it is there, so that it may begin again."""
+
+
 class Api(NamedTuple):
-    """An api: its key, what answers it, whether clients are told of it, and of which versions if not of all known."""
+    """An api: its key, what answers it, whether clients are told of it, and of which versions if not of all known.
+
+    changes: whether an answer changes what others are answered, so that a request isn't answered twice.
+    """
 
     key: int
-    answer: Callable[[ApiRequest], ApiAnswer]
+    answer: Callable[[ApiRequest], ApiAnswer | ApiSteps]
     is_offered: bool = True
     told_versions: VersionRange | None = None
+    changes: bool = False
 
     @property
     def versions(self) -> VersionRange:
         """The versions that clients are told."""
         return self.told_versions or version_range(REQUESTS[self.key].versions)
+
+
+_NAMES = ("name", "topic", "topicId")
+
+
+def merged_topics(topics: Iterable[Fields], partitions: str, number: str | None = None) -> list[Fields]:
+    """A request's topics, each once with each of its partitions once: a small request shall not have a huge answer.
+
+    partitions: the field that lists partitions. number: the field of each that has its number; None: it is the number.
+    """
+    found: dict[tuple[tuple[str, Any], ...], dict[int, Any]] = {}
+    for topic in topics:
+        named = tuple((name, topic[name]) for name in _NAMES if name in topic)
+        of_topic = found.setdefault(named, {})
+        for each in topic[partitions]:
+            of_topic.setdefault(each if number is None else each[number], each)
+    return [{**dict(named), partitions: [*of_topic.values()]} for named, of_topic in found.items()]
 
 
 CONSUMER = -1

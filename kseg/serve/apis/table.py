@@ -1,6 +1,6 @@
 """The table of APIs and their versions, and answers to requests that are refused."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
@@ -84,19 +84,29 @@ class Refusal(NamedTuple):
         top = {} if self.top is None else _failure("errorCode", self.top, request.body)
         lists: dict[str, list[Fields]] = {each.answered: [] for each in self.lists}
         for each in self.lists:
-            lists[each.answered] += _elements(each, request.body, self.error)
+            lists[each.answered] += _elements(each, [request.body], self.error)
         return ApiAnswer({**top, **lists}, "refused")
 
 
-def _elements(each: Each, fields: Fields, error: ErrorOf) -> Iterator[Fields]:
+def _elements(each: Each, holders: Sequence[Fields], error: ErrorOf) -> Iterator[Fields]:
+    """An element for each one of the lists in some structures; those that are named again are merged."""
+    merged: dict[Any, tuple[Fields, list[Any]]] = {}
+    for number, asked in enumerate(_asked_of(each, holders)):
+        fields_of = {ITSELF: asked} if not isinstance(asked, dict) else asked
+        copied = {name: fields_of[own] for name, own in each.copied if own in fields_of}
+        is_named = bool(copied) and not any(isinstance(value, list) for value in copied.values())
+        merged.setdefault(tuple(copied.items()) if is_named else number, (copied, []))[1].append(asked)
+    for copied, same in merged.values():
+        if each.inside is None:
+            yield {**_failure(each.error_field, error, same[0]), **copied}
+        else:
+            yield {**copied, each.inside.answered: list(_elements(each.inside, same, error))}
+
+
+def _asked_of(each: Each, holders: Sequence[Fields]) -> Iterator[Any]:
     for path in each.asked:
-        for asked in _found(fields, path.split(".")):
-            fields_of = {ITSELF: asked} if not isinstance(asked, dict) else asked
-            copied = {name: fields_of[own] for name, own in each.copied if own in fields_of}
-            if each.inside is None:
-                yield {**_failure(each.error_field, error, asked), **copied}
-            else:
-                yield {**copied, each.inside.answered: list(_elements(each.inside, asked, error))}
+        for holder in holders:
+            yield from _found(holder, path.split("."))
 
 
 def _found(fields: Fields, path: list[str]) -> Iterator[Any]:
@@ -234,7 +244,7 @@ APIS = {
     api.key: api
     for api in (
         Api(PRODUCE, refuse_produce, told_versions=OLD_PRODUCE),
-        Api(FETCH, answer_fetch),
+        Api(FETCH, answer_fetch, changes=True),
         Api(LIST_OFFSETS, answer_list_offsets),
         Api(METADATA, answer_metadata),
         Api(OFFSET_FOR_LEADER_EPOCH, answer_offset_for_leader_epoch),
@@ -248,16 +258,16 @@ APIS = {
         Api(DESCRIBE_CLUSTER, answer_describe_cluster),
         Api(DESCRIBE_TOPIC_PARTITIONS, answer_describe_topic_partitions),
         Api(SASL_HANDSHAKE, refuse_handshake),
-        Api(OFFSET_COMMIT, answer_offset_commit),
+        Api(OFFSET_COMMIT, answer_offset_commit, changes=True),
         Api(OFFSET_FETCH, answer_offset_fetch),
         Api(FIND_COORDINATOR, answer_find_coordinator),
-        Api(JOIN_GROUP, answer_join_group),
-        Api(HEARTBEAT, answer_heartbeat),
-        Api(LEAVE_GROUP, answer_leave_group),
-        Api(SYNC_GROUP, answer_sync_group),
+        Api(JOIN_GROUP, answer_join_group, changes=True),
+        Api(HEARTBEAT, answer_heartbeat, changes=True),
+        Api(LEAVE_GROUP, answer_leave_group, changes=True),
+        Api(SYNC_GROUP, answer_sync_group, changes=True),
         Api(DESCRIBE_GROUPS, answer_describe_groups),
         Api(LIST_GROUPS, answer_list_groups),
-        Api(CONSUMER_GROUP_HEARTBEAT, answer_consumer_heartbeat),
+        Api(CONSUMER_GROUP_HEARTBEAT, answer_consumer_heartbeat, changes=True),
         Api(CONSUMER_GROUP_DESCRIBE, answer_consumer_group_describe),
         Api(API_VERSIONS, answer_api_versions),
         Api(SASL_AUTHENTICATE, refuse_authentication),

@@ -212,7 +212,8 @@ class Exporter(Processes):
         self._may_go.acquire()
         self._has_stopped.acquire()
         store.exporters.append(self)
-        threading.Thread(target=self._run, daemon=True).start()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
         self._has_stopped.acquire()
 
     def go(self, count: int) -> None:
@@ -246,7 +247,9 @@ class Exporter(Processes):
         self.go(1)
 
     def wait(self, kind: str) -> None:
-        """Waits until the next operation may be done, which is of that kind."""
+        """Waits until the next operation may be done, which is of that kind; not in a library's own threads."""
+        if threading.current_thread() is not self._thread:
+            return
         self.next_step = kind
         if not self._is_crashed:
             self._has_stopped.release()

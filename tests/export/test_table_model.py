@@ -67,7 +67,7 @@ class SteppedPlace:
 
     @contextmanager
     def open(self, name: str) -> Iterator[Any]:
-        self._exporter.wait("open")
+        self._wait("open", name)
         with self._place.open(name) as file:
             yield file
 

@@ -81,7 +81,7 @@ def test_a_log_that_is_cut_and_grows_by_zeros_while_it_is_sent_ends_the_answer_e
         os.truncate(answer.log, size)
         got = answer.all_of_it()
         assert len(got) < answer.size
-        assert any("has been cut or written again while it was sent" in line for line in answer.client.running.requests)
+    assert any("while it was sent" in line for line in answer.client.running.requests)
 
 
 def test_a_log_that_only_grows_while_it_is_sent_is_sent(tmp_path: Path) -> None:

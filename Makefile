@@ -24,7 +24,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
-    test-hours test-spark test-cluster \
+    test-exhaustive test-hours test-spark test-cluster \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -123,10 +123,13 @@ site: $(SITE) ## Make the site from docs/ in build/site/: open build/site/index.
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build -q
 
 test-kafka: $(DEVELOPMENT) ## Run the tests that need Java and the real Kafka too
-	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux' $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive' $(TESTS)
 
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
 	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)
+
+test-exhaustive: $(DEVELOPMENT) ## Let each write of each command that writes fail, with three errors
+	$(PYTEST) $(PATIENT) -m exhaustive $(TESTS)
 
 HOURS := 200
 test-hours: $(DEVELOPMENT) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven

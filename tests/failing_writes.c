@@ -45,6 +45,18 @@ static int is_file_below(int file) {
   return is_below(path);
 }
 
+static int is_below_at(int directory, const char *path) {
+  char link[64], whole[LONGEST];
+  if (!root) return 0;
+  if (directory == AT_FDCWD || path[0] == '/') return is_below(path);
+  snprintf(link, sizeof link, "/proc/self/fd/%d", directory);
+  ssize_t size = readlink(link, whole, sizeof whole - 2);
+  if (size < 0) return 0;
+  whole[size] = '/';
+  whole[size + 1] = 0;
+  return is_below(whole);
+}
+
 static int is_refused(int is_meant) {
   if (!is_meant || __sync_fetch_and_sub(&state[0], 1) > 0) return 0;
   errno = (int)state[1];
@@ -68,18 +80,39 @@ REPLACED(ssize_t, sendfile, (int file, int from, off_t *at, size_t size), (file,
 REPLACED(ssize_t, sendfile64, (int file, int from, off64_t *at, size_t size), (file, from, at, size), is_file_below(file))
 REPLACED(int, fsync, (int file), (file), is_file_below(file))
 REPLACED(int, fdatasync, (int file), (file), is_file_below(file))
-REPLACED(int, mkdir, (const char *path, mode_t mode), (path, mode), root && is_below(path))
+REPLACED(int, mkdir, (const char *path, mode_t mode), (path, mode), is_below_at(AT_FDCWD, path))
+REPLACED(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), is_below_at(at, path))
+REPLACED(int, rename, (const char *from, const char *to), (from, to), is_below_at(AT_FDCWD, to))
+REPLACED(int, renameat, (int old, const char *from, int at, const char *to), (old, from, at, to), is_below_at(at, to))
+REPLACED(int, link, (const char *from, const char *to), (from, to), is_below_at(AT_FDCWD, to))
+REPLACED(int, linkat, (int old, const char *from, int at, const char *to, int flags), (old, from, at, to, flags),
+         is_below_at(at, to))
 
-#define OPENING(name)                                                                       \
-  int name(const char *path, int flags, ...) {                                              \
-    static int (*real)(const char *, int, ...);                                             \
-    va_list more;                                                                           \
-    va_start(more, flags);                                                                  \
-    mode_t mode = va_arg(more, mode_t);                                                     \
-    va_end(more);                                                                           \
-    if (!real) real = dlsym(RTLD_NEXT, #name);                                              \
-    return is_refused(flags & O_CREAT && root && is_below(path)) ? -1 : real(path, flags, mode); \
+static mode_t mode_of(int flags, va_list more) { return flags & O_CREAT ? va_arg(more, mode_t) : 0; }
+
+#define OPENING(name)                                                                                  \
+  int name(const char *path, int flags, ...) {                                                         \
+    static int (*real)(const char *, int, ...);                                                        \
+    va_list more;                                                                                      \
+    va_start(more, flags);                                                                             \
+    mode_t mode = mode_of(flags, more);                                                                \
+    va_end(more);                                                                                      \
+    if (!real) real = dlsym(RTLD_NEXT, #name);                                                         \
+    return is_refused(flags & O_CREAT && is_below_at(AT_FDCWD, path)) ? -1 : real(path, flags, mode);  \
+  }
+
+#define OPENING_AT(name)                                                                               \
+  int name(int at, const char *path, int flags, ...) {                                                 \
+    static int (*real)(int, const char *, int, ...);                                                   \
+    va_list more;                                                                                      \
+    va_start(more, flags);                                                                             \
+    mode_t mode = mode_of(flags, more);                                                                \
+    va_end(more);                                                                                      \
+    if (!real) real = dlsym(RTLD_NEXT, #name);                                                         \
+    return is_refused(flags & O_CREAT && is_below_at(at, path)) ? -1 : real(at, path, flags, mode);    \
   }
 
 OPENING(open)
 OPENING(open64)
+OPENING_AT(openat)
+OPENING_AT(openat64)

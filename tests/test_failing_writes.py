@@ -56,11 +56,11 @@ for line in sys.stdin:
 
 
 class Written(NamedTuple):
-    """How a run ended: its status, all that it said, and whether a write was refused."""
+    """How a run ended: its status, all that it said, and how many writes were left; below 0 if some were refused."""
 
     status: int
     said: str
-    was_refused: bool
+    left: int
 
 
 class FailingDisk:
@@ -75,8 +75,7 @@ class FailingDisk:
         assert self._server.stdout is not None
         self._server.stdin.write(json.dumps([arguments, left, code]) + "\n")
         self._server.stdin.flush()
-        status, said, after = json.loads(self._server.stdout.readline())
-        return Written(status, said, after < 0)
+        return Written(*json.loads(self._server.stdout.readline()))
 
 
 @pytest.fixture(scope="module")
@@ -103,56 +102,74 @@ def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FailingDisk | Non
 
 
 class Case(NamedTuple):
-    """A command that writes; after how many writes one is refused, and how. is_export: a failed run may leave files."""
+    """A command that writes, how many of its writes are refused in turn, and how. is_export: a failed run may leave
+    what a later one removes."""
 
     command: str
-    lefts: tuple[int, ...]
+    tried: int = 1
     code: int = errno.ENOSPC
     is_export: bool = False
 
 
 CASES = [
-    Case("slice docs/test-1-0 --from-offset 209000 --to TO", (0, 7)),
-    Case("salvage docs --to TO", (14,), errno.EIO),
-    Case("compact docs/test-1-0 --to TO", (6,), errno.EACCES),
-    Case("reindex docs/test-1-0 --to TO", (6,)),
-    Case("build items.jsonl --to TO", (5,)),
-    Case("report docs --to TO", (1,)),
-    Case("get docs/test-1-0 --offset 209000 --to TO", (1,)),
-    Case("export docs TO", (4, 11, 18, 22, 30), is_export=True),
-    Case("export docs TO --format delta", (20,), errno.EIO, is_export=True),
-    Case("export docs TO --format iceberg", (88,), is_export=True),
+    Case("slice docs/test-1-0 --from-offset 209000 --to TO", 2),
+    Case("salvage docs --to TO", 2, errno.EIO),
+    Case("compact docs/test-1-0 --to TO", 1, errno.EACCES),
+    Case("reindex docs/test-1-0 --to TO"),
+    Case("retain docs/test-1-0 --to TO"),
+    Case("build items.jsonl --to TO"),
+    Case("report docs --to TO"),
+    Case("get docs/test-1-0 --offset 209000 --to TO"),
+    Case("export docs TO", 3, is_export=True),
+    Case("export docs TO --format delta", 1, errno.EIO, is_export=True),
+    Case("export docs TO --format iceberg", 1, is_export=True),
 ]
 
 
 @for_each("case", CASES, ids=lambda case: case.command)
 def test_write_that_fails_is_a_line_and_a_second_run_succeeds(case: Case, disk: FailingDisk | None) -> None:
-    if disk is None:
-        return  # nothing to try it with
+    """Of each command some of its writes, evenly spread."""
+    if disk is not None:
+        try_case(case, disk, case.tried)
+
+
+@pytest.mark.exhaustive
+@for_each("case", CASES, ids=lambda case: case.command)
+def test_each_write_that_fails_is_a_line_and_a_second_run_succeeds(case: Case, disk: FailingDisk | None) -> None:
+    if disk is not None:
+        for code in (errno.ENOSPC, errno.EIO, errno.EACCES):
+            try_case(case._replace(code=code), disk, None)
+
+
+def try_case(case: Case, disk: FailingDisk, tried: int | None) -> None:
+    """Lets so many of a command's writes fail, one a run; None: each."""
     items = disk.directory.parent / "items.jsonl"
     items.write_text('{"key": "a", "value": "b"}\n')
     command = case.command.replace("docs", f"{golden.ROOT}/docs").replace("items.jsonl", str(items))
     arguments = command.replace("TO", str(disk.directory / "to")).split()
     empty(disk.directory)
-    wanted = names_after(arguments, disk) if case.is_export else set()
-    for left in case.lefts:
+    count = NEVER - whole_run(arguments, disk).left
+    wanted = names_below(disk.directory)
+    for number in range(count if tried is None else tried):
+        left = number if tried is None else (2 * number + 1) * count // (2 * tried)
         empty(disk.directory)
         ran = disk.run(arguments, left, case.code)
-        assert (ran.was_refused, ran.status) == (True, 2), (left, ran)
+        assert (ran.left < 0, ran.status) == (True, 2), (left, ran)
         assert len(re.findall("^kseg: ", ran.said, re.MULTILINE)) == 1, (left, ran)
         assert "Traceback" not in ran.said
         there = names_below(disk.directory)
         assert not there or (case.is_export and not any(name.endswith(".tmp") for name in there)), (left, there)
-        extra = names_after(arguments, disk) - wanted if case.is_export else set()
+        whole_run(arguments, disk)
+        extra = names_below(disk.directory) - wanted if case.is_export else set()
         assert all("/metadata/" in name for name in extra), (left, extra)  # pyiceberg's, which no version names
     empty(disk.directory)
 
 
-def names_after(arguments: list[str], disk: FailingDisk) -> set[str]:
-    """What is there after a run on a disk that doesn't fail."""
+def whole_run(arguments: list[str], disk: FailingDisk) -> Written:
+    """A run on a disk that doesn't fail."""
     ran = disk.run(arguments)
     assert ran.status == 0, ran
-    return names_below(disk.directory)
+    return ran
 
 
 def names_below(directory: Path) -> set[str]:

@@ -286,7 +286,16 @@ class LocalDestination:
     def replace(self, name: str, content: bytes) -> None:
         """Writes aside and renames."""
         with self._written(name):
-            _repeated(lambda: self._move(self._write_aside(name, content), name))
+            _repeated(lambda: self._put(name, content))
+
+    def _put(self, name: str, content: bytes) -> None:
+        aside = self._write_aside(name, content)
+        try:
+            self._move(aside, name)
+        except BaseException:
+            with suppress(OSError, KsegError):
+                self._unlink(aside)
+            raise
 
     def rename(self, name: str, target: str) -> None:
         """Moves a file."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto, FileDescriptorSet
@@ -24,11 +24,12 @@ from tests.run import Run
 MEMORY = 1 << 30
 
 
-def kseg(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def kseg(directory: Path, *arguments: str, stdin: IO[bytes] | None = None) -> subprocess.CompletedProcess[str]:
     """A run with little memory: one that would fill it fails at once."""
     return subprocess.run(
         [Path(sys.executable).with_name("kseg"), *arguments],
         cwd=directory,
+        stdin=stdin,
         capture_output=True,
         text=True,
         check=False,
@@ -91,7 +92,8 @@ def test_a_pipe_a_device_and_a_huge_file_are_refused_at_once(path: str, tmp_path
 
 @pytest.mark.parametrize("form", ["json", "csv", "text"])
 def test_build_takes_no_endless_line(form: str, tmp_path: Path) -> None:
-    ran = kseg(tmp_path, "build", "/dev/zero", "--from", form, "--to", "new")
+    with Path("/dev/zero").open("rb") as zeros:
+        ran = kseg(tmp_path, "build", "-", "--from", form, "--to", "new", stdin=zeros)
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
     assert "line 1 has more than" in ran.stderr
 

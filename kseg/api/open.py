@@ -11,11 +11,12 @@ from kseg.api.partition import Directories, Partition, Segment
 from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import directory_at, once, only_below
+from kseg.cluster.joined_log import joined_logs
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.errors import OpenError
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.log.partition import PartitionLog
-from kseg.log.selected_records import SelectedLog, logs_of_partition
+from kseg.log.selected_records import SelectedLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
 from kseg.store.location import leads_inside
 from kseg.tiered.places import tier_at
@@ -76,7 +77,7 @@ class LogDirectory(Directories):
         """One partition in use; of several replicas the one that answers. Raises OpenError if there is none."""
         for each in self._replicas:
             if each.copies and (each.topic, each.partition) == (topic, partition):
-                return Partition(each.best, self)
+                return Partition(each.best, self, each)
         raise OpenError(f"there is no partition {partition} of the topic {topic!r} here", self._paths[0])
 
     @cached_property
@@ -91,7 +92,7 @@ class LogDirectory(Directories):
         for each in self._replicas:
             if not each.copies:
                 continue
-            for log in logs_of_partition(each.best.as_it_is(), selection, warn, left):
+            for log in joined_logs(each, selection, warn, left):
                 yield log
                 left = log.picker.left
             if left == 0:

@@ -28,6 +28,7 @@ from kseg.verify.verify import PassedOver, plan_verification
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
+    from kseg.cluster.replicas import Copy
     from kseg.coordinators.groups import GroupsView
     from kseg.diff.copies import ClusterCopies
     from kseg.diff.differences import PartitionDiff
@@ -310,6 +311,11 @@ class Partition(Directories):
     def base_offsets(self) -> tuple[int, ...]:
         """The base offsets of its segments."""
         return tuple(self._log.base_offsets)
+
+    @property
+    def replicas(self) -> "tuple[Copy[PartitionLog], ...]":
+        """The copies that answer, the best one first: path, broker, status, and up to where each agrees with that."""
+        return self._replicas.copies
 
     def segments(self) -> Iterator[Segment]:
         """Its segments, each open until the next is asked for. Raises OpenError if one can't be opened."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import kseg
 from tests.cluster.questions import ENDS_ASKED, RECORDS_ASKED, Ask, dumped, opened, queried
 from tests.coordinators.coordinators import commit
 from tests.log.replicas import Part, replica
@@ -103,6 +104,15 @@ def test_logs_end_where_the_copy_ends_that_answers(ask: Ask, cluster: Path) -> N
     ends = {key: records[-1][0] + 1 for key, records in RECORDS.items()}
     answers = {(paths, choice): ask(cluster, paths, choice) for paths in ORDERS for choice in CHOICES}
     assert {key: answer for key, answer in answers.items() if answer != ends} == {}
+
+
+def test_an_opened_cluster_knows_its_brokers_lags_and_what_is_left_out(cluster: Path) -> None:
+    with kseg.open_cluster([cluster / broker for broker in reversed(BROKERS)]) as opened:
+        assert (opened.cluster_id, opened.brokers) == ("kQdd7jZGT3CMrgGgk1nVcQ", (1, 2, 3))
+        assert dict(opened.lag("g")) == {("orders", 0): 105 - 70, ("orders", 1): 30 - 9}
+        assert (opened.taken.copies, opened.taken.abandoned, len(opened.taken.left_out)) == (5, 1, 3)
+        assert [copy.broker for copy in opened.topics["orders"].partitions[0].replicas] == [1, 2, 3]
+        assert opened.topics["orders"].topic_id == CURRENT
 
 
 def test_an_archive_answers_as_the_directories_do(cluster: Path) -> None:

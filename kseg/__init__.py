@@ -10,7 +10,8 @@ docs/python/index.md describes what there is.
 
 TYPE_CHECKING = False  # typing's own is an import that every start would wait for, Ctrl-C included
 if TYPE_CHECKING:
-    from kseg.api.open import LogDirectory, open, open_segment  # noqa: A004
+    from kseg.api.cluster import Cluster, Topic
+    from kseg.api.open import LogDirectory, open, open_cluster, open_segment  # noqa: A004
     from kseg.api.partition import Partition, Segment, Verification
     from kseg.api.tables import DecodedRecord, KsegWarning, connect
     from kseg.cluster.model import ClusterMetadata
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Batch",
+    "Cluster",
     "ClusterMetadata",
     "Codec",
     "CoordinatorRow",
@@ -57,17 +59,20 @@ __all__ = [
     "Segment",
     "Selection",
     "TimestampType",
+    "Topic",
     "TransactionRow",
     "UsageError",
     "Verification",
     "connect",
     "create_records",
     "open",
+    "open_cluster",
     "open_segment",
 ]
 
 _HOMES = {
     "Batch": "kseg.reading.batch",
+    "Cluster": "kseg.api.cluster",
     "ClusterMetadata": "kseg.cluster.model",
     "Codec": "kseg.formats.codes",
     "CoordinatorRow": "kseg.text.transactions",
@@ -93,12 +98,14 @@ _HOMES = {
     "Segment": "kseg.api.partition",
     "Selection": "kseg.log.selection",
     "TimestampType": "kseg.formats.codes",
+    "Topic": "kseg.api.cluster",
     "TransactionRow": "kseg.text.transactions",
     "UsageError": "kseg.errors",
     "Verification": "kseg.api.partition",
     "connect": "kseg.api.tables",
     "create_records": "kseg.writer.batches",
     "open": "kseg.api.open",
+    "open_cluster": "kseg.api.open",
     "open_segment": "kseg.api.open",
 }
 

@@ -1,27 +1,27 @@
 """Opens paths: files, partitions, log directories, archives."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
-from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
-from kseg.api.partition import Directories, Partition, Segment
-from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
-from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import directory_at, once, only_below
-from kseg.cluster.replicas import PartitionReplicas
+from kseg.api.cluster import Cluster, JoinedDirectories
+from kseg.api.partition import Partition, Segment
+from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, warn
+from kseg.cluster.directories import directory_at
 from kseg.errors import OpenError
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.log.partition import PartitionLog
-from kseg.log.selected_records import SelectedLog, logs_of_partition
-from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.store.location import leads_inside
 from kseg.tiered.places import tier_at
 
+Opened = TypeVar("Opened", bound=Logs)
 
-class LogDirectory(Directories):
+
+class LogDirectory(JoinedDirectories):
     """The partitions of one or more log directories, as these were listed when they were opened.
 
     Records are read of each partition once: of several replicas that are here, of the one that answers.
@@ -33,18 +33,8 @@ class LogDirectory(Directories):
         Partitions that can't be listed are passed over, with a warning. Raises OpenError if a path can't be listed;
         NoPartitionError if it has no partition; NoSuchPartitionError if none is chosen.
         """
-        super().__init__(tuple(paths), choice)
-        problems: list[OpenError] = []
-        self._cluster = Cluster(self._paths, once(only_below(problems.append)))
+        super().__init__(paths, choice)
         self._logs = sorted(self._cluster.directories(choice), key=_order)
-        self._problems = tuple(problems)
-        for problem in problems:
-            warn(str(problem))
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """The directories that were opened."""
-        return self._paths
 
     @property
     def size(self) -> int:
@@ -56,11 +46,6 @@ class LogDirectory(Directories):
         """The names of the topics, sorted."""
         return tuple(sorted({log.topic for log in self._logs if log.topic is not None}))
 
-    @property
-    def problems(self) -> tuple[OpenError, ...]:
-        """Partitions that couldn't be listed: they are in nothing that this gives."""
-        return self._problems
-
     def partitions(self, topic: str = "*", partition: int | None = None) -> tuple[Partition, ...]:
         """The partitions by topic and number, of topics that match a glob, and with a number.
 
@@ -71,31 +56,6 @@ class LogDirectory(Directories):
             for log in self._logs
             if fnmatchcase(log.topic or log.directory_name, topic) and partition in (None, log.partition)
         )
-
-    def partition(self, topic: str, partition: int) -> Partition:
-        """One partition in use; of several replicas the one that answers. Raises OpenError if there is none."""
-        for each in self._replicas:
-            if each.copies and (each.topic, each.partition) == (topic, partition):
-                return Partition(each.best, self)
-        raise OpenError(f"there is no partition {partition} of the topic {topic!r} here", self._paths[0])
-
-    @cached_property
-    def _replicas(self) -> list[PartitionReplicas[PartitionLog]]:
-        return self._cluster.partitions(self._choice)
-
-    def _partition_replicas(self) -> list[PartitionReplicas[PartitionLog]]:
-        return self._replicas
-
-    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
-        left = selection.limit
-        for each in self._replicas:
-            if not each.copies:
-                continue
-            for log in logs_of_partition(each.best.as_it_is(), selection, warn, left):
-                yield log
-                left = log.picker.left
-            if left == 0:
-                return
 
     def _table(self) -> ShortTable:
         title = f"{', '.join(map(str, self._paths))}: {len(self._logs)} partitions of {len(self.topics)} topics"
@@ -143,18 +103,53 @@ def open(  # noqa: A001  it is kseg.open
     topics = (topic,) if isinstance(topic, str) else tuple(topic)
     numbers = (partition,) if isinstance(partition, int) else partition
     choice = PartitionChoice(topics, tuple(range(number, number + 1) for number in numbers))
-    paths = [os.fspath(each) for each in (path, *more)]
+    return _unpacked((path, *more), lambda local: _opened(local, choice), choice, remote, private_keys or {})
+
+
+def open_cluster(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    server_properties: str | os.PathLike[str] | None = None,
+    remote: str | Iterable[str] = (),
+    private_keys: Mapping[str, str | os.PathLike[str]] | None = None,
+) -> Cluster:
+    """Opens the disks of a cluster as one thing, whatever their order: `cluster.topics["orders"].partitions[0]`.
+
+    Args:
+        paths: log directories, parents of them up to five levels above, archives; of all brokers that there are.
+        server_properties: a broker's server.properties, for settings that the metadata don't have.
+        remote: remote tiers that have the older segments.
+        private_keys: files of private keys that decrypt segments of tiers, by the keys' ids.
+
+    Raises:
+        OpenError: a path isn't there, or there is no partition. UsageError: the disks are of several clusters.
+    """
+    given = (paths,) if isinstance(paths, str | os.PathLike) else tuple(paths)
+    static = None if server_properties is None else Path(server_properties)
+    keys = private_keys or {}
+    return _unpacked(given, lambda local: Cluster(map(Path, local), static), EVERY_PARTITION, remote, keys)
+
+
+def _unpacked(
+    given: Iterable[str | os.PathLike[str]],
+    opening: Callable[[list[str]], Opened],
+    choice: PartitionChoice,
+    remote: str | Iterable[str],
+    private_keys: Mapping[str, str | os.PathLike[str]],
+) -> Opened:
+    """What is opened of local paths; archives are unpacked, and remote tiers stand in for segments, until it closes."""
+    paths = [os.fspath(each) for each in given]
     remotes = (remote,) if isinstance(remote, str) else tuple(remote)
     if not remotes and not any(leads_inside(each) or tier_at(each) is not None for each in paths):
-        return _opened(paths, choice)
+        return opening(paths)
     from kseg.cluster.tier_inputs import RemoteLogs
     from kseg.store.archive import Inputs
 
     with ExitStack() as stack:
         inputs = stack.enter_context(Inputs(warn))
-        keys = {key_id: Path(file) for key_id, file in (private_keys or {}).items()}
+        keys = {key_id: Path(file) for key_id, file in private_keys.items()}
         logs = stack.enter_context(RemoteLogs(keys, warn, choice))
-        opened = _opened([logs.local(inputs.local(each), remotes) for each in paths], choice)
+        opened = opening([logs.local(inputs.local(each), remotes) for each in paths])
         opened.close_with(stack.pop_all())
         return opened
 

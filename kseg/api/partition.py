@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, asked_selection, warn
+from kseg.cluster.joined_log import joined_logs
 from kseg.cluster.replicas import PartitionReplicas, alone
 from kseg.errors import KsegError, UsageError
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
 from kseg.log.partition import PartitionLog
-from kseg.log.selected_records import SelectedLog, logs_of_partition, selected_logs
+from kseg.log.selected_records import SelectedLog, selected_logs
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection, SelectionOptions, Time
 from kseg.log.selector import Selector
 from kseg.reading.batch import Batch, scan_log
@@ -27,6 +28,7 @@ from kseg.verify.verify import PassedOver, plan_verification
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
+    from kseg.cluster.replicas import Copy
     from kseg.coordinators.groups import GroupsView
     from kseg.diff.copies import ClusterCopies
     from kseg.diff.differences import PartitionDiff
@@ -265,11 +267,20 @@ class Directories(Logs):
 class Partition(Directories):
     """A partition's directory as it was listed when it was opened; its records are read from what is there then."""
 
-    def __init__(self, log: PartitionLog, owner: Directories | None = None) -> None:
-        """Takes the listed directory, and what keeps it, if that was opened; `kseg.open` gives one."""
+    def __init__(
+        self,
+        log: PartitionLog,
+        owner: Directories | None = None,
+        replicas: "PartitionReplicas[PartitionLog] | None" = None,
+    ) -> None:
+        """Takes the listed directory, and what keeps it, if that was opened; `kseg.open` gives one.
+
+        replicas: the copies that answer, if it is read together with others.
+        """
         super().__init__((log.path,))
         self._log = log
         self._owner = owner
+        self._replicas = replicas or alone(log)
 
     @property
     def path(self) -> Path:
@@ -300,6 +311,11 @@ class Partition(Directories):
     def base_offsets(self) -> tuple[int, ...]:
         """The base offsets of its segments."""
         return tuple(self._log.base_offsets)
+
+    @property
+    def replicas(self) -> "tuple[Copy[PartitionLog], ...]":
+        """The copies that answer, the best one first: path, broker, status, and up to where each agrees with that."""
+        return self._replicas.copies
 
     def segments(self) -> Iterator[Segment]:
         """Its segments, each open until the next is asked for. Raises OpenError if one can't be opened."""
@@ -347,13 +363,13 @@ class Partition(Directories):
         asked = asked_selection(selection, options, has_control=True)
         target = _target(time, options.get("tz", "UTC")) if time is not None else offset
         assert target is not None
-        return look_up_in_copies(alone(self._log), target, asked, is_time=time is not None)
+        return look_up_in_copies(self._replicas, target, asked, is_time=time is not None)
 
     def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
-        yield from logs_of_partition(self._log.as_it_is(), selection, warn)
+        yield from joined_logs(self._replicas, selection, warn)
 
     def _partition_replicas(self) -> "list[PartitionReplicas[PartitionLog]]":
-        return [alone(self._log)]
+        return [self._replicas]
 
     def _table(self) -> ShortTable:
         segments = self._log.segments

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
@@ -153,6 +153,7 @@ class PartitionReplicas(Generic[Place]):
 
     copies: those that answer for it, the best one first; each lacks only what the one before it may have lost.
     set_aside: directories of its name that aren't its, or aren't any more. topic_id: None if nothing tells it.
+    cluster_id: by the log directories. metadata_offset: of the metadata's last record, if they told of its copies.
     """
 
     topic: str
@@ -160,6 +161,8 @@ class PartitionReplicas(Generic[Place]):
     topic_id: str | None
     copies: tuple[Copy[Place], ...]
     set_aside: tuple[Copy[Place], ...] = ()
+    cluster_id: str | None = None
+    metadata_offset: int | None = None
 
     @property
     def name(self) -> str:
@@ -217,7 +220,9 @@ def join_replicas(
     for topic, own in by_topic.items():
         cluster_id = _only_cluster(own)
         known = None if metadata is None or topic == METADATA_TOPIC else metadata(cluster_id)
-        found += _of_topic(own, None if known is None else _Told(known, topic))
+        joined = _of_topic(own, None if known is None else _Told(known, topic))
+        offset = None if known is None else known.offset
+        found += [replace(each, cluster_id=cluster_id, metadata_offset=offset) for each in joined]
     return found
 
 

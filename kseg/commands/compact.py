@@ -9,6 +9,7 @@ import click
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import TopicIds
+from kseg.cluster.taken import taken_of
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
@@ -26,7 +27,7 @@ from kseg.commands.options import (
 from kseg.errors import UsageError
 from kseg.log.compaction_plan import CompactSettings, Gone
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import Refusals, talk
+from kseg.output.progress import Refusals, note_unless, talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import compact_partition
 from kseg.store.target import check_absent, check_outside, new_directory
@@ -130,14 +131,16 @@ def compact(
     refuse, read = Refusals(), (*paths, options.cluster_metadata)
     cluster = Cluster(paths, refuse if directory is None else only_below(refuse))
     if directory is None:
-        partitions = [each.best for each in cluster.partitions(choice) if each.copies]
+        found = cluster.partitions(choice)
     else:
-        partitions = [cluster.only_partition(choice).best]
+        found = [cluster.only_partition(choice)]
         check_absent(directory)
         check_outside(directory, read)
     settings = cleaner.settings()
     without_key, topic_ids = 0, TopicIds(options.cluster_metadata)
-    for partition in partitions:
+    for line in taken_of(found).sentences():
+        note_unless(quiet=options.quiet)(line)
+    for partition in (each.best for each in found if each.copies):
         new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:
             topic_id = None if unfinished is None else topic_ids.lost_by(partition)

@@ -9,6 +9,7 @@ import click
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.lookup import look_up_in_copies
+from kseg.cluster.taken import taken_of
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import GivenSelection, partition_options, selection_options
 from kseg.commands.options import (
@@ -96,7 +97,7 @@ def lookup(
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
     answer = look_up_in_copies(replicas, target, selection, is_time=offset is None)
     note = note_unless(quiet=options.quiet)
-    for problem in dict.fromkeys(answer.problems):
+    for problem in dict.fromkeys((*taken_of([replicas]).sentences(), *answer.problems)):
         note(problem)
     if options.output == "json":
         _write_object(answer, redaction, zone)

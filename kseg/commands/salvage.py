@@ -9,7 +9,7 @@ from typing import NamedTuple
 import click
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.replicas import left_out_of
+from kseg.cluster.taken import taken_of
 from kseg.commands.inputs import new_directory_of, reads_archives
 from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
@@ -25,7 +25,7 @@ from kseg.commands.options import (
     quiet_option,
 )
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import ProgressBar, Refusals, talk
+from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.salvage import SalvageOrder, SalvageTargets, salvage_order, salvage_orders
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
@@ -103,8 +103,8 @@ def salvage(
     partitions = Cluster(paths, refuse).partitions(choice)
     if refuse.status > 1 and not partitions:
         command.exit(refuse.status)
-    for left_out in left_out_of(each for each in partitions if not each.copies):
-        talk(f"left out: {left_out.text()}")
+    for line in taken_of(partitions).sentences():
+        note_unless(quiet=work.quiet)(line)
     is_whole = True
     with target as unfinished, _diverged(options, beside) as diverged, ProgressBar(work.has_bar) as bar:
         if unfinished is not None and not work.quiet:

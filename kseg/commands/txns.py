@@ -7,6 +7,7 @@ import click
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import require_choice
+from kseg.cluster.taken import taken_of
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
@@ -107,7 +108,8 @@ def txns(
         write_line(line)
     flush_stdout()
     note = note_unless(quiet=options.quiet)
-    for text in reading.notes(is_partial=bool(others and coordinators)):
+    chosen = (each for each in found if choice.takes(each.topic, each.partition))
+    for text in (*taken_of(chosen).sentences(), *reading.notes(is_partial=bool(others and coordinators))):
         note(text)
     if found and not writer.count:
         note(f"no {'open ' if options.only_open else ''}transactions to show")

@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 
 from kseg.dump.log_steps import new_output
 from kseg.dump.options import KCAT, DumpContext, DumpOptions, GivenPaths, check_options
-from kseg.errors import OpenError, UnreadableError, counted
+from kseg.errors import OpenError, UnreadableError
 from kseg.formats.file_names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name
 from kseg.layouts import template as layout
 from kseg.output.progress import ProgressBar
@@ -80,11 +80,9 @@ def dump_files(
     with ProgressBar(False if quiet else progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
         given = GivenPaths(frozenset(paths), several, several and _are_several_partitions(paths))
-        notes: list[str] = []
-        if given.are_several_partitions and options.like is None and not options.all_replicas:
-            given = given._replace(left_out=_copies_left_out(paths, options, notes))
         context = DumpContext(options, output, talk, bar.show, given)
-        context.found.summaries += notes
+        if given.are_several_partitions and options.like is None and not options.all_replicas:
+            _join_copies(paths, context)
         try:
             _dump_all(paths, context)
         finally:
@@ -114,26 +112,29 @@ def _are_several_partitions(paths: list[str]) -> bool:
     return len(directories) > 1
 
 
-def _copies_left_out(paths: list[str], options: DumpOptions, notes: list[str]) -> frozenset[str]:
-    """The directories whose partitions are printed from others, or that aren't their partitions'; adds notes."""
+def _join_copies(paths: list[str], context: DumpContext) -> None:
+    """Finds which copy of each partition is printed, and what is left out: further copies, and what isn't theirs."""
     from kseg.cluster.cluster import Cluster
     from kseg.cluster.directories import pass_over
-    from kseg.cluster.replicas import left_out_of
+    from kseg.cluster.joined_log import JoinedCopies
+    from kseg.cluster.taken import taken_of
+    from kseg.dump.selected import notes_to
 
     directories = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
     if not directories:
-        return frozenset()
-    replicas = Cluster(directories, pass_over).partitions(options.choice)
+        return
+    replicas = Cluster(directories, pass_over).partitions(context.options.choice)
+    notes, say = context.found.summaries, notes_to(context)
+    joined = [JoinedCopies(each.copies, say) for each in replicas if len(each.copies) > 1]
     further = [copy.path for each in replicas for copy in each.copies[1:]]
+    taken = taken_of(replicas)
+    notes += [f"kseg: {line}" for line in taken.sentences()]
     if further:
-        what = counted(len(further), "further copy", "further copies")
-        notes.append(f"kseg: {what} of partitions left out; --all-replicas prints each")
-    left_out = left_out_of(replicas)
-    notes += [f"kseg: left out: {each.text()}" for each in left_out[:REPORTED_LINES]]
-    if len(left_out) > REPORTED_LINES:
-        notes.append(f"kseg: left out: {len(left_out) - REPORTED_LINES} more")
-    aside = [each.path for each in left_out if each.offsets is None]
-    return frozenset(os.path.abspath(path) for path in (*further, *aside))  # noqa: PTH100
+        notes.append("kseg: each record is printed once; --all-replicas prints each copy")
+    aside = [each.path for each in taken.left_out if each.offsets is None]
+    unprinted = frozenset(os.path.abspath(path) for path in (*further, *aside))  # noqa: PTH100
+    context.given = context.given._replace(left_out=unprinted)
+    context.joined = {os.path.abspath(each.place.path): each for each in joined}  # noqa: PTH100
 
 
 def _dump_all(paths: list[str], context: DumpContext) -> None:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import UTC, tzinfo
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kseg.codecs.bodies import DEFAULT_LIMIT
@@ -18,13 +19,12 @@ from kseg.layouts.release_lines import CLASS_PREFIX, OLD_CLASS_PREFIX, OPTION_RE
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.output.rows import check_csv_safe, json_line
 from kseg.output.streams import printable
-from kseg.reading.log_file import BUFFER_SIZE
+from kseg.reading.log_file import BUFFER_SIZE, LogFile
 from kseg.releases import LATEST, NEWEST, Release, value_in
 from kseg.system.terminal_text import json_bytes_escaped, shown
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from kseg.cluster.joined_log import JoinedCopies
     from kseg.cluster.schemas_topic import SchemasTopic
     from kseg.decode.record_decoders import Decoding
     from kseg.kernel.contract import Decode, Headers, Output
@@ -387,6 +387,7 @@ class DumpContext:
 
     `talk` takes a line for stderr; `show_progress` a file's name, the bytes read and the bytes in all.
     `given`: the paths. `found`: what is wrong, as damage, mismatches and unreadable files below these paths.
+    `joined`: by the absolute path of its directory, the copies of a partition that is printed from several.
     `failed`: how many of the paths couldn't be opened. `unread_batches`: batches whose records weren't checked. `part`:
     what is selected in the next log, None for all. `is_following`: print only new records. `buffer_size`: bytes of a
     log that are read at once. `table_output`: where tables go, None for standard output. `script`: that of kcat, once
@@ -403,6 +404,7 @@ class DumpContext:
     ) -> None:
         self.options = options
         self.given = given
+        self.joined: Mapping[str, JoinedCopies] = {}
         self.output = output
         self.talk = talk
         self.show_progress = show_progress
@@ -416,6 +418,13 @@ class DumpContext:
         self._table: GrowingTable | None = None
         self.script: KcatScript | None = None
         self._header = ""
+
+    def open_log(self, path: str) -> LogFile:
+        """A log to be printed, with what it has lost if others have it. Raises OpenError if it can't be opened."""
+        joined = self.joined.get(os.path.dirname(os.path.abspath(path))) if self.joined else None  # noqa: PTH100, PTH120
+        if joined is None:
+            return LogFile(path, self.options.max_bytes, buffer_size=self.buffer_size)
+        return joined.open_log(Path(path), self.options.max_bytes, buffer_size=self.buffer_size)
 
     def shown(self, path: str) -> str:
         """A path in a line of text: as a release prints it, else with what harms a terminal escaped."""

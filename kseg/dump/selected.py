@@ -53,7 +53,7 @@ def read_steps(
 ) -> Steps:
     """The same, step by step."""
     rendering = rendering._replace(redaction=context.options.redaction)
-    with LogFile(path, context.options.max_bytes, buffer_size=context.buffer_size) as log_file:
+    with context.open_log(path) as log_file:
         if context.part is None:
             source = None
         else:
@@ -226,10 +226,7 @@ def find_logs_tail(logs: list[str], count: int, selector: "Selector", context: "
             return sum(item.row_count for item in selector.items(log_file, start) if isinstance(item, Run))
         return count_selected(selector, log_file, start)
 
-    def open_log(path: Path) -> LogFile:
-        return LogFile(path, context.options.max_bytes)
-
-    return find_tail([Path(path) for path in logs], count, selector, open_log, counted)
+    return find_tail([Path(path) for path in logs], count, selector, lambda log: context.open_log(str(log)), counted)
 
 
 def may_hold(path: str, selector: "Selector") -> bool:

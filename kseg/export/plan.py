@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, reduce
 from heapq import heapify, heappop, heappush
 from operator import and_
@@ -22,7 +22,7 @@ from kseg.export.results import missing
 from kseg.export.settings import MIB, LogSelection, OffsetRange
 from kseg.index.entries import OffsetIndex
 from kseg.kernel.contract import MOST
-from kseg.log.partition import Checkpoints, PartitionLog, RemoteTier, read_checkpoints, remote_tier_of
+from kseg.log.partition import COMPACTED_TOPICS, Checkpoints, PartitionLog, RemoteTier, read_checkpoints, remote_tier_of
 from kseg.store import remote_files as remote
 from kseg.system.new_directory import scratch_directory
 
@@ -56,7 +56,8 @@ class WorkOrder:
     first range's start, or the last one's end, was found by looking for an offset in an index, which may be wrong.
     missed: so many offsets, the first of those wanted, have gone from the log since the run that ended there.
     is_disordered: offsets of the log don't rise, so all of it is read, and each offset taken once. topic_id: of the
-    topic, which tells it from one of the same name before or after; None if it isn't known.
+    topic, which tells it from one of the same name before or after; None if it isn't known. is_gapless: offsets that
+    are missing between its batches are lost, as nothing was compacted, and another copy may have them.
     """
 
     number: int
@@ -71,6 +72,7 @@ class WorkOrder:
     missed: int = 0
     is_disordered: bool = False
     topic_id: str | None = None
+    is_gapless: bool = False
 
     @property
     def size(self) -> int:
@@ -92,6 +94,7 @@ class WorkOrder:
             "missed": self.missed,
             "isDisordered": self.is_disordered,
             "topicId": self.topic_id,
+            "isGapless": self.is_gapless,
         }
 
     @classmethod
@@ -110,6 +113,7 @@ class WorkOrder:
             members["missed"],
             members["isDisordered"],
             members["topicId"],
+            members["isGapless"],
         )
 
 
@@ -168,6 +172,7 @@ def plan_orders(
         and (offsets := selection.range_of(topic, partition)) is not None
     ]
     split_size = splitting.size_of(sum(replica.size for replica, _ in chosen))
+    gapless = gapless_partitions(copies)
     orders: list[WorkOrder] = []
     for replica, offsets in chosen:
         known = (done or {}).get((replica.topic, replica.partition), Done())
@@ -181,7 +186,26 @@ def plan_orders(
             ends = _ends_of(replica, part, known)
             size = replica.size + 1 if splitting.whole_partitions else split_size
             orders += _orders(replica, part, known._replace(ends=ends), size, len(orders))
+    orders = [replace(order, is_gapless=(order.topic, order.partition) in gapless) for order in orders]
     return sorted(orders, key=lambda order: (-order.size, order.number))
+
+
+def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
+    """Partitions of several copies, all on this machine, that weren't compacted: each of their offsets had a record."""
+    known = cache(read_checkpoints)
+
+    def was_compacted(copy: PartitionCopy) -> bool:
+        path = Path(copy.path).absolute()
+        clean = known(path.parent).get((copy.topic, copy.partition), Checkpoints()).clean_offset
+        return clean is not None and bool(copy.segments) and clean > copy.segments[0].base_offset
+
+    return frozenset(
+        key
+        for key, own in copies.items()
+        if len(own) > 1
+        and key[0] not in COMPACTED_TOPICS
+        and not any(copy.is_remote or was_compacted(copy) for copy in own)
+    )
 
 
 def _agreed(replica: PartitionCopy, offsets: OffsetRange) -> OffsetRange:

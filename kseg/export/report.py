@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import csv
 
-from kseg.cluster.replicas import LeftOut
+from kseg.cluster.taken import Taken
 from kseg.errors import OpenError
 from kseg.export.results import LostOffsets, Result, Tally, count, damaged, intact, missed, missing, union
 from kseg.export.settings import OffsetRange, TableFormat
@@ -117,8 +117,8 @@ class Report:
     left_alone: other runs that may be under way, whose files the call didn't remove. folders, table_format, table: how
     the files are to be read, by the path or URL of the table. merged: how many files there would be, and are, if small
     ones were joined. taken_up: those of the new files that were written by runs which were broken off. is_typed: they
-    have columns of a schema, which may have more fields in later files. left_out: directories, or their last offsets,
-    that aren't the partitions'. has_milliseconds: the table has the column `timestampMs`.
+    have columns of a schema, which may have more fields in later files. taken: which copies answered, and what was
+    left out. has_milliseconds: the table has the column `timestampMs`.
     """
 
     destination: str
@@ -133,7 +133,7 @@ class Report:
     table: str = ""
     taken_up: int = 0
     is_typed: bool = False
-    left_out: tuple[LeftOut, ...] = ()
+    taken: Taken | None = None
     has_milliseconds: bool = True
 
     @property
@@ -164,7 +164,7 @@ class Report:
             "takenUp": self.taken_up,
             "seconds": round(self.seconds, 3),
             "refused": [str(error) for error in self.refused],
-            "leftOut": [each.to_json() for each in self.left_out],
+            "taken": None if self.taken is None else self.taken.to_json(),
             "partitions": [partition.to_json() for partition in self.partitions],
         }
         return (json.dumps(members, indent=2) + "\n").encode()

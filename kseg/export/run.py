@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from kseg.cluster.copies import Copies, copies_of, find_replicas, require_replicas
-from kseg.cluster.replicas import LeftOut, left_out_of
+from kseg.cluster.taken import Taken, taken_of
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export.commit import manifest as manifests
 from kseg.export.commit.check import TableDiffersError, check_contents, check_rows, rows_of_run
@@ -29,7 +29,7 @@ from kseg.export.commit.relist import (
 )
 from kseg.export.commit.table_log import NO_TABLE, TableLog, TableName
 from kseg.export.destination import Destination, open_destination
-from kseg.export.plan import Done, Splitting, WorkOrder, find_remote_parts, plan_orders
+from kseg.export.plan import Done, Splitting, WorkOrder, find_remote_parts, gapless_partitions, plan_orders
 from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
 from kseg.export.report import NAME as NAME_OF_DAMAGES
 from kseg.export.report import Report, compared, damage_rows, reconcile, to_csv
@@ -115,7 +115,7 @@ class ExportPlan:
     read: how records are read, with the typed columns that were found: its `schema()` is the table's.
     kept: results of what is there; absent: of partitions that have gone, or were recreated since. refused: sources that
     can't be opened or listed; the rest is exported. taken_up: files of runs that were broken off; their results are
-    among those kept. left_out: what of the sources isn't the partitions', as `join_replicas` tells.
+    among those kept. taken: which copies of the sources answer, and what is left out.
     """
 
     orders: tuple[WorkOrder, ...]
@@ -126,7 +126,7 @@ class ExportPlan:
     read: ReadOptions
     refused: tuple[OpenError, ...] = ()
     taken_up: int = 0
-    left_out: tuple[LeftOut, ...] = ()
+    taken: Taken | None = None
 
     @property
     def size(self) -> int:
@@ -191,7 +191,7 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
         copies,
         read,
         refused=tuple(each for each in refused if _is_meant(each, choice)),
-        left_out=left_out_of(each for each in replicas if choice.takes(each.topic, each.partition)),
+        taken=taken_of(each for each in replicas if choice.takes(each.topic, each.partition)),
     )
 
 
@@ -243,7 +243,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                         merged=joined.counts if export.merge_files else None,
                         taken_up=plan.taken_up,
                         is_typed=bool(plan.read.decode.columns),
-                        left_out=plan.left_out,
+                        taken=plan.taken,
                         has_milliseconds=plan.read.has_milliseconds,
                     )
                     left = _settled(run, committed, report, ledger)
@@ -483,7 +483,7 @@ def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key
     by_partition: dict[Key, list[Result]] = {}
     for result in results:
         by_partition.setdefault((result.topic, result.partition), []).append(result)
-    found = {}
+    found, gapless = {}, gapless_partitions(copies)
     for key, own in by_partition.items():
         path = copies[key][copy].path if len(copies.get(key, ())) > copy else None
         read = [
@@ -491,7 +491,8 @@ def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key
             for result in own
             if result.replica == path and result.tally.next_offset is not None
         ]
-        found[key] = Done((*explained([result.tally for result in own]), *read))
+        accounted = explained([result.tally for result in own], is_gapless=key in gapless)
+        found[key] = Done((*accounted, *read))
     return found
 
 

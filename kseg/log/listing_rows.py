@@ -16,8 +16,9 @@ from kseg.log.segments import Rolled
 class PartitionSummary(NamedTuple):
     """A partition's line: what remains of its listing without the segments and files.
 
-    segments, unhealthy_segments: how many, and how many of them have something wrong with their indexes. last_offset:
-    None if there is none. leftovers, orphans: names of files. selected, cached_size: None if they weren't asked for.
+    segments, unhealthy_segments: how many, and how many of them have something wrong with their indexes. size: bytes of
+    its logs; allocated: what the disk has set aside for all its files. last_offset: None if there is none. leftovers,
+    orphans: names of files. selected, cached_size: None if they weren't asked for.
     """
 
     topic: str
@@ -29,6 +30,7 @@ class PartitionSummary(NamedTuple):
     segments: int
     unhealthy_segments: int
     size: int
+    allocated: int
     records: int | None
     log_start_offset: int
     last_offset: int | None
@@ -115,6 +117,7 @@ class ListingSum:
     partitions: int = 0
     segments: int = 0
     size: int = 0
+    allocated: int = 0
     records: int | None = 0
     largest_timestamp: int = -1
     segments_to_delete: int = 0
@@ -130,6 +133,7 @@ class ListingSum:
         self.partitions += 1
         self.segments += row.segments
         self.size += row.size
+        self.allocated += row.allocated
         self.records = None if self.records is None or row.records is None else self.records + row.records
         self.largest_timestamp = max(self.largest_timestamp, row.largest_timestamp)
         self.segments_to_delete += row.segments_to_delete
@@ -180,6 +184,7 @@ def summary_of(listing: PartitionListing) -> PartitionSummary:
         segments=len(listing.segments),
         unhealthy_segments=sum(each.is_unhealthy for each in listing.segments),
         size=listing.size,
+        allocated=partition.allocated,
         records=listing.records,
         log_start_offset=listing.log_start_offset,
         last_offset=listing.last_offset,

@@ -185,6 +185,18 @@ class PartitionLog:
         """Bytes of all logs."""
         return sum(segment.size for segment in self.segments)
 
+    def files(self) -> Iterator[FoundFile]:
+        """All files of the directory."""
+        for segment in (*self.segments, *self.orphans):
+            yield from segment.files
+        yield from self.snapshots.values()
+        yield from (*self.metadata_snapshots, *self.leftovers, *self.others)
+
+    @property
+    def allocated(self) -> int:
+        """Bytes that the disk has set aside for all files."""
+        return sum(file.allocated for file in self.files())
+
     @property
     def has_content(self) -> bool:
         """Whether there is any file of a log: a segment, an index, a snapshot, even an empty one; or a remote tier."""
@@ -326,7 +338,8 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
                     if entry.is_file():
                         status = entry.stat()
                         modified_ms = status.st_mtime_ns // 1_000_000
-                        yield FoundFile(path, entry.name, status.st_size, modified_ms, status.st_ino)
+                        blocks: int | None = getattr(status, "st_blocks", None)
+                        yield FoundFile(path, entry.name, status.st_size, modified_ms, status.st_ino, blocks)
                 except FileNotFoundError:
                     continue
                 except OSError:

@@ -27,7 +27,8 @@ from kseg.reading.log_file import LogFile
 class FoundFile(NamedTuple):
     """A file as its directory listed it: bytes, and milliseconds since 1970 of its last modification.
 
-    inode: its number in the file system, 0 if it isn't known: a file of the same name may take its place.
+    inode: its number in the file system, 0 if it isn't known: a file of the same name may take its place. blocks: those
+    of 512 bytes that the disk has set aside for it; None if the system doesn't say.
     """
 
     directory: Path
@@ -35,6 +36,12 @@ class FoundFile(NamedTuple):
     size: int
     modified_ms: int
     inode: int = 0
+    blocks: int | None = None
+
+    @property
+    def allocated(self) -> int:
+        """Bytes that the disk has set aside; its size if that isn't known."""
+        return self.size if self.blocks is None else 512 * self.blocks
 
     @property
     def path(self) -> Path:

@@ -153,7 +153,11 @@ def selected_logs(
 
 
 def logs_of_partition(
-    partition: PartitionLog, selection: Selection, say: Callable[[str], None], left: int | None = None
+    partition: PartitionLog,
+    selection: Selection,
+    say: Callable[[str], None],
+    left: int | None = None,
+    open_log: Callable[[Path], LogFile] | None = None,
 ) -> Iterator[SelectedLog]:
     """The logs of a partition's segments that may hold selected records, as in `selected_logs`.
 
@@ -162,6 +166,7 @@ def logs_of_partition(
         selection: what is wanted; this doesn't follow a growing log.
         say: called with which index wasn't trusted, and what was left out.
         left: the most records, instead of the selection's limit.
+        open_log: opens one of the logs; None: as it is.
 
     Raises:
         OpenError: if a log can't be opened.
@@ -169,10 +174,11 @@ def logs_of_partition(
     selector = Selector(selection, partition.path, say, partition)
     segments = {segment.path: segment for segment in selector.partition.segments}
 
-    def open_log(path: Path) -> LogFile:
+    def open_alone(path: Path) -> LogFile:
         return segments[path].open_log()
 
-    yield from selected_logs(selector, list(segments), open_log, selection.limit if left is None else left)
+    limit = selection.limit if left is None else left
+    yield from selected_logs(selector, list(segments), open_log or open_alone, limit)
 
 
 def selected_pieces(

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from kseg.cluster.copies import Copies, copies_of, find_replicas, require_replicas
 from kseg.cluster.directories import Refuse
-from kseg.cluster.replicas import left_out_of
+from kseg.cluster.taken import taken_of
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.settings import DecodedAs, LogSelection, ReadOptions
@@ -345,8 +345,8 @@ def _chosen_copies(queried: Queried, log: QueryLog) -> Copies:
     chosen = {key: known for key, known in copies.items() if queried.choice.takes(*key)}
     if not chosen:
         raise NoSuchPartitionError(queried.choice, (copy.path for known in copies.values() for copy in known))
-    for each in left_out_of(each for each in replicas if queried.choice.takes(each.topic, each.partition)):
-        log.note(f"left out: {each.text()}")
+    for line in taken_of(each for each in replicas if queried.choice.takes(each.topic, each.partition)).sentences():
+        log.note(line)
     return chosen
 
 

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from kseg import kernel
 from kseg.errors import KsegError, OpenError, UnreadableError
@@ -100,20 +100,26 @@ class LogFile:
 
     @classmethod
     def of_directory(
-        cls, path: str | os.PathLike[str], size: int, limit: int | None = None, *, keep_cache: bool = True
-    ) -> "LogFile":
+        cls,
+        path: str | os.PathLike[str],
+        size: int,
+        limit: int | None = None,
+        *,
+        keep_cache: bool = True,
+        buffer_size: int = BUFFER_SIZE,
+    ) -> Self:
         """Opens a log that a directory listed with so many bytes; one that can't be opened is unreadable as a whole.
 
         Raises OpenError if it has gone, or isn't a regular file.
         """
         try:
-            return cls(path, limit, keep_cache=keep_cache)
+            return cls(path, limit, keep_cache=keep_cache, buffer_size=buffer_size)
         except OpenError as error:
             cause = error.__cause__
             if not isinstance(cause, OSError) or isinstance(cause, FileNotFoundError):
                 raise
             unreadable = cls.__new__(cls)
-            unreadable._buffer_size = BUFFER_SIZE
+            unreadable._buffer_size = buffer_size
             unreadable._take(path, OpenedFile(-1, size), limit, keep_cache=True, failure=error.message)
             return unreadable
 

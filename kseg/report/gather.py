@@ -26,14 +26,15 @@ from kseg.doctor.examination import (
 from kseg.doctor.kinds import AHEAD_MS, SuspectTimes
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
-from kseg.formats.file_names import DirectoryState, FileKind, parse_file_name
+from kseg.formats.file_names import DirectoryState
 from kseg.index.header_scan import header_runs
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.kernel.statistics_contract import BATCH_SIZE
 from kseg.log.cleaner import Cleaning
 from kseg.log.partition import PartitionLog
 from kseg.log.segment_listing import SegmentListing
-from kseg.log.segments import FoundFile, RetentionSettings, SegmentFiles
+from kseg.log.segments import RetentionSettings, SegmentFiles
+from kseg.log.sizes import FileSizes, sizes_by_kind
 from kseg.reading.batch import parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
@@ -52,22 +53,6 @@ MOST_KEYS = 1_000_000
 """Keys of a partition that are told apart at once: some 80 MiB."""
 FIRST_TIME = 1_000_000_000_000
 """September 2001: earlier times are in other units than milliseconds, or made up."""
-KINDS = {
-    FileKind.LOG: "logs",
-    FileKind.OFFSET_INDEX: "indexes",
-    FileKind.TIME_INDEX: "indexes",
-    FileKind.TRANSACTION_INDEX: "indexes",
-    FileKind.PRODUCER_SNAPSHOT: "snapshots",
-    FileKind.METADATA_SNAPSHOT: "snapshots",
-}
-OTHERS, LEFTOVERS = "other files", "leftovers"
-
-
-class FileSizes(NamedTuple):
-    """Bytes of files of a kind, and those that their disk has set aside for them."""
-
-    size: int = 0
-    allocated: int = 0
 
 
 class SupersededRecords(NamedTuple):
@@ -163,33 +148,6 @@ class PartitionWatch:
         sums = sums_of(self.statistics)
         sums.sketches = self._sketch.finish(self.statistics)
         return sums
-
-
-def sizes_by_kind(partition: PartitionLog) -> dict[str, FileSizes]:
-    """Bytes of a partition's files by kind; those that have gone meanwhile count as they were listed."""
-    sizes: dict[str, FileSizes] = {}
-    for file in _files(partition):
-        name = parse_file_name(file.name)
-        kind = LEFTOVERS if name.suffix is not None else KINDS.get(name.kind, OTHERS)
-        known = sizes.get(kind, FileSizes())
-        sizes[kind] = FileSizes(known.size + file.size, known.allocated + _allocated(file))
-    return sizes
-
-
-def _files(partition: PartitionLog) -> Iterator[FoundFile]:
-    for segment in (*partition.segments, *partition.orphans):
-        yield from segment.files
-    yield from partition.snapshots.values()
-    yield from (*partition.metadata_snapshots, *partition.leftovers, *partition.others)
-
-
-def _allocated(file: FoundFile) -> int:
-    """Bytes that the disk has set aside: indexes of active segments are mostly holes."""
-    try:
-        blocks: int = getattr(file.path.stat(), "st_blocks", -1)
-    except OSError:
-        blocks = -1
-    return file.size if blocks < 0 else 512 * blocks
 
 
 TRIED = (Codec.LZ4, Codec.ZSTD, Codec.SNAPPY, Codec.GZIP)
@@ -356,8 +314,8 @@ class PartitionFacts:
 
     @property
     def disk_size(self) -> int:
-        """Bytes of all its files."""
-        return sum(each.size for each in self.files.values())
+        """Bytes that its disk has set aside for all its files."""
+        return sum(each.allocated for each in self.files.values())
 
 
 class PlacedRecord(NamedTuple):
@@ -391,7 +349,7 @@ class TopicFacts:
 
     @property
     def disk_size(self) -> int:
-        """Bytes of all its files."""
+        """Bytes that disks have set aside for all its files."""
         return sum(each.disk_size for each in self.partitions)
 
     def add(self, partition: PartitionFacts, sums: Sums | None) -> None:

@@ -16,6 +16,7 @@ from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.cluster.settings import BrokerSettings, DynamicSettings
+from kseg.cluster.taken import taken_of
 from kseg.coordinators.home_partition import OFFSETS_TOPIC
 from kseg.errors import KsegError, OpenError
 from kseg.formats.checkpoints import parse_meta_properties
@@ -278,13 +279,13 @@ def serve_partitions(
     """
     by_topic: dict[str, dict[int, PartitionLog]] = defaultdict(dict)
     replicas = list(found)
+    for line in taken_of(replicas).sentences():
+        say(line)
     places = [place for each in replicas for place in each.places]
     for each in replicas:
         number = 0 if each.partition is None else each.partition
         if not settings.has_internal and each.topic in INTERNAL_TOPICS:
             continue
-        for left_out in each.left_out:
-            say(f"left out: {left_out.text()}")
         if not each.copies:
             continue
         if (reason := _why_not_served(each.topic, number)) is not None:

@@ -117,7 +117,7 @@ class _ReportShape(Protocol):
     def is_typed(self) -> bool: ...
 
     @property
-    def left_out(self) -> tuple[Any, ...]: ...
+    def taken(self) -> Any: ...
 
     @property
     def has_milliseconds(self) -> bool: ...
@@ -175,8 +175,8 @@ def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
         yield from ({"type": "damage", **place, **damage} for damage in damages)
     left_alone = {"leftAlone": list(report.left_alone)} if report.left_alone else {}
     merged = {} if report.merged is None else dict(zip(("filesBefore", "filesAfter"), report.merged, strict=True))
-    left_out = {"leftOut": [each.to_json() for each in report.left_out]} if report.left_out else {}
-    yield {"type": "summary", **_sums(report), **merged, **left_alone, **left_out, **_readers(report)}
+    taken = {} if report.taken is None else {"taken": report.taken.to_json()}
+    yield {"type": "summary", **_sums(report), **merged, **left_alone, **taken, **_readers(report)}
 
 
 def report_lines(report: _ReportShape) -> Iterator[str]:
@@ -210,7 +210,8 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
             else f"merged: none; {counted(after, 'file')} as before"
         )
     yield from (f"left alone: {run}" for run in report.left_alone)
-    yield from (f"left out: {each.text()}" for each in report.left_out)
+    if report.taken is not None:
+        yield from report.taken.sentences()
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
 

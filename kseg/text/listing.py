@@ -183,6 +183,7 @@ _PARTITION_NAMES: tuple[Column, ...] = (
 _SUMS: tuple[Column, ...] = (
     TableColumn("segments", "SEGMENTS", 1, _of("segments")),
     TableColumn("bytes", "SIZE", 1, _of("size")),
+    TableColumn("allocatedBytes", NOT_SHOWN, 1, _of("allocated")),
     TableColumn("records", "RECORDS", 1, _of("records")),
 )
 _PARTITION_OFFSETS: tuple[Column, ...] = (

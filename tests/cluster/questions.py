@@ -72,13 +72,23 @@ def opened(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
         )
 
 
+def joined(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
+    with kseg.open_cluster([root / path for path in paths]) as cluster:
+        return by_partition(
+            (topic.name, part.partition, record.offset, record.value)
+            for topic in cluster.topics.values()
+            for part in topic.partitions
+            for record in part.records()
+        )
+
+
 def salvaged(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
     target = _beside(root, "saved", paths, choice)
     run(["salvage", *paths, "--to", str(target), *choice], root)
     return dumped(target, ["."], ())
 
 
-RECORDS_ASKED: tuple[Ask, ...] = (dumped, dumped_as_csv, exported, queried, opened, salvaged)
+RECORDS_ASKED: tuple[Ask, ...] = (dumped, dumped_as_csv, exported, queried, opened, joined, salvaged)
 
 
 def ends_by_lookup(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Ends:
@@ -103,4 +113,14 @@ def ends_by_query(root: Path, paths: Sequence[str], choice: Sequence[str]) -> En
     return {(row["topic"], row["partition"]): row["e"] for row in rows if not str(row["topic"]).startswith("__")}
 
 
-ENDS_ASKED: tuple[Ask, ...] = (ends_by_lookup, ends_by_commits, ends_by_query)
+def ends_by_opening(root: Path, paths: Sequence[str], _: Sequence[str]) -> Ends:
+    with kseg.open_cluster([root / path for path in paths]) as cluster:
+        parts = [part for topic in cluster.topics.values() for part in topic.partitions]
+        return {
+            (part.topic, part.partition): part.log_end_offset()
+            for part in parts
+            if part.topic is not None and not part.topic.startswith("__")
+        }
+
+
+ENDS_ASKED: tuple[Ask, ...] = (ends_by_lookup, ends_by_commits, ends_by_query, ends_by_opening)

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import kseg
 from tests.cluster.questions import ENDS_ASKED, RECORDS_ASKED, Ask, dumped, opened, queried
 from tests.coordinators.coordinators import commit
 from tests.log.replicas import Part, replica
-from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.run import kseg as run
 
 BROKERS = ("b1", "b2", "b3")
@@ -64,11 +65,54 @@ def test_each_record_is_there_once_and_none_of_an_abandoned_lineage(ask: Ask, cl
     assert {key: answer for key, answer in answers.items() if answer != RECORDS} == {}
 
 
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """Two brokers; the one whose copy comes first lost a batch, a segment and its log's end, the other some batches."""
+    root = tmp_path / "bundle" / "disks"
+    batches = {
+        base: [NewBatch([NewRecord(b"k", b"v %d" % n)], n, partition_leader_epoch=2) for n in range(base, base + 10)]
+        for base in (0, 10, 20)
+    }
+    size = len(batch_bytes(batches[10][0]))
+    for broker, number in (("b1", 1), ("b2", 2)):
+        for base, own in batches.items():
+            write_segment(root / broker / "orders-0", own, base)
+        (root / broker / "meta.properties").write_text(f"version=1\nnode.id={number}\n", encoding="utf-8")
+    first = root / "b1" / "orders-0"
+    write_bytes(first / f"{0:020}.log", 3 * len(batch_bytes(batches[0][0])) + 40, b"\xff" * 8)
+    (first / f"{10:020}.log").unlink()
+    write_bytes(first / f"{20:020}.log", 7 * size + 30, b"\xff" * 8)
+    write_bytes(root / "b2" / "orders-0" / f"{20:020}.log", 2 * size + 30, b"\xff" * 8)
+    return root
+
+
+def write_bytes(path: Path, position: int, content: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(content)
+
+
+@pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
+def test_what_one_copy_lost_is_read_from_another(ask: Ask, damaged: Path) -> None:
+    known = {("orders", 0): [(n, f"v {n}") for n in range(30)]}
+    answers = {paths: ask(damaged, paths, ()) for paths in (("b1", "b2"), ("b2", "b1"), (".",))}
+    assert {paths: answer for paths, answer in answers.items() if answer != known} == {}
+
+
 @pytest.mark.parametrize("ask", ENDS_ASKED, ids=lambda ask: ask.__name__)
 def test_logs_end_where_the_copy_ends_that_answers(ask: Ask, cluster: Path) -> None:
     ends = {key: records[-1][0] + 1 for key, records in RECORDS.items()}
     answers = {(paths, choice): ask(cluster, paths, choice) for paths in ORDERS for choice in CHOICES}
     assert {key: answer for key, answer in answers.items() if answer != ends} == {}
+
+
+def test_an_opened_cluster_knows_its_brokers_lags_and_what_is_left_out(cluster: Path) -> None:
+    with kseg.open_cluster([cluster / broker for broker in reversed(BROKERS)]) as opened:
+        assert (opened.cluster_id, opened.brokers) == ("kQdd7jZGT3CMrgGgk1nVcQ", (1, 2, 3))
+        assert dict(opened.lag("g")) == {("orders", 0): 105 - 70, ("orders", 1): 30 - 9}
+        assert (opened.taken.copies, opened.taken.abandoned, len(opened.taken.left_out)) == (5, 1, 3)
+        assert [copy.broker for copy in opened.topics["orders"].partitions[0].replicas] == [1, 2, 3]
+        assert opened.topics["orders"].topic_id == CURRENT
 
 
 def test_an_archive_answers_as_the_directories_do(cluster: Path) -> None:
@@ -89,7 +133,7 @@ def test_what_is_left_out_is_told(cluster: Path) -> None:
         said = run([*command, *BROKERS], cluster).stderr.decode()
         assert [line for line in told if line not in said] == []
     report = json.loads(run(["export", *BROKERS, "../../told", "-o", "json"], cluster).stdout.splitlines()[-1])
-    assert [(each["status"], each["broker"], each.get("firstOffset")) for each in report["leftOut"]] == [
+    assert [(each["status"], each["broker"], each.get("firstOffset")) for each in report["taken"]["leftOut"]] == [
         ("abandoned", 3, 80),
         ("stale", 1, None),
         ("stray", 3, None),

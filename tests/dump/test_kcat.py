@@ -278,8 +278,9 @@ def test_of_a_log_directory_neither_internal_topics_nor_what_was_put_aside_is_se
     zeros = "0" * 32
     future = f"orders-4.{zeros}-future"
     assert [each[3] for each in sent(ran.stdout, log_directory.parent)] == [b"orders-3", future.encode()]
-    *left_out, internal, aside = ran.stderr.decode().splitlines()[:4]
+    *left_out, internal, aside = ran.stderr.decode().splitlines()[:5]
     assert left_out == [
+        "kseg: 4 partitions; 2 directories left out",
         f"kseg: left out: {log_directory}/orders-4.{zeros}-delete: about to be deleted by its broker (-delete)",
         f"kseg: left out: {log_directory}/orders-4.{zeros}-stray: put aside by its broker (-stray)",
     ]

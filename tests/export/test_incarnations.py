@@ -157,7 +157,7 @@ def test_directories_of_two_topics_of_one_name_are_not_copies(tmp_path: Path) ->
     for sides in (("disk1", "disk2"), ("disk2", "disk1")):
         report = exports.export([tmp_path / side for side in sides], tmp_path / "-".join(sides))
         assert rows(tmp_path / "-".join(sides)) == of(b"b", 60)
-        assert [(each.path, str(each.status)) for each in report.left_out] == [
+        assert [(each.path, str(each.status)) for each in report.taken.left_out] == [
             (str(tmp_path / "disk1" / "orders-0"), "stale")
         ]
 

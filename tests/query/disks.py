@@ -78,8 +78,8 @@ def opened(*paths: Path, read: ReadOptions | None = None) -> Any:
     return open_session(Queried(paths, read=read or ReadOptions()), QueryLimits(), refuse)
 
 
-def queried(directory: Path, *arguments: str) -> list[dict[str, Any]]:
-    """The rows that `kseg query … -o json` prints; nothing else may be said."""
+def queried(directory: Path, *arguments: str, told: bytes = b"") -> list[dict[str, Any]]:
+    """The rows that `kseg query … -o json` prints; nothing but `told` may be said."""
     ran = kseg(["query", *arguments, "-o", "json"], directory)
-    assert (ran.status, ran.stderr) == (0, b"")
+    assert (ran.status, ran.stderr) == (0, told)
     return [json.loads(line) for line in ran.stdout.splitlines()]

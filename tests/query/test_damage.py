@@ -72,7 +72,8 @@ def test_another_copy_gives_what_the_best_one_lacks(tmp_path: Path) -> None:
 def test_a_copy_that_is_whole_is_said_nothing_of(tmp_path: Path) -> None:
     write_segment(tmp_path / "disk1/a-0", batches(0, 100, epoch=2))
     write_segment(tmp_path / "disk2/a-0", batches(0, 90, epoch=2))
-    assert queried(tmp_path, "SELECT count(*) n FROM a", "disk1", "disk2") == [{"n": 100}]
+    told = b"kseg: 1 partition in 2 copies\n"
+    assert queried(tmp_path, "SELECT count(*) n FROM a", "disk1", "disk2", told=told) == [{"n": 100}]
 
 
 def test_offsets_that_do_not_rise_come_once(tmp_path: Path) -> None:

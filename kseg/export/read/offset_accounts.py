@@ -232,7 +232,14 @@ class Accounts:
     """
 
     def __init__(
-        self, offsets: OffsetRange, mode: Mode, *, begins: bool, missed: int = 0, each_once: EachOnce | None = None
+        self,
+        offsets: OffsetRange,
+        mode: Mode,
+        *,
+        begins: bool,
+        missed: int = 0,
+        each_once: EachOnce | None = None,
+        is_gapless: bool = False,
     ) -> None:
         """Accounts for offsets; `begins`: from the first of them on, else from where the log takes it up."""
         self.tally = Tally(first_offset=offsets.first, next_offset=offsets.first) if begins else Tally()
@@ -246,6 +253,7 @@ class Accounts:
         self.read_to: int | None = None
         self._mode = mode
         self._each_once = each_once
+        self._is_gapless = is_gapless
         self._pending: list[LostOffsets] = []
         self._claimed: int | None = None
         self._has_jumped = False
@@ -361,6 +369,15 @@ class Accounts:
             self._settle(base)
             if self.tally.next_offset is None:
                 self.tally.pass_to(base)
+            if self._is_gapless and self._each_once is None:
+                self._note_hole(base)
+
+    def _note_hole(self, base: int) -> None:
+        """Notes the offsets before a batch that the log has lost, with no damage left in their place."""
+        base = min(base, self.end)
+        if base > max(self._next, self.first):
+            self.tally.holes.append(OffsetRange(self._next, base))
+            self.tally.next_offset = base
 
     def _settle(self, offset: int) -> None:
         """What lies before the offset and had no record is lost to the damage that was met."""

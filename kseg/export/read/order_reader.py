@@ -243,7 +243,12 @@ class OrderReader:
         self.sources: list[SourceFile] = []
         self._each_once = EachOnce() if order.is_disordered else None
         self._accounts = Accounts(
-            order.offsets, options.mode, begins=order.begins, missed=order.missed, each_once=self._each_once
+            order.offsets,
+            options.mode,
+            begins=order.begins,
+            missed=order.missed,
+            each_once=self._each_once,
+            is_gapless=order.is_gapless,
         )
         self._transactions: ReadCommitted | None = None
         self._withheld: Withheld | None = None

@@ -5,6 +5,7 @@ from collections import Counter
 from kseg.errors import counted
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.kernel.statistics_contract import Measure
+from kseg.log.sizes import LEFTOVERS, OTHERS, FileSizes
 from kseg.output.rows import human_size
 from kseg.report.block import (
     Block,
@@ -22,10 +23,7 @@ from kseg.report.blocks.batches import histogram_figure
 from kseg.report.blocks.keys import freed
 from kseg.report.charts import Tile, treemap
 from kseg.report.gather import (
-    LEFTOVERS,
-    OTHERS,
     SAMPLE_SIZE,
-    FileSizes,
     Gathered,
     PartitionFacts,
     Sample,
@@ -139,8 +137,7 @@ def _kind_rows(known: Gathered) -> tuple[tuple[str | int | float | None, ...], .
     sums: dict[str, FileSizes] = {}
     for partition in known.partitions:
         for kind, sizes in partition.files.items():
-            before = sums.get(kind, FileSizes())
-            sums[kind] = FileSizes(before.size + sizes.size, before.allocated + sizes.allocated)
+            sums[kind] = sums.get(kind, FileSizes()).plus(sizes)
     total = sum(each.size for each in sums.values()) or 1
     return tuple((kind, sums[kind].size / total, *sums[kind]) for kind in _KIND_ORDER if kind in sums)
 

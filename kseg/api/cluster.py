@@ -1,0 +1,150 @@
+"""A cluster's disks as one thing: topics, partitions whose copies are read together, settings, lags."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+
+from kseg.api.partition import Directories, Partition
+from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
+from kseg.cluster import cluster as model
+from kseg.cluster.directories import once, only_below
+from kseg.cluster.joined_log import joined_logs
+from kseg.cluster.replicas import PartitionReplicas
+from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all
+from kseg.cluster.taken import Taken, taken_of
+from kseg.errors import OpenError
+from kseg.log.partition import PartitionLog
+from kseg.log.selected_records import SelectedLog
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
+
+
+class JoinedDirectories(Directories):
+    """Partitions of log directories, each read once: of several copies the one that answers, its holes from others."""
+
+    def __init__(self, paths: Iterable[Path], choice: PartitionChoice = EVERY_PARTITION) -> None:
+        """Finds the log directories. Problems below them are kept, and warned of."""
+        super().__init__(tuple(paths), choice)
+        self._problems: list[OpenError] = []
+        self._cluster = model.Cluster(self._paths, once(only_below(self._take_problem)))
+
+    def _take_problem(self, problem: OpenError) -> None:
+        self._problems.append(problem)
+        warn(str(problem))
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The directories that were opened."""
+        return self._paths
+
+    @property
+    def problems(self) -> tuple[OpenError, ...]:
+        """Partitions that couldn't be listed: they are in nothing that this gives."""
+        return tuple(self._problems)
+
+    @property
+    def taken(self) -> Taken:
+        """Which brokers' copies answer, by which metadata, and what is left out."""
+        return taken_of(self._replicas)
+
+    def partition(self, topic: str, partition: int) -> Partition:
+        """One partition in use, its copies read together. Raises OpenError if there is none."""
+        for each in self._replicas:
+            if each.copies and (each.topic, each.partition) == (topic, partition):
+                return Partition(each.best, self, each)
+        raise OpenError(f"there is no partition {partition} of the topic {topic!r} here", self._paths[0])
+
+    @cached_property
+    def _replicas(self) -> list[PartitionReplicas[PartitionLog]]:
+        return self._cluster.partitions(self._choice)
+
+    def _partition_replicas(self) -> list[PartitionReplicas[PartitionLog]]:
+        return self._replicas
+
+    def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
+        left = selection.limit
+        for each in self._replicas:
+            if not each.copies:
+                continue
+            for log in joined_logs(each, selection, warn, left):
+                yield log
+                left = log.picker.left
+            if left == 0:
+                return
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic of a cluster: its id, None if nothing tells it; its partitions by number; its settings by name."""
+
+    name: str
+    topic_id: str | None
+    partitions: tuple[Partition, ...]
+    settings: Mapping[str, ResolvedSetting]
+
+
+class Cluster(JoinedDirectories):
+    """The disks of a cluster's brokers, in whatever order they were given.
+
+    What `kseg` finds out about a cluster's partitions, this gives as values: `docs/reference/copies.md` has the rules.
+    """
+
+    def __init__(self, paths: Iterable[Path], server_properties: Path | None = None) -> None:
+        """Finds the log directories; reads metadata and logs when they are asked for."""
+        super().__init__(paths)
+        self._static = {} if server_properties is None else dict(read_server_properties(server_properties))
+
+    @property
+    def cluster_id(self) -> str | None:
+        """The cluster's id; None if no log directory says it."""
+        return next((each.cluster_id for each in self._replicas if each.cluster_id is not None), None)
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The ids of the brokers whose directories are here."""
+        known = {each.identity.broker for each in self._cluster.log_dirs}
+        return tuple(sorted(broker for broker in known if broker is not None))
+
+    @cached_property
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics by name, those that have a partition here."""
+        partitions: dict[str, list[PartitionReplicas[PartitionLog]]] = {}
+        for each in self._replicas:
+            if each.copies:
+                partitions.setdefault(each.topic, []).append(each)
+        return MappingProxyType({name: self._topic(name, own) for name, own in sorted(partitions.items())})
+
+    def _topic(self, name: str, replicas: list[PartitionReplicas[PartitionLog]]) -> Topic:
+        settings = resolve_all(self._dynamic.of("topic", name), self._dynamic.of_broker(None, self._static))
+        return Topic(
+            name,
+            replicas[0].topic_id,
+            tuple(Partition(each.best, self, each) for each in replicas),
+            MappingProxyType({each.name: each for each in settings}),
+        )
+
+    @cached_property
+    def _dynamic(self) -> DynamicSettings:
+        metadata = self._cluster.metadata(self.cluster_id)
+        return DynamicSettings(() if metadata is None else metadata.configs)
+
+    def lag(self, group: str) -> Mapping[tuple[str, int], int | None]:
+        """How far a group's commits are behind the ends of logs, by topic and partition; None where that isn't known.
+
+        Empty for a group that has no commits. Raises OpenError if `__consumer_offsets` isn't here.
+        """
+        found = (each for each in self.groups().groups if each.group == group)
+        return {(commit.topic, commit.partition): commit.lag for each in found for commit in each.commits}
+
+    def _table(self) -> ShortTable:
+        topics = list(self.topics.values())
+        brokers = ", ".join(map(str, self.brokers)) or "unknown"
+        return ShortTable(
+            f"Cluster {self.cluster_id or 'without an id'}, brokers {brokers}: {len(topics)} topics",
+            ("topic", "partitions", "bytes"),
+            [(each.name, len(each.partitions), sum(part.size for part in each.partitions)) for each in topics][
+                :SHOWN_ROWS
+            ],
+            len(topics),
+        )

@@ -1,7 +1,8 @@
 """A log of the best copy of a partition, read together with the others: what it lost comes from them, in its place."""
 
+from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,6 @@ from kseg.errors import OpenError, counted
 from kseg.kernel.contract import ROW, SIZE, START, VALID, new_rows
 from kseg.log.partition import PartitionLog
 from kseg.log.segment_search import SegmentStep, seek_offset
-from kseg.log.segments import SegmentFiles
 from kseg.log.selected_records import SelectedLog, logs_of_partition
 from kseg.log.selection import Selection
 from kseg.reading.batch import Batch, BatchHeader, parse_header
@@ -19,6 +19,8 @@ from kseg.reading.blocks import Damage
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 
 Say = Callable[[str], None]
+MOST_KEPT, MOST_KEPT_SIZE = 1000, 8 << 20
+"""Damages, and bytes of batches whose CRC is wrong, that wait until it is known what others have in their place."""
 
 
 def joined_logs(
@@ -57,19 +59,23 @@ class JoinedCopies:
         return JoinedCopies(self._copies[1:], _say_nothing) if len(self._copies) > 1 else None
 
     @cached_property
-    def _further_end(self) -> int:
+    def further_end(self) -> int:
         """The offset up to which any of the others goes, as far as it agrees; -1 if none is known."""
         ends = ((copy.log_end, copy.agreed_end) for copy in self._copies[1:])
         return max((min(end, end if agreed is None else agreed) for end, agreed in ends if end is not None), default=-1)
 
     def open_log(self, path: Path, limit: int | None = None, *, buffer_size: int = BUFFER_SIZE) -> LogFile:
         """A log of the best copy; one that isn't of its segments as it is. Raises OpenError as LogFile does."""
-        slot = next((n for n, each in enumerate(self.place.segments) if each.path.name == path.name), None)
+        slot = self._slots.get(path.name)
         if slot is None or self._others is None:
             return LogFile(path, limit, buffer_size=buffer_size)
         log_file = _JoinedLog.of_directory(path, self.place.segments[slot].size, limit, buffer_size=buffer_size)
-        log_file.join(self, slot)
+        log_file.join(self, self._others, slot)
         return log_file
+
+    @cached_property
+    def _slots(self) -> dict[str, int]:
+        return {segment.path.name: slot for slot, segment in enumerate(self.place.segments)}
 
     def say_once(self, line: str) -> None:
         """Says what was read instead of a log that may be read several times."""
@@ -83,116 +89,126 @@ class JoinedCopies:
         first = bases[slot] if slot else min(0, *bases[:1])
         return first, bases[slot + 1] - 1 if slot + 1 < len(bases) else None
 
-    def instead(self, hole: "_Hole") -> Iterator[Run | Damage]:
-        """What the others have of a hole; then the damage that is there, unless all of it was found."""
-        others = self._others
-        assert others is not None
-        target = self._further_end - 1 if hole.last is None else hole.last
-        following = hole.first
-        is_whole = target >= following
-        for item in others._runs_between(hole.first, target) if is_whole else ():
-            if isinstance(item, Damage):
-                is_whole &= not self.is_compacted
-                continue
-            is_whole &= self.is_compacted or _first_offset(item) == following
-            following = _last_header(item).last_offset + 1
-            yield item
-        hole.end = following
-        if not (is_whole and (self.is_compacted or following > target)):
-            yield from hole.found
-
-    def _runs_between(self, first: int, last: int) -> Iterator[Run | Damage]:
-        """The intact batches from one offset to another, and damages on the way; each batch in a run of its own."""
+    def batches_from(self, first: int) -> Iterator[Run | Damage]:
+        """The intact batches from about an offset on, each in a run of its own, and damages; as far as they agree."""
         agreed = self._copies[0].agreed_end
-        last = last if agreed is None else min(last, agreed - 1)
         start = max(bisect_right(self.place.base_offsets, first) - 1, 0)
         for segment in self.place.segments[start:]:
-            if segment.base_offset > last:
+            if agreed is not None and segment.base_offset >= agreed:
                 return
             try:
                 log_file = self.open_log(segment.path)
             except OpenError:
                 continue
             with log_file:
-                yield from _runs_within(log_file, segment, first, last)
+                step = SegmentStep(segment)
+                if segment.base_offset < first:
+                    seek_offset(log_file, step, first, [])
+                for item in _batches(log_file, step.scan_position):
+                    if agreed is not None and not isinstance(item, Damage) and _last_header(item).last_offset >= agreed:
+                        return
+                    yield item
 
 
-def _runs_within(log_file: LogFile, segment: SegmentFiles, first: int, last: int) -> Iterator[Run | Damage]:
-    step = SegmentStep(segment)
-    seek_offset(log_file, step, first, [])
-    following = segment.base_offset
-    for item in log_file.runs(step.scan_position):
-        if isinstance(item, Damage) or not item.rows[VALID]:
-            if following >= first:
-                yield _as_damage(log_file, item)
-            continue
-        for row in range(item.row_count):
-            run = _only_row(item, row)
-            following = _last_header(run).last_offset + 1
+class _OtherBatches:
+    """What other copies have of ranges of offsets, each above the one before: they are gone through once."""
+
+    def __init__(self, others: JoinedCopies, first: int) -> None:
+        self._items = others.batches_from(first)
+        self._ahead: Run | None = None
+        self._following = -1
+
+    def between(self, first: int, last: int) -> Iterator[Run | Damage]:
+        """The batches from one offset to another, and damages that may have held some of these."""
+        while (item := self._ahead or next(self._items, None)) is not None:
+            self._ahead = None
+            if isinstance(item, Damage):
+                if self._following >= first:
+                    yield item
+                continue
+            following = _last_header(item).last_offset + 1
             if following > last + 1:
+                self._ahead = item
                 return
-            if _first_offset(run) >= first:
-                yield run
+            self._following = following
+            if _first_offset(item) >= first:
+                yield item
+
+    def close(self) -> None:
+        """Closes the log that is being read."""
+        if isinstance(self._items, Generator):
+            self._items.close()
 
 
 class _Hole:
     """What lies between two intact batches of a log: damages, and runs of batches whose CRC is wrong.
 
-    first, last: the offsets that are missing; None if no batch follows. end: up to which others had them.
+    is_open: whether there was any. found: those that haven't been told yet.
     """
 
     def __init__(self) -> None:
-        self.first = self.end = 0
-        self.last: int | None = None
+        self.is_open = False
         self.found: list[Run | Damage] = []
+        self._size = 0
+
+    def take(self, item: Run | Damage) -> Iterator[Run | Damage]:
+        """Keeps an item until it is known whether others have what it lost; gives what is too much to keep."""
+        self.is_open = True
+        if not isinstance(item, Damage):
+            start, size = item.rows[START], item.rows[SIZE]
+            content = memoryview(bytes(item.buffer[start : start + size]))
+            item = item._replace(buffer=content, position=item.position + start, rows=array("q", (0, size, 0)))
+            self._size += size
+        self.found.append(item)
+        if len(self.found) == MOST_KEPT or self._size > MOST_KEPT_SIZE:
+            yield from self.found
+            self.found.clear()
+            self._size = 0
 
 
 class _JoinedLog(LogFile):
     """A log of the best copy; where it has lost batches, those of others come in their place."""
 
-    def join(self, joined: JoinedCopies, slot: int) -> None:
+    def join(self, joined: JoinedCopies, others: JoinedCopies, slot: int) -> None:
         """Takes the copies, and which of the best one's segments this is."""
-        self._joined, self._slot = joined, slot
+        self._joined, self._others, self._slot = joined, others, slot
         self._filled: set[tuple[int, int]] = set()
 
     def close(self) -> None:
         """Closes the file, and says what was read instead of it."""
         super().close()
         if self._filled:
-            count = sum(end - first for first, end in self._filled)
-            offsets = counted(count, "offset")
+            offsets = counted(sum(end - first for first, end in self._filled), "offset")
             self._joined.say_once(f"{self.path}: {offsets} that it has lost are read from other copies")
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
         """As a log's, with what other copies have of its holes. Positions in them are those of the other log."""
+        with _Filling(self._joined, self._others, self._filled) as filling:
+            yield from self._filled_runs(start, filling)
+
+    def _filled_runs(self, start: int, filling: "_Filling") -> Iterator[Run | Damage]:
         expected, last = self._joined.bounds(self._slot)
         is_known = start == 0
         hole = _Hole()
         for item in super().runs(start):
             if isinstance(item, Damage) or not item.rows[VALID]:
-                hole.found.append(_kept(item))
+                yield from hole.take(item)
                 continue
             first = _first_offset(item)
-            if hole.found and not is_known:
+            if hole.is_open and not is_known:
                 expected = max(expected, self._offset_at(start))
-            if hole.found or (is_known and first > expected and not self._joined.is_compacted):
-                yield from self._instead(hole, expected, first - 1)
+            if hole.is_open or (is_known and first > expected and not self._joined.is_compacted):
+                yield from filling.instead(hole, expected, first - 1)
                 hole = _Hole()
             yield item
             expected, is_known = _last_header(item).last_offset + 1, True
-        if self.size < self.file_size or not (is_known or hole.found):
+        if self.size < self.file_size or not (is_known or hole.is_open):
             yield from hole.found
             return
         if not is_known:
             expected = max(expected, self._offset_at(start))
-        if hole.found or last is None or (last >= expected and not self._joined.is_compacted):
-            yield from self._instead(hole, expected, last)
-
-    def _instead(self, hole: _Hole, first: int, last: int | None) -> Iterator[Run | Damage]:
-        hole.first, hole.last = first, last
-        yield from self._joined.instead(hole)
-        if hole.end > first:
-            self._filled.add((first, hole.end))
+        if hole.is_open or last is None or (last >= expected and not self._joined.is_compacted):
+            yield from filling.instead(hole, expected, self._joined.further_end - 1 if last is None else last)
 
     def _offset_at(self, start: int) -> int:
         """The offset after the intact batches before a position; -1 if there are none."""
@@ -207,17 +223,55 @@ class _JoinedLog(LogFile):
         return end
 
 
-def _kept(item: Run | Damage) -> Run | Damage:
-    """An item that stays as it is while others are read: a run's buffer doesn't."""
-    if isinstance(item, Damage):
-        return item
-    return item._replace(buffer=memoryview(bytes(item.buffer)), rows=item.rows[: item.row_count * ROW])
+class _Filling:
+    """What others have of a log's holes, from its beginning to its end; a context manager.
+
+    filled: gets the ranges of offsets that were found, each with its end.
+    """
+
+    def __init__(self, joined: JoinedCopies, others: JoinedCopies, filled: set[tuple[int, int]]) -> None:
+        self._joined, self._others, self._filled = joined, others, filled
+        self._batches: _OtherBatches | None = None
+
+    def __enter__(self) -> "_Filling":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._batches is not None:
+            self._batches.close()
+
+    def instead(self, hole: _Hole, first: int, last: int) -> Iterator[Run | Damage]:
+        """What others have of the offsets from one to another; then what is there, unless all of them were found."""
+        is_compacted = self._joined.is_compacted if last >= first else False
+        is_whole, following = last >= first, first
+        for item in self._between(first, last):
+            if isinstance(item, Damage):
+                is_whole &= not is_compacted
+                continue
+            is_whole &= is_compacted or _first_offset(item) == following
+            following = _last_header(item).last_offset + 1
+            yield item
+        if following > first:
+            self._filled.add((first, following))
+        if not (is_whole and (is_compacted or following > last)):
+            yield from hole.found
+
+    def _between(self, first: int, last: int) -> Iterator[Run | Damage]:
+        if last < first:
+            return iter(())
+        if self._batches is None:
+            self._batches = _OtherBatches(self._others, first)
+        return self._batches.between(first, last)
 
 
-def _as_damage(log_file: LogFile, item: Run | Damage) -> Damage:
-    if isinstance(item, Damage):
-        return item
-    return log_file.crc_damage(item.position + item.rows[START], item.rows[SIZE])
+def _batches(log_file: LogFile, start: int) -> Iterator[Run | Damage]:
+    for item in log_file.runs(start):
+        if isinstance(item, Damage):
+            yield item
+        elif not item.rows[VALID]:
+            yield log_file.crc_damage(item.position + item.rows[START], item.rows[SIZE])
+        else:
+            yield from (_only_row(item, row) for row in range(item.row_count))
 
 
 def _only_row(run: Run, row: int) -> Run:

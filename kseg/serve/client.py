@@ -81,6 +81,7 @@ class Client:
             self._shared.requests.give_back(self)
             self._shared.answers.give_back(self)
             self._writer.transport.abort()
+            self._task = None  # it keeps what ended it, and so this client and its bytes
 
     def make_way(self, why: str) -> None:
         """Closes the connection for another one."""

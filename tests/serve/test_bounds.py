@@ -1,6 +1,7 @@
 """No client takes much: small requests have no huge answers, and memory and workers are shared."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -157,6 +158,24 @@ def test_unfinished_requests_hold_little_and_the_oldest_makes_way(running: Runni
         assert any("took long with a request, for which others had no room" in line for line in running.requests)
 
 
+def test_connections_that_were_closed_leave_nothing_in_memory(running: Running) -> None:
+    limits, running = Limits(request_bytes=LARGEST_REQUEST, held_seconds=0), Running(("", 0), running.served)
+    gc.collect()
+    gc.disable()  # which may come long after a MiB isn't needed any more
+    try:
+        with running_server(running, limits=limits), ExitStack() as stack:
+            clients = [stack.enter_context(connected(running)) for _ in range(8)]
+            for client in clients:
+                client.socket.sendall(LARGEST_REQUEST.to_bytes(4, "big") + bytes(1000))
+            assert all(client.is_closed() for client in clients[:7])
+            with connected(running) as another:
+                assert another.ask(METADATA, 9, {"topics": []})["topics"] == []
+                open_here = sum(isinstance(each, asyncio.StreamReader) for each in gc.get_objects())
+        assert open_here == 2
+    finally:
+        gc.enable()
+
+
 class Holding:
     """What holds bytes of a room."""
 
@@ -194,6 +213,31 @@ def test_room_is_taken_from_who_has_held_it_the_longest() -> None:
         assert room.held == 0
 
     asyncio.run(check())
+
+
+def test_who_wants_the_fewest_bytes_has_room_first() -> None:
+    room, holding, came = Room(100, 60.0, "a request"), [Holding() for _ in range(5)], list[int]()
+
+    async def take(holder: Holding, size: int) -> None:
+        await room.take(holder, size)
+        came.append(size)
+
+    async def check() -> None:
+        first, left, *others = holding
+        await room.take(first, 100)
+        leaving = asyncio.create_task(take(left, 10))
+        waiting = [asyncio.create_task(take(each, size)) for each, size in zip(others, (60, 90, 40), strict=True)]
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        room.give_back(first)
+        await asyncio.gather(waiting[0], waiting[2])
+        for each in (others[0], others[2]):
+            room.give_back(each)
+        await waiting[1]
+
+    asyncio.run(check())
+    assert came == [40, 60, 90]
 
 
 class Asking:

@@ -36,6 +36,9 @@ from kseg.system.new_directory import scratch_directory
 from kseg.system.signals import ENDING
 
 _BACKLOG = 512
+"""Connections that the system keeps until they are let in."""
+_LET_IN_AT_ONCE = 4
+"""Between two looks at what other clients have sent: hundreds that come at once would keep these waiting."""
 _OTHER_FILES = 64
 """Open files besides connections and the logs that are being sent."""
 
@@ -108,7 +111,7 @@ class Server:
         asyncio.get_running_loop().set_exception_handler(self._tell_exception)
         try:
             self._listening = await asyncio.start_server(
-                self._let_in, *self.address, limit=HEARD_AT_ONCE, backlog=_BACKLOG
+                self._let_in, *self.address, limit=HEARD_AT_ONCE, backlog=_LET_IN_AT_ONCE
             )
         except OSError as error:
             reason = error.strerror or str(error)
@@ -117,6 +120,8 @@ class Server:
             ) from error
         for listening in self._listening.sockets:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED_AT_ONCE)
+            with socket.socket(fileno=os.dup(listening.fileno())) as same:
+                same.listen(_BACKLOG)  # asyncio itself takes as many at once as wait
         host, port, *_ = self._listening.sockets[0].getsockname()
         self.address = host, port
         return self

@@ -29,6 +29,10 @@ LONGEST_WAIT_SECONDS = 30.0
 """Of a fetch at a log's end, whatever the client asks for."""
 GROWTH_SECONDS = 0.25
 """Between two looks at whether a log has grown, for all who wait for it together."""
+LOOK_REST = 3
+"""So many times as such a look took nobody looks again: it may be at 100,000 partitions."""
+AWAITED_BYTES = 48
+"""Memory that each partition takes that a client waits for."""
 REST = 10
 """So many times as reading transactions or metadata took they aren't read again, though their log may have grown."""
 ENCRYPTED_PIECE = 1 << 18

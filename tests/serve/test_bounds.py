@@ -2,10 +2,12 @@
 
 import asyncio
 import gc
+import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -15,11 +17,14 @@ import pytest
 from kseg.formats.messages import Fields, LazyList, MessageError
 from kseg.formats.schemas import REQUESTS, version_range
 from kseg.protocol.messages import api_name, build_response
+from kseg.serve.answer import Asking as Asked
+from kseg.serve.answer import answer_request
+from kseg.serve.server import Server
 from kseg.serve.turns import Room, Step, Steps, Turns, Usage, finished
 from kseg.serve.values import LARGEST_REQUEST, MOST_BEGUN, WORKERS, Limits
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
-from tests.serve.running import Running, running_server, serving
+from tests.serve.running import PATIENCE, Running, running_server, serving
 from tests.serve.test_server import METADATA, Connection, connected, request
 
 PARTITIONS, TIMES = 1000, 2000
@@ -174,6 +179,41 @@ def test_connections_that_were_closed_leave_nothing_in_memory(running: Running) 
         assert open_here == 2
     finally:
         gc.enable()
+
+
+MANY = 3_000
+NUMBERED = [{"partition": number} for number in range(MANY)]
+LONG: dict[str, tuple[int, Fields, int]] = {
+    "unknown tagged fields": (18, {"unknownTaggedFields": dict.fromkeys(range(100, 100 + MANY), b"")}, 1),
+    "topics that aren't made": (19, {"topics": [{"name": f"t{number}"} for number in range(MANY)]}, 4),
+    "partitions without leader": (43, {"topicPartitions": [{"topic": "t", "partitions": list(range(MANY))}]}, 4),
+    "fetched partitions": (1, {"sessionEpoch": -1, "topics": [{"topicId": TOPIC_ID, "partitions": NUMBERED}]}, 3),
+    "producers": (61, {"topics": [{"name": "orders", "partitionIndexes": list(range(MANY))}]}, 2),
+}
+"""An api, a request whose work is long, and in how many steps each of the MANY has to be worked on, at least."""
+
+
+@for_each("what", LONG)
+def test_long_requests_are_worked_on_in_many_steps(running: Running, what: str) -> None:
+    key, body, times = LONG[what]
+    frame = request(key, version_range(REQUESTS[key].versions).last, body, 1)
+    steps = answer_request(frame, running.served, Asked(("localhost", 9092)))
+    assert sum(1 for _ in steps) >= times * MANY
+
+
+def test_few_of_those_that_connect_at_once_are_let_in_before_others_are_served(running: Running) -> None:
+    async def check() -> list[int]:
+        counts = [0]
+        async with Server(running.served, ("127.0.0.1", 0)) as server:
+            with ExitStack() as stack:
+                for _ in range(200):  # which the system keeps until they are let in
+                    stack.enter_context(socket.create_connection(server.address, PATIENCE))
+                while counts[-1] < 200:
+                    await asyncio.sleep(0)
+                    counts.append(server.figures.clients)
+        return counts
+
+    assert max(after - before for before, after in pairwise(asyncio.run(check()))) <= 20
 
 
 class Holding:

@@ -23,6 +23,7 @@ from kseg.serve.cluster import ServedCluster
 from kseg.serve.connections import Figures, Growth, Security, Shared, show_figures
 from kseg.serve.turns import Room, Turns
 from kseg.serve.values import (
+    COLLECT_SECONDS,
     HEARD_AT_ONCE,
     RECEIVED_AT_ONCE,
     SWITCH_SECONDS,
@@ -270,11 +271,17 @@ class Serving:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is served stays: looking through all of it would keep clients waiting
-        return asyncio.run(self._run(served))
+        young, middle, old = gc.get_threshold()
+        gc.set_threshold(young, middle, _NEVER)  # the same holds for large requests; see _collect_seldom
+        try:
+            return asyncio.run(self._run(served))
+        finally:
+            gc.set_threshold(young, middle, old)
 
     async def _run(self, served: ServedCluster) -> int:
         ended = asyncio.Event()
         talk = ServerTalk(self.note, self.say)
+        _collect_seldom(asyncio.get_running_loop())
         async with Server(served, self.listen, self.advertised, security=self.security, talk=talk) as server:
             host, port = server.address
             bootstrap = address_text(self.advertised or (_HERE.get(host, host), port))
@@ -290,6 +297,16 @@ class Serving:
                 with scratch_directory() as directory:
                     settings = {"bootstrap.servers": bootstrap, **of_security}
                     return await run_beside(self.command, settings, directory, signals.take)
+
+
+_NEVER = 1 << 30
+"""As a threshold of Python's garbage collector."""
+
+
+def _collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
+    """Collects all garbage now and then: Python itself would whenever a large request has been read."""
+    gc.collect()
+    loop.call_later(COLLECT_SECONDS, _collect_seldom, loop)
 
 
 class _Signals:

@@ -53,6 +53,8 @@ TURN_SECONDS = 0.01
 """Of a worker, for a busy client's request, until another one has its turn."""
 SWITCH_SECONDS = 0.0005
 """Until a thread lets another one have the interpreter: a tenth of Python's own, for clients wait for several."""
+COLLECT_SECONDS = 30.0
+"""Between two collections of all garbage, which stop everything for up to a tenth of a second."""
 WORK_HALVES_SECONDS = 5.0
 """After so long what a client had of the workers counts half."""
 NEWCOMER_SECONDS = 0.5

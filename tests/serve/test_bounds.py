@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -24,6 +26,7 @@ from kseg.serve.turns import Room, Step, Steps, Turns, Usage, finished
 from kseg.serve.values import LARGEST_REQUEST, MOST_BEGUN, WORKERS, Limits
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
+from tests.protocol.packets import framed
 from tests.serve.running import PATIENCE, Running, running_server, serving
 from tests.serve.test_server import METADATA, Connection, connected, request
 
@@ -199,6 +202,37 @@ def test_long_requests_are_worked_on_in_many_steps(running: Running, what: str) 
     frame = request(key, version_range(REQUESTS[key].versions).last, body, 1)
     steps = answer_request(frame, running.served, Asked(("localhost", 9092)))
     assert sum(1 for _ in steps) >= times * MANY
+
+
+SERVE = """
+import gc, sys
+from kseg.cli import main
+
+pauses = []
+freeze = gc.freeze
+gc.freeze = lambda: (freeze(), pauses.clear())
+gc.callbacks.append(lambda phase, about: pauses.append(phase) if about["generation"] == 2 else None)
+main(["serve", *sys.argv[1:]])
+print(pauses)
+"""
+ASK = """
+import os, pathlib, socket
+host, port = os.environ["KSEG_BOOTSTRAP"].rsplit(":", 1)
+with socket.create_connection((host, int(port))) as server:
+    server.sendall(pathlib.Path("request").read_bytes())
+    assert len(server.recv(4, socket.MSG_WAITALL)) == 4
+"""
+
+
+def test_a_large_request_makes_no_others_wait_for_a_collection_of_garbage(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"v", 1)])])
+    (tmp_path / "serve.py").write_text(SERVE)
+    (tmp_path / "request").write_bytes(
+        framed(request(19, 7, {"topics": [{"name": f"t{n}"} for n in range(32_000)]}, 1))
+    )
+    command = [sys.executable, "serve.py", "orders-0", "-q", "--", sys.executable, "-c", ASK]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.stdout == "['start', 'stop']\n", ran.stderr  # the one before the first client comes
 
 
 def test_few_of_those_that_connect_at_once_are_let_in_before_others_are_served(running: Running) -> None:

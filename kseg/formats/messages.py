@@ -127,7 +127,7 @@ def parse_in_steps(
     *,
     most_elements: int | None = None,
 ) -> Generator[None, None, ParsedMessage]:
-    """The same with a step after each element of a list: a long message is parsed a little at a time."""
+    """The same with a step after each element and tagged field: a long message is parsed a little at a time."""
     stream = _FieldSource(data)
     stream.elements_left = most_elements
     stream.seek(position)
@@ -421,7 +421,7 @@ class Structure(Construct):  # type: ignore[misc]
         return _end_of(self.read_in_steps(stream))
 
     def read_in_steps(self, stream: BytesIO) -> Generator[None, None, Fields]:
-        """The fields, with a step after each element of a list."""
+        """The fields, with a step after each element of a list and each tagged field."""
         read: Fields = {}
         for name, inner in self.grammars.items():
             if isinstance(inner, List):
@@ -429,14 +429,14 @@ class Structure(Construct):  # type: ignore[misc]
             else:
                 read[name] = inner._parsereport(stream, None, name)
         if self.is_flexible:
-            self.parse_tagged(read, stream)
+            yield from self.read_tagged_in_steps(read, stream)
         value = {name: read[name] if name in read else copied(default) for name, default in self.defaults.items()}
         if UNKNOWN_TAGGED_FIELDS in read:
             value[UNKNOWN_TAGGED_FIELDS] = read[UNKNOWN_TAGGED_FIELDS]
         return value
 
-    def parse_tagged(self, read: Fields, stream: BytesIO) -> None:
-        """Adds the tagged fields. The size of a known one is ignored, as in Kafka."""
+    def read_tagged_in_steps(self, read: Fields, stream: BytesIO) -> Generator[None, None, None]:
+        """Adds the tagged fields, with a step after each. The size of a known one is ignored, as in Kafka."""
         for _ in range(UVARINT._parsereport(stream, None, "")):
             if isinstance(stream, _FieldSource):
                 stream.take(1)
@@ -447,6 +447,7 @@ class Structure(Construct):  # type: ignore[misc]
                 read[name] = self.tagged_grammars[name]._parsereport(stream, None, name)
             else:
                 read.setdefault(UNKNOWN_TAGGED_FIELDS, {})[tag] = read_exactly(stream, max(0, size))
+            yield
 
     def _build(self, obj: Fields, stream: BytesIO, context: Any, path: str) -> Fields:
         for _ in self.steps(obj, stream):

@@ -18,6 +18,7 @@ from kseg.serve.login import Login, Logins
 from kseg.serve.partition import StoredRecords
 from kseg.serve.turns import Steps, Usage
 from kseg.serve.values import (
+    AWAITED_BYTES,
     ENCRYPTED_PIECE,
     GROUP_SECONDS,
     KEPT_BACK,
@@ -81,6 +82,7 @@ class Client:
             self._shared.requests.give_back(self)
             self._shared.answers.give_back(self)
             self._writer.transport.abort()
+            self._task = None  # it keeps what ended it, and so this client and its bytes
 
     def make_way(self, why: str) -> None:
         """Closes the connection for another one."""
@@ -156,15 +158,19 @@ class Client:
 
     async def _answer(self, frame: bytes, started: float) -> Answered:
         """The answer to a request; one without records may wait until there are some."""
+        rooms = self._shared.requests, self._shared.answers
         answered = await self._work_on(frame, is_last_try=False)
         if answered.later is not None:
             return await self._answer_later(answered.later)
         while answered.wait_seconds:
             left = started + answered.wait_seconds - monotonic()
             if left > 0:
-                self._shared.requests.leave_alone(self)
+                await self.hold(len(answered.awaited) * AWAITED_BYTES)
+                for room in rooms:
+                    room.leave_alone(self)
                 await self._shared.growth.wait(answered.awaited, left)
-                self._shared.requests.keep(self)
+                for room in rooms:
+                    room.keep(self)
             answered = await self._work_on(frame, is_last_try=monotonic() - started >= answered.wait_seconds)
         return answered
 

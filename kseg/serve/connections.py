@@ -3,8 +3,7 @@
 import asyncio
 import os
 import ssl
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,11 +13,12 @@ from time import monotonic
 from typing import NamedTuple, Protocol, TypeVar
 
 from kseg.errors import KsegError, UsageError
+from kseg.kernel.contract import MOST
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.login import Logins
 from kseg.serve.partition import ServedPartition
 from kseg.serve.turns import Room, Turns
-from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, PIECE, Address, Limits
+from kseg.serve.values import ENCRYPTED_PIECE, GROWTH_SECONDS, HEARD_AT_ONCE, LOOK_REST, PIECE, Address, Limits
 from kseg.system.files import read_small
 
 _MOST_UNHEARD = 1 << 20
@@ -148,40 +148,53 @@ async def until_closed(reader: asyncio.StreamReader, seconds: float) -> None:
                 unheard += len(piece)
 
 
+@dataclass(eq=False, slots=True)
+class _Awaiting:
+    """A client that waits until one of some partitions goes on after its end so far.
+
+    is_new: nobody has looked since it came.
+    """
+
+    ends: Mapping[ServedPartition, int]
+    grown: asyncio.Future[None]
+    is_new: bool = True
+
+
 class Growth:
     """Who waits for partitions to grow. While nobody does, nobody looks."""
 
     def __init__(self, workers: Executor) -> None:
-        """Takes the threads that look at files."""
+        """Takes the threads that look at files, and find who waited for what has grown."""
         self._workers = workers
-        self._awaited: Counter[ServedPartition] = Counter()
-        self._grown = asyncio.Condition()
-        self._ends: dict[ServedPartition, int] = {}
+        self._awaiting: set[_Awaiting] = set()
+        self._ends: Mapping[ServedPartition, int] = {}
         self._watch: asyncio.Task[None] | None = None
 
     async def wait(self, ends: Mapping[ServedPartition, int], seconds: float) -> None:
         """Waits until one of some partitions goes on after its end so far, or for so long."""
-        self._awaited.update(ends.keys())
+        awaiting = _Awaiting(ends, asyncio.get_running_loop().create_future())
+        self._awaiting.add(awaiting)
         if self._watch is None:
             self._watch = asyncio.create_task(self._look_on())
         try:
-            async with asyncio.timeout(seconds), self._grown:
-                await self._grown.wait_for(lambda: any(self._ends.get(each, 0) > end for each, end in ends.items()))
+            async with asyncio.timeout(seconds):
+                await awaiting.grown
         except TimeoutError:
             return
         finally:
-            self._awaited.subtract(ends.keys())
-            self._awaited = +self._awaited
+            self._awaiting.discard(awaiting)
 
     async def _look_on(self) -> None:
-        """Looks at the partitions that somebody waits for, until nobody does."""
-        loop = asyncio.get_running_loop()
-        while self._awaited:
-            await asyncio.sleep(GROWTH_SECONDS)
-            found = await loop.run_in_executor(self._workers, _ends_of, list(self._awaited))
-            async with self._grown:
-                self._ends = found
-                self._grown.notify_all()
+        """Looks at the partitions that somebody waits for, until nobody does; seldom if a look takes long."""
+        loop, took = asyncio.get_running_loop(), 0.0
+        while self._awaiting:
+            await asyncio.sleep(max(GROWTH_SECONDS, LOOK_REST * took))
+            started = monotonic()
+            served, self._ends = await loop.run_in_executor(self._workers, _look, list(self._awaiting), self._ends)
+            took = monotonic() - started
+            for each in served:
+                if not each.grown.done():
+                    each.grown.set_result(None)
         self._watch = None
         self._ends = {}
 
@@ -191,14 +204,22 @@ class Growth:
             self._watch.cancel()
 
 
-def _ends_of(partitions: list[ServedPartition]) -> dict[ServedPartition, int]:
-    found = {}
-    for partition in partitions:
-        try:
-            found[partition] = partition.offsets().high_watermark
-        except KsegError:
-            continue
-    return found
+def _look(
+    awaiting: Sequence[_Awaiting], before: Mapping[ServedPartition, int]
+) -> tuple[list[_Awaiting], Mapping[ServedPartition, int]]:
+    """Who has waited for partitions that have grown, and the ends of all; `before`: those of the look before."""
+    ends: dict[ServedPartition, int] = {}
+    for partition in {partition for each in awaiting for partition in each.ends}:
+        with suppress(KsegError):
+            ends[partition] = partition.offsets().high_watermark
+    changed = {partition: end for partition, end in ends.items() if end != before.get(partition)}
+    served = []
+    for each in awaiting:
+        looked_at = each.ends if each.is_new else changed
+        each.is_new = False
+        if any(ends.get(partition, 0) > each.ends.get(partition, MOST) for partition in looked_at):
+            served.append(each)
+    return served, ends
 
 
 SHOWN_EVERY_SECONDS = 1.0

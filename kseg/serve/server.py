@@ -23,6 +23,7 @@ from kseg.serve.cluster import ServedCluster
 from kseg.serve.connections import Figures, Growth, Security, Shared, show_figures
 from kseg.serve.turns import Room, Turns
 from kseg.serve.values import (
+    COLLECT_SECONDS,
     HEARD_AT_ONCE,
     RECEIVED_AT_ONCE,
     SWITCH_SECONDS,
@@ -36,6 +37,9 @@ from kseg.system.new_directory import scratch_directory
 from kseg.system.signals import ENDING
 
 _BACKLOG = 512
+"""Connections that the system keeps until they are let in."""
+_LET_IN_AT_ONCE = 4
+"""Between two looks at what other clients have sent: hundreds that come at once would keep these waiting."""
 _OTHER_FILES = 64
 """Open files besides connections and the logs that are being sent."""
 
@@ -108,7 +112,7 @@ class Server:
         asyncio.get_running_loop().set_exception_handler(self._tell_exception)
         try:
             self._listening = await asyncio.start_server(
-                self._let_in, *self.address, limit=HEARD_AT_ONCE, backlog=_BACKLOG
+                self._let_in, *self.address, limit=HEARD_AT_ONCE, backlog=_LET_IN_AT_ONCE
             )
         except OSError as error:
             reason = error.strerror or str(error)
@@ -117,6 +121,8 @@ class Server:
             ) from error
         for listening in self._listening.sockets:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVED_AT_ONCE)
+            with socket.socket(fileno=os.dup(listening.fileno())) as same:
+                same.listen(_BACKLOG)  # asyncio itself takes as many at once as wait
         host, port, *_ = self._listening.sockets[0].getsockname()
         self.address = host, port
         return self
@@ -265,11 +271,17 @@ class Serving:
         sys.setswitchinterval(SWITCH_SECONDS)
         gc.collect()
         gc.freeze()  # what is served stays: looking through all of it would keep clients waiting
-        return asyncio.run(self._run(served))
+        young, middle, old = gc.get_threshold()
+        gc.set_threshold(young, middle, _NEVER)  # the same holds for large requests; see _collect_seldom
+        try:
+            return asyncio.run(self._run(served))
+        finally:
+            gc.set_threshold(young, middle, old)
 
     async def _run(self, served: ServedCluster) -> int:
         ended = asyncio.Event()
         talk = ServerTalk(self.note, self.say)
+        _collect_seldom(asyncio.get_running_loop())
         async with Server(served, self.listen, self.advertised, security=self.security, talk=talk) as server:
             host, port = server.address
             bootstrap = address_text(self.advertised or (_HERE.get(host, host), port))
@@ -285,6 +297,16 @@ class Serving:
                 with scratch_directory() as directory:
                     settings = {"bootstrap.servers": bootstrap, **of_security}
                     return await run_beside(self.command, settings, directory, signals.take)
+
+
+_NEVER = 1 << 30
+"""As a threshold of Python's garbage collector."""
+
+
+def _collect_seldom(loop: asyncio.AbstractEventLoop) -> None:
+    """Collects all garbage now and then: Python itself would whenever a large request has been read."""
+    gc.collect()
+    loop.call_later(COLLECT_SECONDS, _collect_seldom, loop)
 
 
 class _Signals:

@@ -1,8 +1,10 @@
 """Turns at the workers and room in memory: no client takes so much of either that others wait long."""
 
 import asyncio
+from bisect import insort
 from collections.abc import Callable, Generator
 from concurrent.futures import Executor
+from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count
 from time import monotonic, thread_time
@@ -225,10 +227,19 @@ class Holder(Protocol):
         """Ends; gives back what it holds soon."""
 
 
+class _Waiting(NamedTuple):
+    """Who waits for room: the bytes that are wanted, a number, and what is set when it is worth another look."""
+
+    size: int
+    number: int
+    called: asyncio.Event
+
+
 class Room:
     """Bytes that connections hold together. Where there is no more room, the one that has held some the longest goes.
 
-    Those whose work the server itself has to go on with are kept as long as there are others.
+    Those whose work the server itself has to go on with are kept as long as there are others. Of those that wait, the
+    one that wants the fewest bytes goes first. It alone looks: if hundreds did, clients would wait for them.
     """
 
     def __init__(self, most: int, spared_seconds: float, what: str, clock: Callable[[], float] = monotonic) -> None:
@@ -238,29 +249,42 @@ class Room:
         self._sizes: dict[Holder, int] = {}
         self._since: dict[Holder, float] = {}
         self._kept: set[Holder] = set()
-        self._waiting: set[asyncio.Future[None]] = set()
+        self._numbers = count()
+        self._waiting: list[_Waiting] = []
 
     async def take(self, holder: Holder, size: int) -> None:
         """Makes a holder's bytes so many, once there is room."""
         if not size:
             self._free(holder)
             return
-        while (others := self.held - self._sizes.get(holder, 0)) > 0 and others + size > self._most:
-            oldest = self._oldest(holder)
-            left = self._spared if oldest is None else self._since[oldest] + self._spared - self._clock()
-            if oldest is not None and left <= 0:
-                self.give_back(oldest)
-                oldest.make_way(f"took long with {self._what}, for which others had no room")
-                continue
-            freed = asyncio.get_running_loop().create_future()
-            self._waiting.add(freed)
-            try:
-                await asyncio.wait({freed}, timeout=left)
-            finally:
-                self._waiting.discard(freed)
+        waiting = _Waiting(size, next(self._numbers), asyncio.Event())
+        insort(self._waiting, waiting)
+        try:
+            while not ((is_first := self._waiting[0] is waiting) and self._has_room(holder, size)):
+                waiting.called.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._close_oldest(holder) if is_first else None):
+                        await waiting.called.wait()
+        finally:
+            self._waiting.remove(waiting)
+            self._call_first()
         self.held += size - self._sizes.get(holder, 0)
         self._sizes[holder] = size
         self._since.setdefault(holder, self._clock())
+
+    def _has_room(self, holder: Holder, size: int) -> bool:
+        others = self.held - self._sizes.get(holder, 0)
+        return others <= 0 or others + size <= self._most
+
+    def _close_oldest(self, besides: Holder) -> float:
+        """Closes the one that has held bytes the longest, if it has for too long; seconds until there is another."""
+        oldest = self._oldest(besides)
+        left = self._spared if oldest is None else self._since[oldest] + self._spared - self._clock()
+        if oldest is None or left > 0:
+            return left
+        self.give_back(oldest)
+        oldest.make_way(f"took long with {self._what}, for which others had no room")
+        return 0.0
 
     def _oldest(self, besides: Holder) -> Holder | None:
         others = [each for each in self._since if each is not besides]
@@ -287,6 +311,8 @@ class Room:
         if not size:
             return
         self.held -= size
-        for freed in self._waiting:
-            if not freed.done():
-                freed.set_result(None)
+        self._call_first()
+
+    def _call_first(self) -> None:
+        if self._waiting:
+            self._waiting[0].called.set()

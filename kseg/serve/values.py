@@ -29,6 +29,10 @@ LONGEST_WAIT_SECONDS = 30.0
 """Of a fetch at a log's end, whatever the client asks for."""
 GROWTH_SECONDS = 0.25
 """Between two looks at whether a log has grown, for all who wait for it together."""
+LOOK_REST = 3
+"""So many times as such a look took nobody looks again: it may be at 100,000 partitions."""
+AWAITED_BYTES = 48
+"""Memory that each partition takes that a client waits for."""
 REST = 10
 """So many times as reading transactions or metadata took they aren't read again, though their log may have grown."""
 ENCRYPTED_PIECE = 1 << 18
@@ -49,6 +53,8 @@ TURN_SECONDS = 0.01
 """Of a worker, for a busy client's request, until another one has its turn."""
 SWITCH_SECONDS = 0.0005
 """Until a thread lets another one have the interpreter: a tenth of Python's own, for clients wait for several."""
+COLLECT_SECONDS = 30.0
+"""Between two collections of all garbage, which stop everything for up to a tenth of a second."""
 WORK_HALVES_SECONDS = 5.0
 """After so long what a client had of the workers counts half."""
 NEWCOMER_SECONDS = 0.5

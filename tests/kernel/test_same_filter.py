@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast
-from kseg.kernel.contract import BatchFilter, Headers, RecordFilter
+from kseg.kernel.contract import BatchFilter, Headers, Problem, RecordFilter, RecordProblem
 from kseg.kernel.twin import scan as twin
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
@@ -110,6 +110,13 @@ def test_filtered_columns_are_equal_and_hold_what_is_printed(
     every = memoryview(table(fast, content, rows, bodies)["offsets"]).cast("q")  # type: ignore[arg-type]
     places = memoryview(by_fast["places"]).cast("i")  # type: ignore[arg-type]
     assert [every[place] for place in places] == [*offsets]
+
+
+def test_a_row_that_is_shorter_than_its_header_gives_no_columns_but_a_problem() -> None:
+    content = bytes([*(0 for _ in range(11)), 14, *(0 for _ in range(4)), 2, *(0 for _ in range(80))])
+    for kernel in (fast, twin):
+        found = table(kernel, content, rows_by_lengths(content)[:3])
+        assert (found["count"], found["problems"]) == (0, [RecordProblem(1000, Problem.BAD_RECORD, 0, 0)])
 
 
 @settings(max_examples=200, deadline=None)

@@ -1,5 +1,6 @@
 """The twin goes over headers as the compiled kernel does: walks, tables of headers, folds."""
 
+from array import array
 from collections.abc import Callable
 from functools import reduce
 from operator import or_
@@ -21,7 +22,7 @@ from kseg.reading.batch import parse_header
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden
-from tests.kernel.made import BATCHES, ENTRIES, INT64, BatchHeader, batch, damaged
+from tests.kernel.made import BATCHES, ENTRIES, INT64, BatchHeader, batch, damaged, varint
 
 KERNELS = (fast, twin)
 CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=6).map(b"".join))
@@ -52,6 +53,38 @@ def test_tables_of_headers_are_equal(content: bytes, position: int) -> None:
     for name in HEADER_NAMES:
         assert bytes(tables[0].column(name)) == bytes(tables[1].column(name)), name
     assert tables[0].has_wrappers == tables[1].has_wrappers
+
+
+def with_sizes(sizes: list[int], headers: int) -> bytes:
+    """A record whose key, value, and keys and values of headers have such sizes; `headers`: how many it says."""
+    parts = [varint(size) + b"k" * max(size, 0) for size in sizes]
+    body = b"".join([b"\0\0\0", *parts[:2], varint(headers), *parts[2:]])
+    return varint(len(body)) + body
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.builds(with_sizes, st.lists(st.sampled_from([0, 2, -1, -2, -(2**31)]), max_size=6), st.integers(-1, 2)),
+        max_size=3,
+    ),
+    st.integers(-1, 3),
+    st.booleans(),
+    st.binary(max_size=1),
+)
+def test_sizes_that_are_negative_are_found_equally(
+    records: list[bytes], count: int, is_compressed: bool, rest: bytes
+) -> None:
+    body = b"".join(records) + rest
+    content = batch(BatchHeader(last_offset_delta=2, count=count, attributes=int(is_compressed)), body=body)
+    for watched in (Event.ODD_NULL, Event.RECORDS):
+        found = []
+        for kernel in KERNELS:
+            bodies = kernel.Bodies(1)
+            bodies[0] = body
+            rows = array("q", (0, len(content), 1))
+            found.append(kernel.HeaderFold(watched).fold(content, rows, 0, 1, 0, bodies if is_compressed else None))
+        assert found[0] == found[1]
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,6 +1,6 @@
 """The twin renders records, and makes columns of them, as the compiled kernel does, on whatever bytes."""
 
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.kernel import fast
@@ -69,11 +69,5 @@ def test_renderings_are_equal(
 @given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)))
 def test_columns_are_equal(content: bytes, bodies: list[bytes | None] | None) -> None:
     rows = rows_by_lengths(content)[: 3 * 12]
-    assume(not any(is_short_v2(content, *rows[at : at + 2]) for at in range(0, len(rows), 3)))
     by_fast, by_twin = (table(kernel, content, rows, bodies) for kernel in (fast, twin))
     assert by_fast == by_twin
-
-
-def is_short_v2(content: bytes, start: int, size: int) -> bool:
-    """Whether a batch has less than its header: LogFile.runs never gives such ones, and only they become columns."""
-    return content[start + 16] >= 2 and size < 61

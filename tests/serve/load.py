@@ -3,6 +3,7 @@
 `python -m tests.serve.load connects 60`: so many seconds long 1,000 connections a second; another client is served on.
 `python -m tests.serve.load readers 64`: 200 connections that read so many MiB each of a partition of 1 GiB.
 `python -m tests.serve.load attacks 10`: each attack for so many seconds, while another client is served.
+That client asks a server without attack as well: what it waits for that one is the machine's doing.
 Prints the server's memory before, after and at most, by /proc.
 """
 
@@ -29,7 +30,7 @@ AT_ONCE = 600
 READERS = 200
 MIB = 1 << 20
 GIB = 1 << 30
-METADATA, FETCH, LIST_OFFSETS, OFFSET_FETCH, DESCRIBE_GROUPS = 3, 1, 2, 9, 15
+METADATA, FETCH, LIST_OFFSETS, OFFSET_FETCH, DESCRIBE_GROUPS, CREATE_TOPICS = 3, 1, 2, 9, 15, 19
 WIDEST = 99_999
 """The largest number of a partition; those below it are served as empty ones."""
 
@@ -203,6 +204,10 @@ def saying(content: bytes) -> Attack:
     return attack
 
 
+async def coming(_: asyncio.StreamReader, __: asyncio.StreamWriter) -> None:
+    """Connects, and closes the connection at once."""
+
+
 def many_offsets(count: int) -> bytes:
     parts = [{"partitionIndex": number, "timestamp": -2} for number in range(count)]
     return framed(request(LIST_OFFSETS, 5, {"replicaId": -1, "topics": [{"name": "wide", "partitions": parts}]}))
@@ -218,6 +223,22 @@ def repeated_groups() -> bytes:
     return framed(request(OFFSET_FETCH, 8, {"groups": [group] * 20}))
 
 
+def waiting_fetch(count: int) -> bytes:
+    parts = [{"partition": number, "fetchOffset": 0, "partitionMaxBytes": MIB} for number in range(count)]
+    topics = [{"topic": "wide", "partitions": parts}]
+    body = {"maxWaitMs": 30_000, "minBytes": 1, "maxBytes": MIB, "replicaId": -1, "topics": topics}
+    return framed(request(FETCH, 11, body))
+
+
+def refused_topics(count: int) -> bytes:
+    topics = [{"name": f"t{number}", "numPartitions": 1, "replicationFactor": 1} for number in range(count)]
+    return framed(request(CREATE_TOPICS, 7, {"topics": topics}))
+
+
+def tagged_fields(count: int) -> bytes:
+    return framed(request(METADATA, 9, {"topics": [], "unknownTaggedFields": dict.fromkeys(range(count), b"")}))
+
+
 ATTACKS: dict[str, tuple[int, Attack]] = {
     "nothing": (0, asking()),
     "4 clients that name a topic of 100,000 partitions 400 times": (4, asking(repeated_names())),
@@ -229,26 +250,35 @@ ATTACKS: dict[str, tuple[int, Attack]] = {
     "4 clients that ask for 32,000 offsets": (4, asking(many_offsets(32_000))),
     "400 unfinished requests of a MiB": (400, saying((MIB).to_bytes(4, "big") + bytes(MIB - 1))),
     "400 clients that take no answer": (400, saying(metadata() * 20)),
+    "50 clients that connect again and again": (50, coming),
+    "300 clients that wait for 5,000 partitions": (300, asking(waiting_fetch(5_000))),
+    "8 clients that make 30,000 topics": (8, asking(refused_topics(30_000))),
+    "8 clients that send 32,000 tagged fields": (8, asking(tagged_fields(32_000))),
 }
 
 
-async def attacks(server: Server, seconds: float) -> None:
-    """How long another client waits during each attack, and how much memory the server takes."""
+async def attacks(server: Server, untouched: Server, seconds: float) -> None:
+    """How long another client waits during each attack, and how much memory the server takes.
+
+    untouched: a server that nobody attacks, to tell how long clients wait just because this machine is busy.
+    """
     usual = 0.0
-    reader, writer = await asyncio.open_connection(*server.address)
+    connections = [await asyncio.open_connection(*each.address) for each in (server, untouched)]
     for what in ATTACKS:
         server.forget_most()
         host, port = server.address
         command = ["-m", "tests.serve.load", "attackers", what, host, str(port)]
         attackers = await asyncio.create_subprocess_exec(sys.executable, *command)
-        waits = await innocent(reader, writer, seconds)
+        waits, usual_waits = await innocent(connections, seconds)
         attackers.kill()
         await attackers.wait()
         p50, p99 = (waits[int(len(waits) * share)] * 1000 for share in (0.5, 0.99))
+        of_machine = usual_waits[int(len(usual_waits) * 0.99)] * 1000
         usual = usual or p99
         print(  # noqa: T201
-            f"{what}: {len(waits)} answers, p50 {p50:.1f} ms, p99 {p99:.1f} ms ({p99 / usual:.1f} times), the slowest"
-            f" {waits[-1] * 1000:.0f} ms; memory at most {server.memory('VmHWM'):.0f} MiB",
+            f"{what}: {len(waits)} answers, p50 {p50:.1f} ms, p99 {p99:.1f} ms ({p99 / usual:.1f} times, and"
+            f" {p99 / of_machine:.1f} times that of a server without attack), the slowest {waits[-1] * 1000:.0f} ms;"
+            f" memory at most {server.memory('VmHWM'):.0f} MiB",
             flush=True,
         )
 
@@ -270,18 +300,23 @@ async def attacker(address: tuple[str, int], attack: Attack) -> None:
                 writer.transport.abort()
 
 
-async def innocent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seconds: float) -> Sequence[float]:
-    """How long each request of another client took, the shortest first."""
+async def innocent(
+    connections: Sequence[tuple[asyncio.StreamReader, asyncio.StreamWriter]], seconds: float
+) -> list[list[float]]:
+    """How long each request of another client took, on each connection in turn; the shortest first."""
     part = {"partition": 0, "fetchOffset": 0, "partitionMaxBytes": MIB}
     topics = [{"topic": "small", "partitions": [part]}]
     body = {"maxWaitMs": 0, "minBytes": 1, "maxBytes": MIB, "replicaId": -1, "topics": topics}
     frames = framed(request(FETCH, 11, body)), framed(request(METADATA, 9, {"topics": [{"name": "small"}]}))
-    waits, ended = [], monotonic() + seconds
-    while (begun := monotonic()) < ended:
-        await ask(reader, writer, frames[len(waits) % 2])
-        waits.append(monotonic() - begun)
+    waits: list[list[float]] = [[] for _ in connections]
+    ended = monotonic() + seconds
+    while monotonic() < ended:
+        for (reader, writer), took in zip(connections, waits, strict=True):
+            begun = monotonic()
+            await ask(reader, writer, frames[len(took) % 2])
+            took.append(monotonic() - begun)
         await asyncio.sleep(0.01)
-    return sorted(waits)
+    return [sorted(each) for each in waits]
 
 
 def main(what: str, much: str, *address: str) -> None:
@@ -296,8 +331,8 @@ def main(what: str, much: str, *address: str) -> None:
     if what == "attacks":
         with TemporaryDirectory() as directory:
             make_wide_topic(Path(directory))
-            with server_of(Path(directory)) as server:
-                asyncio.run(attacks(server, float(much)))
+            with server_of(Path(directory)) as server, server_of(Path(directory)) as untouched:
+                asyncio.run(attacks(server, untouched, float(much)))
         return
     with TemporaryDirectory() as directory:
         count = make_partition(Path(directory), GIB)

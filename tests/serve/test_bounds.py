@@ -1,10 +1,15 @@
 """No client takes much: small requests have no huge answers, and memory and workers are shared."""
 
 import asyncio
+import gc
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -14,11 +19,15 @@ import pytest
 from kseg.formats.messages import Fields, LazyList, MessageError
 from kseg.formats.schemas import REQUESTS, version_range
 from kseg.protocol.messages import api_name, build_response
+from kseg.serve.answer import Asking as Asked
+from kseg.serve.answer import answer_request
+from kseg.serve.server import Server
 from kseg.serve.turns import Room, Step, Steps, Turns, Usage, finished
 from kseg.serve.values import LARGEST_REQUEST, MOST_BEGUN, WORKERS, Limits
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
-from tests.serve.running import Running, running_server, serving
+from tests.protocol.packets import framed
+from tests.serve.running import PATIENCE, Running, running_server, serving
 from tests.serve.test_server import METADATA, Connection, connected, request
 
 PARTITIONS, TIMES = 1000, 2000
@@ -157,6 +166,90 @@ def test_unfinished_requests_hold_little_and_the_oldest_makes_way(running: Runni
         assert any("took long with a request, for which others had no room" in line for line in running.requests)
 
 
+def test_connections_that_were_closed_leave_nothing_in_memory(running: Running) -> None:
+    limits, running = Limits(request_bytes=LARGEST_REQUEST, held_seconds=0), Running(("", 0), running.served)
+    gc.collect()
+    gc.disable()  # which may come long after a MiB isn't needed any more
+    try:
+        with running_server(running, limits=limits), ExitStack() as stack:
+            clients = [stack.enter_context(connected(running)) for _ in range(8)]
+            for client in clients:
+                client.socket.sendall(LARGEST_REQUEST.to_bytes(4, "big") + bytes(1000))
+            assert all(client.is_closed() for client in clients[:7])
+            with connected(running) as another:
+                assert another.ask(METADATA, 9, {"topics": []})["topics"] == []
+                open_here = sum(isinstance(each, asyncio.StreamReader) for each in gc.get_objects())
+        assert open_here == 2
+    finally:
+        gc.enable()
+
+
+MANY = 3_000
+NUMBERED = [{"partition": number} for number in range(MANY)]
+LONG: dict[str, tuple[int, Fields, int]] = {
+    "unknown tagged fields": (18, {"unknownTaggedFields": dict.fromkeys(range(100, 100 + MANY), b"")}, 1),
+    "topics that aren't made": (19, {"topics": [{"name": f"t{number}"} for number in range(MANY)]}, 4),
+    "partitions without leader": (43, {"topicPartitions": [{"topic": "t", "partitions": list(range(MANY))}]}, 4),
+    "fetched partitions": (1, {"sessionEpoch": -1, "topics": [{"topicId": TOPIC_ID, "partitions": NUMBERED}]}, 3),
+    "producers": (61, {"topics": [{"name": "orders", "partitionIndexes": list(range(MANY))}]}, 2),
+}
+"""An api, a request whose work is long, and in how many steps each of the MANY has to be worked on, at least."""
+
+
+@for_each("what", LONG)
+def test_long_requests_are_worked_on_in_many_steps(running: Running, what: str) -> None:
+    key, body, times = LONG[what]
+    frame = request(key, version_range(REQUESTS[key].versions).last, body, 1)
+    steps = answer_request(frame, running.served, Asked(("localhost", 9092)))
+    assert sum(1 for _ in steps) >= times * MANY
+
+
+SERVE = """
+import gc, sys
+from kseg.cli import main
+
+pauses = []
+freeze = gc.freeze
+gc.freeze = lambda: (freeze(), pauses.clear())
+gc.callbacks.append(lambda phase, about: pauses.append(phase) if about["generation"] == 2 else None)
+main(["serve", *sys.argv[1:]])
+print(pauses)
+"""
+ASK = """
+import os, pathlib, socket
+host, port = os.environ["KSEG_BOOTSTRAP"].rsplit(":", 1)
+with socket.create_connection((host, int(port))) as server:
+    server.sendall(pathlib.Path("request").read_bytes())
+    assert len(server.recv(4, socket.MSG_WAITALL)) == 4
+"""
+
+
+def test_a_large_request_makes_no_others_wait_for_a_collection_of_garbage(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"v", 1)])])
+    (tmp_path / "serve.py").write_text(SERVE)
+    (tmp_path / "request").write_bytes(
+        framed(request(19, 7, {"topics": [{"name": f"t{n}"} for n in range(32_000)]}, 1))
+    )
+    command = [sys.executable, "serve.py", "orders-0", "-q", "--", sys.executable, "-c", ASK]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.stdout == "['start', 'stop']\n", ran.stderr  # the one before the first client comes
+
+
+def test_few_of_those_that_connect_at_once_are_let_in_before_others_are_served(running: Running) -> None:
+    async def check() -> list[int]:
+        counts = [0]
+        async with Server(running.served, ("127.0.0.1", 0)) as server:
+            with ExitStack() as stack:
+                for _ in range(200):  # which the system keeps until they are let in
+                    stack.enter_context(socket.create_connection(server.address, PATIENCE))
+                while counts[-1] < 200:
+                    await asyncio.sleep(0)
+                    counts.append(server.figures.clients)
+        return counts
+
+    assert max(after - before for before, after in pairwise(asyncio.run(check()))) <= 20
+
+
 class Holding:
     """What holds bytes of a room."""
 
@@ -194,6 +287,31 @@ def test_room_is_taken_from_who_has_held_it_the_longest() -> None:
         assert room.held == 0
 
     asyncio.run(check())
+
+
+def test_who_wants_the_fewest_bytes_has_room_first() -> None:
+    room, holding, came = Room(100, 60.0, "a request"), [Holding() for _ in range(5)], list[int]()
+
+    async def take(holder: Holding, size: int) -> None:
+        await room.take(holder, size)
+        came.append(size)
+
+    async def check() -> None:
+        first, left, *others = holding
+        await room.take(first, 100)
+        leaving = asyncio.create_task(take(left, 10))
+        waiting = [asyncio.create_task(take(each, size)) for each, size in zip(others, (60, 90, 40), strict=True)]
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        room.give_back(first)
+        await asyncio.gather(waiting[0], waiting[2])
+        for each in (others[0], others[2]):
+            room.give_back(each)
+        await waiting[1]
+
+    asyncio.run(check())
+    assert came == [40, 60, 90]
 
 
 class Asking:

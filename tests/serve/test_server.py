@@ -1,6 +1,7 @@
 """What goes over a connection: answers in order, records without a copy, waiting, growth, errors."""
 
 import os
+import select
 import shutil
 import socket
 import time
@@ -188,6 +189,21 @@ def test_a_fetch_at_the_end_waits(client: Connection) -> None:
     part = partition_of(client.ask(FETCH, 12, fetch(100, maxWaitMs=300)))
     assert (part["errorCode"], part["records"]) == (0, b"")
     assert time.monotonic() - started >= 0.3
+
+
+def test_clients_that_wait_for_other_partitions_wait_on(tmp_path: Path) -> None:
+    logs = [write_segment(tmp_path / f"orders-{number}", [NewBatch(RECORDS)]) for number in range(2)]
+    more = batch_bytes(NewBatch(RECORDS, base_offset=10))
+    with serving(tmp_path) as running, connected(running) as first, connected(running) as second:
+        for number, client in enumerate((first, second)):
+            body = fetch(10, maxWaitMs=1000 * PATIENCE)
+            body["topics"][0]["partitions"][0]["partition"] = number
+            client.send(FETCH, 11, body)
+        for number, client, other in ((1, second, first), (0, first, second)):
+            with logs[number].open("ab") as log:
+                log.write(more)
+            assert more in client.receive()
+            assert select.select([other.socket], [], [], 0)[0] == []
 
 
 def test_a_fetch_at_the_end_is_answered_when_the_log_has_grown(client: Connection, partition: Path) -> None:

@@ -207,20 +207,23 @@ def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
             for i in range(first, last):
                 if result.is_full:
                     break
-                columns_of(result, base + rows[i * ROW], rows[i * ROW + 1], rows[i * ROW + 2],
-                           position + rows[i * ROW], i, given[i - first])
+                columns_of(result, base + rows[i * ROW], rows[i * ROW + 1], buffer.shape[0] - rows[i * ROW],
+                           rows[i * ROW + 2], position + rows[i * ROW], i, given[i - first])
     finally:
         free(given)
     return result
 
 
-cdef int columns_of(Columns result, const uint8_t* at, int64_t size, bint valid, int64_t position, int64_t row,
-                    Bytes body) except -1 nogil:
+cdef int columns_of(Columns result, const uint8_t* at, int64_t size, int64_t room, bint valid, int64_t position,
+                    int64_t row, Bytes body) except -1 nogil:
+    """One row; `room` as in Renderer.one_batch."""
     cdef bint readable
-    if batch_magic(at) < 2 or size < BATCH_HEADER_SIZE:
+    if batch_magic(at) < 2 or room < BATCH_HEADER_SIZE:
         readable = fill_entry(at, size, valid, position, &result.view)
         return result.add_entry(row, readable, body)
     fill_batch(at, size, valid, position, &result.view)
+    if size < BATCH_HEADER_SIZE:
+        return result.problem(Problem.BAD_RECORD, 0, 0)
     if result.view.slots[CODEC] == 0:
         body.at = at + BATCH_HEADER_SIZE
         body.size = size - BATCH_HEADER_SIZE

@@ -19,6 +19,7 @@ from kseg.formats.codes import (
 from kseg.formats.header_fields import (
     BATCH_ATTRIBUTES,
     BATCH_HEADER_FIELDS,
+    BATCH_RECORDS_COUNT,
     HEADER_NAMES,
     LEAST_SIZES,
     LOG_ENTRY_HEADER_V0_FIELDS,
@@ -358,7 +359,8 @@ class HeaderFold:
                 ends_keyed = key_of(piece[-1]) is not None
         if ends_keyed is not None and largest != header.max_timestamp:
             return False
-        if has_odd_null(bytes(buffer[at + BATCH_HEADER_SIZE : at + header.size]) if body is None else bytes(body)):
+        records = bytes(buffer[at + BATCH_HEADER_SIZE : at + header.size]) if body is None else bytes(body)
+        if has_odd_null(records, header.records_count):
             return False
         self.ends_keyed = ends_keyed
         return True
@@ -556,4 +558,5 @@ def _finds_odd_null(batch: bytes, body: bytes | None) -> bool:
     is_compressed = BATCH_ATTRIBUTES.read(batch) & CODEC_MASK
     if is_compressed and body is None:
         return False
-    return has_odd_null(batch[BATCH_HEADER_SIZE:] if body is None else bytes(body))
+    records = batch[BATCH_HEADER_SIZE:] if body is None else bytes(body)
+    return has_odd_null(records, BATCH_RECORDS_COUNT.read(batch))

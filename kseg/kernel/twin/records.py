@@ -637,11 +637,11 @@ def _inner_message(body: bytes, at: int, size: int, offset: int, wrapper: BatchV
 # --- sizes that are negative, but not null's own -1 ------------------------------------------------------------------
 
 
-def has_odd_null(records: bytes) -> bool:
-    """Whether a record in the body of a v2 batch has such a size, up to one that can't be read."""
+def has_odd_null(records: bytes, count: int) -> bool:
+    """Whether one of the first `count` records in the body of a v2 batch has such a size, up to an unreadable one."""
     at = 0
     try:
-        while at < len(records):
+        while at < len(records) and count > 0:
             size, at = varint(records, at)
             end = at + size
             if not 0 <= size <= len(records) - at:
@@ -651,22 +651,27 @@ def has_odd_null(records: bytes) -> bool:
                 return False
             if min(sizes) < -1:
                 return True
-            at = end
+            at, count = end, count - 1
     except EOFError:
         return False
     return False
 
 
 def _sizes_of_record(record: bytes) -> tuple[list[int], int]:
-    """Sizes of key, value and headers of a record, and where it ends. Raises EOFError if they aren't all there."""
+    """Sizes of a record's key, value and headers' values, and where it ends. Raises EOFError if it can't be read."""
     _, at = varlong(record, 1)
     _, at = varint(record, at)
     sizes: list[int] = []
     for _ in range(2):
         at = _note_size(record, at, sizes)
     count, at = varint(record, at)
-    for _ in range(2 * count):
-        at = _note_size(record, at, sizes)
+    if count < 0:
+        raise EOFError
+    for _ in range(count):
+        size, at = varint(record, at)
+        if size < 0:  # a header's key is never null
+            raise EOFError
+        at = _note_size(record, at + size, sizes)
     return sizes, at
 
 

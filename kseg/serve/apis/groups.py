@@ -402,10 +402,11 @@ def _merged_groups(groups: Iterable[Fields]) -> list[Fields]:
     """Each group once, with all topics that are asked for in it."""
     found: dict[str, Fields] = {}
     for each in groups:
-        before = found.setdefault(each["groupId"], each)
-        if before is not each:
-            is_all = before["topics"] is None or each["topics"] is None
-            found[each["groupId"]] = {**each, "topics": None if is_all else [*before["topics"], *each["topics"]]}
+        topics = found.setdefault(each["groupId"], {**each, "topics": []})["topics"]
+        is_all = topics is None or each["topics"] is None
+        found[each["groupId"]] = {**each, "topics": None if is_all else topics}
+        if not is_all:
+            topics += each["topics"]
     return [*found.values()]
 
 

@@ -1,6 +1,6 @@
 """The table of APIs and their versions, and answers to requests that are refused."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
@@ -38,6 +38,7 @@ from kseg.serve.apis.request import (
     Api,
     ApiAnswer,
     ApiRequest,
+    ApiSteps,
     refuse_authentication,
     refuse_handshake,
 )
@@ -79,16 +80,16 @@ class Refusal(NamedTuple):
     lists: tuple[Each, ...] = ()
     top: ErrorOf | None = None
 
-    def answer(self, request: ApiRequest) -> ApiAnswer:
+    def answer(self, request: ApiRequest) -> ApiSteps:
         """The response, with the error at its places."""
         top = {} if self.top is None else _failure("errorCode", self.top, request.body)
         lists: dict[str, list[Fields]] = {each.answered: [] for each in self.lists}
         for each in self.lists:
-            lists[each.answered] += _elements(each, [request.body], self.error)
+            lists[each.answered] += yield from _elements(each, [request.body], self.error)
         return ApiAnswer({**top, **lists}, "refused")
 
 
-def _elements(each: Each, holders: Sequence[Fields], error: ErrorOf) -> Iterator[Fields]:
+def _elements(each: Each, holders: Sequence[Fields], error: ErrorOf) -> Generator[None, None, list[Fields]]:
     """An element for each one of the lists in some structures; those that are named again are merged."""
     merged: dict[Any, tuple[Fields, list[Any]]] = {}
     for number, asked in enumerate(_asked_of(each, holders)):
@@ -96,11 +97,15 @@ def _elements(each: Each, holders: Sequence[Fields], error: ErrorOf) -> Iterator
         copied = {name: fields_of[own] for name, own in each.copied if own in fields_of}
         is_named = bool(copied) and not any(isinstance(value, list) for value in copied.values())
         merged.setdefault(tuple(copied.items()) if is_named else number, (copied, []))[1].append(asked)
+        yield
+    found: list[Fields] = []
     for copied, same in merged.values():
         if each.inside is None:
-            yield {**_failure(each.error_field, error, same[0]), **copied}
+            found.append({**_failure(each.error_field, error, same[0]), **copied})
         else:
-            yield {**copied, each.inside.answered: list(_elements(each.inside, same, error))}
+            found.append({**copied, each.inside.answered: (yield from _elements(each.inside, same, error))})
+        yield
+    return found
 
 
 def _asked_of(each: Each, holders: Sequence[Fields]) -> Iterator[Any]:

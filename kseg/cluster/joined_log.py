@@ -52,7 +52,7 @@ class JoinedCopies:
     @cached_property
     def is_compacted(self) -> bool:
         """Whether offsets may be missing that nothing was lost at."""
-        return any(copy.place.was_compacted() for copy in self._copies)
+        return not all(copy.place.is_gapless() for copy in self._copies)
 
     @cached_property
     def _others(self) -> "JoinedCopies | None":

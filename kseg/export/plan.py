@@ -22,7 +22,15 @@ from kseg.export.results import missing
 from kseg.export.settings import MIB, LogSelection, OffsetRange
 from kseg.index.entries import OffsetIndex
 from kseg.kernel.contract import MOST
-from kseg.log.partition import COMPACTED_TOPICS, Checkpoints, PartitionLog, RemoteTier, read_checkpoints, remote_tier_of
+from kseg.log.partition import (
+    CHECKPOINT_OF_FIELD,
+    COMPACTED_TOPICS,
+    Checkpoints,
+    PartitionLog,
+    RemoteTier,
+    read_checkpoints,
+    remote_tier_of,
+)
 from kseg.store import remote_files as remote
 from kseg.system.new_directory import scratch_directory
 
@@ -191,21 +199,28 @@ def plan_orders(
 
 
 def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
-    """Partitions of several copies, all on this machine, that weren't compacted: each of their offsets had a record."""
-    known = cache(read_checkpoints)
+    """Partitions of several copies, all on this machine, each of whose offsets had a batch, as the cleaner tells."""
+    known = cache(_cleaned_in)
 
-    def was_compacted(copy: PartitionCopy) -> bool:
-        path = Path(copy.path).absolute()
-        clean = known(path.parent).get((copy.topic, copy.partition), Checkpoints()).clean_offset
-        return clean is not None and bool(copy.segments) and clean > copy.segments[0].base_offset
+    def is_gapless(copy: PartitionCopy) -> bool:
+        if copy.is_remote or not copy.segments:
+            return False
+        cleaned = known(Path(copy.path).absolute().parent)
+        return cleaned is not None and (copy.topic, copy.partition) not in cleaned
 
     return frozenset(
         key
         for key, own in copies.items()
-        if len(own) > 1
-        and key[0] not in COMPACTED_TOPICS
-        and not any(copy.is_remote or was_compacted(copy) for copy in own)
+        if len(own) > 1 and key[0] not in COMPACTED_TOPICS and all(map(is_gapless, own))
     )
+
+
+def _cleaned_in(log_dir: Path) -> frozenset[tuple[str | None, int | None]] | None:
+    """The partitions of a log directory that were cleaned; None without the cleaner's checkpoint."""
+    if not (log_dir / CHECKPOINT_OF_FIELD["clean_offset"]).exists():
+        return None
+    found = read_checkpoints(log_dir)
+    return frozenset(key for key, checkpoints in found.items() if checkpoints.clean_offset is not None)
 
 
 def _agreed(replica: PartitionCopy, offsets: OffsetRange) -> OffsetRange:

@@ -283,6 +283,11 @@ class PartitionLog:
         first_offset = self.base_offsets[0] if self.base_offsets else 0
         return self.topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
 
+    def is_gapless(self) -> bool:
+        """Whether each of its offsets had a batch: its log directory has the cleaner's checkpoint, without it."""
+        checkpoint = self.log_dir / CHECKPOINT_OF_FIELD["clean_offset"]
+        return not self.was_compacted() and checkpoint.exists()
+
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.
 

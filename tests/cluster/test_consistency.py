@@ -78,6 +78,7 @@ def damaged(tmp_path: Path) -> Path:
         for base, own in batches.items():
             write_segment(root / broker / "orders-0", own, base)
         (root / broker / "meta.properties").write_text(f"version=1\nnode.id={number}\n", encoding="utf-8")
+        (root / broker / "cleaner-offset-checkpoint").write_text("0\n0\n", encoding="utf-8")
     first = root / "b1" / "orders-0"
     write_bytes(first / f"{0:020}.log", 3 * len(batch_bytes(batches[0][0])) + 40, b"\xff" * 8)
     (first / f"{10:020}.log").unlink()

@@ -63,7 +63,7 @@ BUSY_SECONDS = 1.0
 """Of work; a client that had more lately is a busy one."""
 MOST_BUSY_TURNS = 1
 """Workers that busy clients have at once."""
-MOST_BEGUN = 4
+MOST_BEGUN = 2
 """Requests of busy clients, and large ones, that are worked on by turns; others wait."""
 SMALL_REQUEST = 1 << 14
 """Bytes of a request that take no room away from others."""

@@ -7,9 +7,10 @@ from operator import or_
 from pathlib import Path
 from struct import pack
 from typing import Any
+from zlib import crc32
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from kseg import Batch, open_segment
@@ -62,28 +63,48 @@ def with_sizes(sizes: list[int], headers: int) -> bytes:
     return varint(len(body)) + body
 
 
+def message_with_sizes(magic: int, codec: int, offset: int, sizes: tuple[int, int]) -> bytes:
+    """A v0 or v1 entry whose key and value have such sizes."""
+    checked = pack(">bB", magic, codec) + bytes(8 if magic == 1 else 0)
+    checked += b"".join(pack(">i", size) + b"k" * max(size, 0) for size in sizes)
+    return pack(">qiI", offset, 4 + len(checked), crc32(checked)) + checked
+
+
+ODD_SIZES = st.sampled_from([0, 2, -1, -2, -(2**31)])
+MAGICS, CODECS = st.integers(0, 1), st.integers(0, 1)
+ODD_RECORDS = st.builds(with_sizes, st.lists(ODD_SIZES, max_size=6), st.integers(-1, 2))
+ODD_MESSAGES = st.builds(message_with_sizes, MAGICS, CODECS, st.integers(0, 3), st.tuples(ODD_SIZES, ODD_SIZES))
+RESTS = st.sampled_from([b"", b"k", bytes(14), bytes(40)])
+
+
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(
-        st.builds(with_sizes, st.lists(st.sampled_from([0, 2, -1, -2, -(2**31)]), max_size=6), st.integers(-1, 2)),
-        max_size=3,
-    ),
-    st.integers(-1, 3),
-    st.booleans(),
-    st.binary(max_size=1),
-)
-def test_sizes_that_are_negative_are_found_equally(
-    records: list[bytes], count: int, is_compressed: bool, rest: bytes
-) -> None:
+@given(st.lists(ODD_RECORDS, max_size=3), st.integers(-1, 3), CODECS, RESTS)
+def test_negative_sizes_in_batches_are_found_equally(records: list[bytes], count: int, codec: int, rest: bytes) -> None:
     body = b"".join(records) + rest
-    content = batch(BatchHeader(last_offset_delta=2, count=count, attributes=int(is_compressed)), body=body)
+    header = BatchHeader(last_offset_delta=2, count=count, attributes=codec)
+    assert_folds_are_equal(batch(header, body=body), body if codec else None)
+
+
+@settings(max_examples=200, deadline=None)
+@given(ODD_MESSAGES, st.one_of(st.none(), st.lists(ODD_MESSAGES, max_size=3)), st.booleans(), RESTS)
+def test_negative_sizes_in_messages_are_found_equally(
+    message: bytes, inner: list[bytes] | None, is_cut: bool, rest: bytes
+) -> None:
+    content = message if not is_cut else message[:8] + pack(">i", len(message) - 13) + message[12:-1]
+    assume(len(content) >= 26)
+    assert_folds_are_equal(content, None if inner is None else b"".join(inner) + rest)
+
+
+def assert_folds_are_equal(content: bytes, body: bytes | None) -> None:
+    """What is found in one batch or entry, with the body that it is given."""
     for watched in (Event.ODD_NULL, Event.RECORDS):
         found = []
         for kernel in KERNELS:
             bodies = kernel.Bodies(1)
-            bodies[0] = body
+            if body is not None:
+                bodies[0] = body
             rows = array("q", (0, len(content), 1))
-            found.append(kernel.HeaderFold(watched).fold(content, rows, 0, 1, 0, bodies if is_compressed else None))
+            found.append(kernel.HeaderFold(watched).fold(content, rows, 0, 1, 0, bodies))
         assert found[0] == found[1]
 
 

@@ -117,6 +117,7 @@ cdef bint read_message(const uint8_t* at, int64_t size, RecordView* view) noexce
     view.has_odd_null = key_size < -1 or value_size < -1
     if message.failed:
         view.texts[KEY].size = view.texts[VALUE].size = -1
+        view.has_odd_null = False
         return False
     view.slots[KEY_SIZE] = max(view.texts[KEY].size, -1)
     view.slots[VALUE_SIZE] = max(view.texts[VALUE].size, -1)

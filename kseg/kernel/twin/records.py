@@ -682,17 +682,24 @@ def _note_size(record: bytes, at: int, sizes: list[int]) -> int:
 
 
 def is_odd_entry(entry: bytes, body: bytes | None) -> bool:
-    """Whether a v0 or v1 entry has such a size, or a message in it; `body`: a wrapper's, decompressed."""
+    """Whether a v0 or v1 entry has such a size, or a message in it up to an unreadable one.
+
+    body: a wrapper's, decompressed.
+    """
     if _is_odd_message(entry):
         return True
-    at, found = 0, False
-    while body is not None and not found and (inner := _inner_entry(body, at)) is not None:
+    values, _, is_readable = read_entry(memoryview(entry), 1, 0)
+    if values[CODEC] == 0 or body is None or not is_readable:
+        return False
+    (wrapper, shift), at = _survey(body, values), 0
+    while shift >= 0 and (inner := _inner_entry(body, at)) is not None:
         size = inner[1]
-        if not ENTRY_MINIMUM_SIZE <= size <= len(body) - at:
-            break
-        found = _is_odd_message(body[at : at + size])
+        if size > len(body) - at or _inner_message(body, at, size, 0, wrapper) is None:
+            return False
+        if _is_odd_message(body[at : at + size]):
+            return True
         at += size
-    return found
+    return False
 
 
 def _is_odd_message(message: bytes) -> bool:

@@ -16,7 +16,6 @@ from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import KINDS_WITH_OFFSET
 from kseg.log.selection import EVERY_PARTITION
 from kseg.store.location import MAX_UNPACKED, leads_inside
-from kseg.store.target import check_absent, check_outside, new_directory
 
 if TYPE_CHECKING:
     from kseg.cluster.tier_inputs import RemoteLogs
@@ -150,6 +149,7 @@ def _nothing(_: str) -> None:
 
 def _check_target(options: dict[str, Any], inputs: Iterable[str]) -> None:
     """Raises UsageError if what is written would lie in a tier that is read."""
+    from kseg.store.target import check_outside
     from kseg.tiered.places import is_s3, url_of
 
     target = options.get("directory") or options.get("destination")
@@ -211,6 +211,8 @@ def new_directory_of(
         raise UsageError("give --to DIR, or --dry-run")
     if directory is None:
         return nullcontext()
+    from kseg.store.target import check_absent, check_outside, new_directory
+
     read = tuple(beside)
     check_absent(directory)
     check_outside(directory, read)

@@ -23,7 +23,7 @@ RECORDS = 2000
 # Loaded by each Python worker at its start: it makes orders slow, and those of a partition fail as often as told.
 FAULTS = """
 import os, pathlib, time
-from kseg.export import order
+from kseg.export.commit import order
 execute = order.execute_order
 def execute_with_faults(wanted, job, place):
     folder = pathlib.Path(os.environ["TEST_KSEG_FAULTS"])

@@ -11,7 +11,7 @@ from tests import golden
 
 pytestmark = pytest.mark.spark
 
-PAGE = golden.ROOT.parent / "docs" / "spark.md"
+PAGE = golden.ROOT.parent / "docs" / "how-to" / "spark.md"
 
 
 @pytest.mark.parametrize("left_out", ["", "register(spark)\n"], ids=["registered", "found"])

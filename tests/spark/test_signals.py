@@ -16,7 +16,7 @@ pytestmark = pytest.mark.spark
 # Loaded by each Python worker at its start: its tasks never end.
 ENDLESS = """
 import os, pathlib, time
-from kseg.export import order
+from kseg.export.commit import order
 def execute_for_ever(wanted, job, place):
     pathlib.Path(os.environ["TEST_KSEG_STARTED"]).touch()
     while True:

@@ -23,13 +23,13 @@ from kseg.export.settings import MIB, LogSelection, OffsetRange
 from kseg.index.entries import OffsetIndex
 from kseg.kernel.contract import MOST
 from kseg.log.partition import (
-    CHECKPOINT_OF_FIELD,
-    COMPACTED_TOPICS,
     Checkpoints,
     PartitionLog,
     RemoteTier,
+    has_cleaner_checkpoint,
     read_checkpoints,
     remote_tier_of,
+    was_compacted,
 )
 from kseg.store import remote_files as remote
 from kseg.system.new_directory import scratch_directory
@@ -200,27 +200,16 @@ def plan_orders(
 
 def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
     """Partitions of several copies, all on this machine, each of whose offsets had a batch, as the cleaner tells."""
-    known = cache(_cleaned_in)
+    known, tells = cache(read_checkpoints), cache(has_cleaner_checkpoint)
 
     def is_gapless(copy: PartitionCopy) -> bool:
-        if copy.is_remote or not copy.segments:
+        log_dir = Path(copy.path).absolute().parent
+        if copy.is_remote or not copy.segments or not tells(log_dir):
             return False
-        cleaned = known(Path(copy.path).absolute().parent)
-        return cleaned is not None and (copy.topic, copy.partition) not in cleaned
+        checkpoints = known(log_dir).get((copy.topic, copy.partition), Checkpoints())
+        return not was_compacted(copy.topic, checkpoints, copy.segments[0].base_offset)
 
-    return frozenset(
-        key
-        for key, own in copies.items()
-        if len(own) > 1 and key[0] not in COMPACTED_TOPICS and all(map(is_gapless, own))
-    )
-
-
-def _cleaned_in(log_dir: Path) -> frozenset[tuple[str | None, int | None]] | None:
-    """The partitions of a log directory that were cleaned; None without the cleaner's checkpoint."""
-    if not (log_dir / CHECKPOINT_OF_FIELD["clean_offset"]).exists():
-        return None
-    found = read_checkpoints(log_dir)
-    return frozenset(key for key, checkpoints in found.items() if checkpoints.clean_offset is not None)
+    return frozenset(key for key, own in copies.items() if len(own) > 1 and all(map(is_gapless, own)))
 
 
 def _agreed(replica: PartitionCopy, offsets: OffsetRange) -> OffsetRange:

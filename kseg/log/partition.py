@@ -86,6 +86,17 @@ def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> Che
     return {key: Checkpoints(**fields) for key, fields in found.items()}
 
 
+def was_compacted(topic: str | None, checkpoints: Checkpoints, first_offset: int) -> bool:
+    """Whether the log cleaner may have taken records of a log that begins at an offset."""
+    clean_offset = checkpoints.clean_offset
+    return topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
+
+
+def has_cleaner_checkpoint(log_dir: Path) -> bool:
+    """Whether a log directory tells what was cleaned: what it doesn't name has all of its offsets."""
+    return (log_dir / CHECKPOINT_OF_FIELD["clean_offset"]).exists()
+
+
 class PartitionLog:
     """A partition's directory as it was listed; segments are read only when needed.
 
@@ -279,14 +290,11 @@ class PartitionLog:
 
     def was_compacted(self) -> bool:
         """Whether the log cleaner may have taken records: by the topic, or by the cleaner's checkpoint."""
-        clean_offset = self.checkpoints().clean_offset
-        first_offset = self.base_offsets[0] if self.base_offsets else 0
-        return self.topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
+        return was_compacted(self.topic, self.checkpoints(), self.base_offsets[0] if self.base_offsets else 0)
 
     def is_gapless(self) -> bool:
         """Whether each of its offsets had a batch: its log directory has the cleaner's checkpoint, without it."""
-        checkpoint = self.log_dir / CHECKPOINT_OF_FIELD["clean_offset"]
-        return not self.was_compacted() and checkpoint.exists()
+        return not self.was_compacted() and has_cleaner_checkpoint(self.log_dir)
 
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.

@@ -1,7 +1,7 @@
 /* Loaded before the C library (LD_PRELOAD): refuses calls that write below a directory, whoever makes them.
 
-   FAIL_BELOW names the directory, with a slash at its end. FAIL_COUNT names a file of two longs: the number of such
-   calls that still succeed, and the errno of those after them. */
+   FAIL_BELOW names the directory, with a slash at its end. FAIL_COUNT names a file of three longs: how many such calls
+   still succeed, how many are refused after them, and their errno. What removes is never refused. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -29,37 +29,38 @@ __attribute__((constructor)) static void begin(void) {
     return;
   }
   int file = open(count, O_RDWR);
-  state = mmap(NULL, 2 * sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  state = mmap(NULL, 3 * sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
 }
 
-static int is_below(const char *path) { return strncmp(path, root, strlen(root)) == 0; }
+static int is_below(const char *path) { return root && strncmp(path, root, strlen(root)) == 0; }
 
-static int is_file_below(int file) {
-  char link[64], path[LONGEST];
-  if (!root) return 0;
-  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-  ssize_t size = readlink(link, path, sizeof path - 1);
+static int is_link_below(const char *link, const char *name) {
+  char path[LONGEST];
+  ssize_t size = root ? readlink(link, path, sizeof path - 1) : -1;
   if (size < 0) return 0;
-  path[size] = 0;
+  snprintf(path + size, sizeof path - size, "/%s", name);
   return is_below(path);
 }
 
-static int is_below_at(int directory, const char *path) {
-  char link[64], whole[LONGEST];
-  if (!root) return 0;
-  if (directory == AT_FDCWD || path[0] == '/') return is_below(path);
-  snprintf(link, sizeof link, "/proc/self/fd/%d", directory);
-  ssize_t size = readlink(link, whole, sizeof whole - 2);
-  if (size < 0) return 0;
-  whole[size] = '/';
-  whole[size + 1] = 0;
-  return is_below(whole);
+static int is_file_below(int file) {
+  char link[64];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  return is_link_below(link, "");
+}
+
+static int is_name_below(int folder, const char *name) {
+  char link[64];
+  if (name[0] == '/') return is_below(name);
+  if (folder == AT_FDCWD) return is_link_below("/proc/self/cwd", name);
+  snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
+  return is_link_below(link, name);
 }
 
 static int is_refused(int is_meant) {
-  if (!is_meant || __sync_fetch_and_sub(&state[0], 1) > 0) return 0;
-  errno = (int)state[1];
+  long left = is_meant ? __sync_fetch_and_sub(&state[0], 1) : 1;
+  if (left > 0 || left <= -state[1]) return 0;
+  errno = (int)state[2];
   return 1;
 }
 
@@ -80,39 +81,33 @@ REPLACED(ssize_t, sendfile, (int file, int from, off_t *at, size_t size), (file,
 REPLACED(ssize_t, sendfile64, (int file, int from, off64_t *at, size_t size), (file, from, at, size), is_file_below(file))
 REPLACED(int, fsync, (int file), (file), is_file_below(file))
 REPLACED(int, fdatasync, (int file), (file), is_file_below(file))
-REPLACED(int, mkdir, (const char *path, mode_t mode), (path, mode), is_below_at(AT_FDCWD, path))
-REPLACED(int, mkdirat, (int at, const char *path, mode_t mode), (at, path, mode), is_below_at(at, path))
-REPLACED(int, rename, (const char *from, const char *to), (from, to), is_below_at(AT_FDCWD, to))
-REPLACED(int, renameat, (int old, const char *from, int at, const char *to), (old, from, at, to), is_below_at(at, to))
-REPLACED(int, link, (const char *from, const char *to), (from, to), is_below_at(AT_FDCWD, to))
-REPLACED(int, linkat, (int old, const char *from, int at, const char *to, int flags), (old, from, at, to, flags),
-         is_below_at(at, to))
+REPLACED(int, ftruncate, (int file, off_t size), (file, size), is_file_below(file))
+REPLACED(int, ftruncate64, (int file, off64_t size), (file, size), is_file_below(file))
+REPLACED(int, mkdir, (const char *path, mode_t mode), (path, mode), is_name_below(AT_FDCWD, path))
+REPLACED(int, mkdirat, (int folder, const char *path, mode_t mode), (folder, path, mode), is_name_below(folder, path))
+REPLACED(int, rename, (const char *from, const char *to), (from, to), is_name_below(AT_FDCWD, to))
+REPLACED(int, renameat, (int folder, const char *from, int target, const char *to), (folder, from, target, to),
+         is_name_below(target, to))
+REPLACED(int, renameat2, (int folder, const char *from, int target, const char *to, unsigned flags),
+         (folder, from, target, to, flags), is_name_below(target, to))
+REPLACED(int, link, (const char *from, const char *to), (from, to), is_name_below(AT_FDCWD, to))
+REPLACED(int, linkat, (int folder, const char *from, int target, const char *to, int flags),
+         (folder, from, target, to, flags), is_name_below(target, to))
 
-static mode_t mode_of(int flags, va_list more) { return flags & O_CREAT ? va_arg(more, mode_t) : 0; }
-
-#define OPENING(name)                                                                                  \
-  int name(const char *path, int flags, ...) {                                                         \
-    static int (*real)(const char *, int, ...);                                                        \
-    va_list more;                                                                                      \
-    va_start(more, flags);                                                                             \
-    mode_t mode = mode_of(flags, more);                                                                \
-    va_end(more);                                                                                      \
-    if (!real) real = dlsym(RTLD_NEXT, #name);                                                         \
-    return is_refused(flags & O_CREAT && is_below_at(AT_FDCWD, path)) ? -1 : real(path, flags, mode);  \
+/* An open that makes a file; `before` and `passed` are the folder that a name is relative to. */
+#define OPENING(name, before, passed, folder)                                                                     \
+  int name(before const char *path, int flags, ...) {                                                             \
+    static int (*real)(before const char *, int, ...);                                                            \
+    va_list more;                                                                                                 \
+    va_start(more, flags);                                                                                        \
+    mode_t mode = va_arg(more, mode_t);                                                                           \
+    va_end(more);                                                                                                 \
+    if (!real) real = dlsym(RTLD_NEXT, #name);                                                                    \
+    return is_refused(flags & O_CREAT && is_name_below(folder, path)) ? -1 : real(passed path, flags, mode);      \
   }
 
-#define OPENING_AT(name)                                                                               \
-  int name(int at, const char *path, int flags, ...) {                                                 \
-    static int (*real)(int, const char *, int, ...);                                                   \
-    va_list more;                                                                                      \
-    va_start(more, flags);                                                                             \
-    mode_t mode = mode_of(flags, more);                                                                \
-    va_end(more);                                                                                      \
-    if (!real) real = dlsym(RTLD_NEXT, #name);                                                         \
-    return is_refused(flags & O_CREAT && is_below_at(at, path)) ? -1 : real(at, path, flags, mode);    \
-  }
-
-OPENING(open)
-OPENING(open64)
-OPENING_AT(openat)
-OPENING_AT(openat64)
+#define COMMA ,
+OPENING(open, , , AT_FDCWD)
+OPENING(open64, , , AT_FDCWD)
+OPENING(openat, int folder COMMA, folder COMMA, folder)
+OPENING(openat64, int folder COMMA, folder COMMA, folder)

@@ -278,23 +278,26 @@ class LocalDestination:
                 file.flush()
                 os.fsync(file.fileno())
         except BaseException:
-            with suppress(OSError, KsegError):
-                self._unlink(aside)
+            self._drop(aside)
             raise
         return aside
+
+    def _drop(self, aside: str) -> None:
+        """Removes a file aside, if that can be."""
+        with suppress(OSError, KsegError):
+            self._unlink(aside)
 
     def replace(self, name: str, content: bytes) -> None:
         """Writes aside and renames."""
         with self._written(name):
-            _repeated(lambda: self._put(name, content))
+            _repeated(lambda: self._move_aside(self._write_aside(name, content), name))
 
-    def _put(self, name: str, content: bytes) -> None:
-        aside = self._write_aside(name, content)
+    def _move_aside(self, aside: str, name: str) -> None:
+        """Moves a file aside to its name. Leaves nothing if that fails."""
         try:
             self._move(aside, name)
         except BaseException:
-            with suppress(OSError, KsegError):
-                self._unlink(aside)
+            self._drop(aside)
             raise
 
     def rename(self, name: str, target: str) -> None:
@@ -448,7 +451,7 @@ class RemoteDestination:
             return self.claims_safely or self._look_and_write(name, content)
         if not self.claims_safely:
             return self._look_and_write(name, content)
-        return self._put_if_absent(name, content) or self.read(name) == content
+        return self._put_if_absent(name, content) or self.read(name, len(content) + 1) == content
 
     def _refuses_a_second(self, name: str, content: bytes) -> bool:
         """Whether the first of two equal puts is done and the second is refused: some stores ignore the condition."""
@@ -464,7 +467,7 @@ class RemoteDestination:
             raise KsegError(f"can't be written: {error}", f"{self.url}/{name}") from error
 
     def _look_and_write(self, name: str, content: bytes) -> bool:
-        found = self.read(name)
+        found = self.read(name, len(content) + 1)
         if found is None:
             self.replace(name, content)
         return found in (None, content)

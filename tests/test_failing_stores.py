@@ -67,6 +67,28 @@ def test_listing_that_never_ends_is_ended(tmp_path: Path) -> None:
     assert store.requests < MOST_EMPTY_PAGES + 50
 
 
+class SlowlyListingStore:
+    """A store whose listing ends after some answers that name nothing."""
+
+    def __init__(self, empty_pages: int) -> None:
+        self._left = empty_pages
+
+    def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
+        """Answers a request, as WSGI has it."""
+        self._left -= 1
+        start_response("200 OK", [("Content-Type", "application/xml")])
+        return [page([], "more") if self._left >= 0 else b"<ListBucketResult/>"]
+
+
+def test_listing_with_an_empty_answer_too_many_is_ended(tmp_path: Path) -> None:
+    before = 2  # answers to requests that look how large the listing is
+    for empty_pages, status in ((before + MOST_EMPTY_PAGES, 2), (before + MOST_EMPTY_PAGES + 1, 3)):
+        with serving(SlowlyListingStore(empty_pages)) as url, meant(url):
+            ran = kseg(["ls", "s3://b"], tmp_path)
+        assert ran.status == status, ran
+        assert (NEVER_ENDS.encode() in ran.stderr) is (status == 3)
+
+
 def nothing(environ: dict[str, Any], start_response: "StartResponse", _: "WSGIApplication") -> Iterable[bytes]:
     """Closes the connection."""
     environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)

@@ -1,19 +1,29 @@
 """Files of a byte more than kseg reads: a status, and one line that names the bound."""
 
+import json
+import os
 import shutil
+import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from kseg.cluster.metadata_copy import CHEAP_METADATA
 from kseg.commands import config_file
 from kseg.decode.avro import LARGEST_SCHEMA
 from kseg.decode.protobuf import LARGEST_DESCRIPTORS
+from kseg.export.commit import manifest
+from kseg.export.commit.commit import MOST_MARKER_BYTES
+from kseg.export.commit.iceberg import LARGEST_CATALOG
+from kseg.export.commit.iceberg_files import LARGEST_METADATA
 from kseg.export.write.typed_plan import LARGEST_JSON_SCHEMA
+from kseg.index.producers import LARGEST_READ
 from kseg.serve import login
 from kseg.serve.connections import LARGEST_PEM
 from kseg.system.files import LARGEST_TEXT
 from kseg.tiered import segment_bytes
+from kseg.tiered.places import DEEPEST
 from kseg.tiered.segments import LARGEST_CHECKPOINT
 from tests import golden
 from tests.loops import for_each
@@ -63,6 +73,82 @@ def test_file_beyond_its_bound_is_refused(case: Case, tmp_path: Path, monkeypatc
     assert ran.status == case.status, ran
     assert f"more than {case.bound} bytes" in said
     assert path.name in said
+
+
+EXPORTED = [
+    ("parquet", "_kseg/manifest-00000001.json", manifest.MOST_BYTES, "has more than {} bytes"),
+    ("iceberg", "catalog.db", LARGEST_CATALOG, "kseg opens catalogs of up to {};"),
+    ("iceberg", "catalog.db-journal", LARGEST_CATALOG, "kseg opens catalogs of up to {};"),
+    ("iceberg", "metadata/00001-*.metadata.json", LARGEST_METADATA, "kseg reads metadata of up to {};"),
+]
+
+
+@for_each("table_format, name, bound, words", EXPORTED, ids=lambda case: case[1])
+def test_file_of_an_export_beyond_its_bound_is_refused(
+    table_format: str, name: str, bound: int, words: str, tmp_path: Path
+) -> None:
+    command = ["export", str(golden.ROOT / "docs/test-1-0"), "out", "--format", table_format]
+    assert kseg(command, tmp_path).status == 0
+    path = next((tmp_path / "out").glob(name), tmp_path / "out" / name)
+    sparse(path, bound + 1)
+    ran = kseg(command, tmp_path)
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1), ran
+    assert path.name in ran.stderr.decode()
+    assert words.format(bound) in ran.stderr.decode()
+
+
+def test_marker_of_an_export_beyond_its_bound_is_not_believed(tmp_path: Path) -> None:
+    """A marker of a run that is over goes; one with a byte too much is left, and reported."""
+    command = ["export", str(golden.ROOT / "docs/test-1-0"), "out"]
+    marker = tmp_path / "out/_kseg/runs/01234567.json"
+    process = {"host": os.uname().nodename, "boot": "another", "pid": 1, "namespace": None, "started": None}
+    content = json.dumps({"base": 0, "process": process}).encode()
+    for size, is_left in ((MOST_MARKER_BYTES, False), (MOST_MARKER_BYTES + 1, True)):
+        assert kseg(command, tmp_path).status == 0
+        marker.parent.mkdir(exist_ok=True)
+        marker.write_bytes(content.ljust(size))
+        ran = kseg(command, tmp_path)
+        assert (ran.status, marker.exists(), b"run 01234567 may be under way" in ran.stdout) == (0, is_left, is_left)
+
+
+def test_producer_snapshot_beyond_its_bound_is_a_finding(tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / "docs/test-1-0", tmp_path / "test-1-0")
+    path = sparse(tmp_path / "test-1-0" / f"{209300:020}.snapshot", LARGEST_READ + 1)
+    with path.open("r+b") as file:
+        file.write(bytes.fromhex("0001"))  # version
+    ran = kseg(["verify", "test-1-0"], tmp_path)
+    assert ran.status == 1
+    assert f"{LARGEST_READ + 1} bytes, a broker reads at most {LARGEST_READ}".encode() in ran.stdout
+
+
+def test_metadata_with_snapshots_beyond_their_bound_are_named(tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / "docs/test-1-0", tmp_path / "t-0")
+    sparse(tmp_path / "__cluster_metadata-0" / f"{0:020}.log", 1)
+    sparse(tmp_path / "__cluster_metadata-0" / f"{5:020}-{1:010}.checkpoint", CHEAP_METADATA)
+    ran = kseg(["ls", "t-0"], tmp_path)
+    assert ran.status == 0, ran
+    assert f"{CHEAP_METADATA + 1} bytes, more than the {CHEAP_METADATA} that are read here".encode() in ran.stderr
+
+
+def test_tier_below_more_levels_than_kseg_goes_is_none(tmp_path: Path) -> None:
+    topic = next((golden.ROOT / "tiered/bucket/prod").glob("zstd-*"))  # its partitions are a level below
+    for levels, status in ((DEEPEST - 2, 0), (DEEPEST - 1, 2)):
+        top = tmp_path / str(levels)
+        shutil.copytree(topic, top.joinpath(*["x"] * levels, topic.name))
+        ran = kseg(["ls", str(top)], tmp_path)
+        assert ran.status == status, (levels, ran)
+
+
+def test_members_of_an_archive_beyond_the_bound_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for path in sorted((golden.ROOT / "docs/test-1-0").iterdir()):
+            archive.write(path, f"test-1-0/{path.name}")
+        count = len(archive.namelist())
+    for most, status in ((count, 0), (count - 1, 2)):
+        monkeypatch.setattr("kseg.store.archive.MOST_MEMBERS", most)
+        ran = kseg(["ls", "a.zip"], tmp_path)
+        assert ran.status == status, ran
+        assert (f"has more than {most} members".encode() in ran.stderr) is (status == 2)
 
 
 def test_leader_epochs_of_a_remote_segment_beyond_the_bound_are_named(restored: Path, tmp_path: Path) -> None:

@@ -255,8 +255,10 @@ class UnfitError(Exception):
         return self
 
 
-def parse_json(content: bytes, name: str) -> Any:
-    """The value of a small file of JSON. Raises KsegError if it is none."""
+def parse_json(content: bytes, name: str, most: int) -> Any:
+    """The value of a file of JSON of up to `most` bytes. Raises KsegError if it is larger, or no JSON."""
+    if len(content) > most:
+        raise KsegError(f"has more than {most} bytes: kseg didn't write it", name)
     try:
         return json.loads(content.decode(), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:

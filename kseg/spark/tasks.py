@@ -16,7 +16,7 @@ from kseg import errors, kernel
 from kseg.cluster.copies import Copies
 from kseg.errors import ClusterError, DamagedError, KsegError, SwappedError, UsageError
 from kseg.export.commit.commit import JOBS
-from kseg.export.commit.manifest import results_of_tasks
+from kseg.export.commit.manifest import MOST_BYTES, results_of_tasks
 from kseg.export.commit.order import Job, execute_order
 from kseg.export.destination import open_destination
 from kseg.export.plan import ByteRange, Splitting, WorkOrder, balance, plan_orders
@@ -64,7 +64,7 @@ class Round(NamedTuple):
         content = self._read("orders")
         if sha256(content).hexdigest() != self.digest:
             raise SwappedError(f"{self.destination}/{self._name('orders')}")
-        members: dict[str, Any] = parse_json(content, self._name("orders"))
+        members: dict[str, Any] = parse_json(content, self._name("orders"), MOST_BYTES)
         job = Job.from_json(members["job"])
         for task in tasks:
             for order in map(WorkOrder.from_json, members["tasks"][task]):
@@ -76,7 +76,8 @@ class Round(NamedTuple):
 
     def read_results(self) -> list[Result]:
         """The results that `write_results` has left. Raises KsegError if they can't be an export's."""
-        return results_of_tasks(parse_json(self._read("results"), self._name("results")), self._name("results"))
+        name = self._name("results")
+        return results_of_tasks(parse_json(self._read("results"), name, MOST_BYTES), name)
 
     def _name(self, what: str) -> str:
         return f"{JOBS}/{self.job}/{what}-{self.number}.json"
@@ -85,7 +86,7 @@ class Round(NamedTuple):
         open_destination(self.destination).replace(self._name(what), content)
 
     def _read(self, what: str) -> bytes:
-        found = open_destination(self.destination).read(self._name(what))
+        found = open_destination(self.destination).read(self._name(what), MOST_BYTES + 1)
         if found is None:
             raise KsegError("is not the same place here as on the driver: all machines must reach it", self.destination)
         return found

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kseg.errors import KsegError
+from kseg.export.commit.commit import MOST_ORDER_BYTES
 from kseg.export.commit.order import Job, execute_order
 from kseg.export.destination import LocalDestination
 from kseg.export.plan import WorkOrder
@@ -177,7 +178,16 @@ def _cut_results(disk: Path, out: Path) -> ReadOptions:
     return ReadOptions()
 
 
-@pytest.mark.parametrize("change", [_other_options, _changed_source, _cut_files, _cut_results])
+def _larger_results(disk: Path, out: Path) -> ReadOptions:
+    """Of one order, with a byte more than is read; the others' are gone."""
+    first, *others = (out / "_kseg" / "jobs").rglob("done-*")
+    for path in others:
+        path.unlink()
+    first.write_bytes(first.read_bytes().ljust(MOST_ORDER_BYTES + 1))
+    return ReadOptions()
+
+
+@pytest.mark.parametrize("change", [_other_options, _changed_source, _cut_files, _cut_results, _larger_results])
 def test_what_is_not_the_same_any_more_is_not_taken_up(change: object, disk: Path, tmp_path: Path) -> None:
     broken_off(disk, tmp_path / "out")
     read = change(disk, tmp_path / "out")  # type: ignore[operator]

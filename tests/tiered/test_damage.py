@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.tiered.manifest import LARGEST_MANIFEST
-from kseg.tiered.segment_bytes import LARGEST_FILE, MOST_CHUNKS
+from kseg.tiered.segment_bytes import LARGEST_CHUNK, LARGEST_FILE, MOST_CHUNKS
 from tests import golden
 from tests.loops import for_each
 from tests.run import Run, bounded, kseg
@@ -118,6 +118,12 @@ DAMAGES: dict[str, tuple[str, Change, str, str]] = {
         edited("chunkIndex", "originalFileSize", value=1 << 40),
         "remote-manifest",
         "a segment of 1099511627776 bytes",
+    ),
+    "segment-too-long": (
+        "plain",
+        edited("chunkIndex", value=FIXED | {"originalChunkSize": LARGEST_FILE, "originalFileSize": LARGEST_FILE + 1}),
+        "remote-manifest",
+        f"a segment of {LARGEST_FILE + 1} bytes",
     ),
     "chunk-size-0": (
         "plain",
@@ -299,12 +305,13 @@ def test_a_bombs_memory_is_bounded(tmp_path: Path) -> None:
     )
     manifest = objects(folder, "rsm-manifest")[0]
     fields = json.loads(manifest.read_text())
-    fields["chunkIndex"] |= {"type": "fixed", "originalChunkSize": 2**31 - 1, "originalFileSize": 2**31 - 1}
+    size = LARGEST_CHUNK + 1
+    fields["chunkIndex"] |= {"type": "fixed", "originalChunkSize": size, "originalFileSize": size}
     fields["chunkIndex"] |= {"transformedChunkSize": 9000, "finalTransformedChunkSize": 9000}
     manifest.write_text(json.dumps(fields))
     ran = bounded(["verify", "b"], tmp_path)
     assert ran.status == 1
-    assert b"kseg decodes chunks of up to 268435456" in ran.stdout
+    assert f"it has {size} bytes; kseg decodes chunks of up to {LARGEST_CHUNK}".encode() in ran.stdout
 
 
 @for_each("plugin", [Plugin(), Plugin(is_compressing=True)])

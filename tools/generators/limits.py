@@ -68,6 +68,18 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             "kseg.dump.entry_lines:LARGEST_LOOKUP",
             "its rest isn't used",
         ),
+        Bound(
+            "bytes of a producer snapshot",
+            "kseg.index.producers:LARGEST_READ",
+            "a finding: a broker doesn't take it",
+            count,
+        ),
+        Bound(
+            "the cluster's metadata with their snapshots, where a command needs no more than settings",
+            "kseg.cluster.metadata_copy:CHEAP_METADATA",
+            "they aren't read, and a line says so",
+        ),
+        Bound("the same in `kseg serve`", "kseg.serve.cluster:LARGEST_METADATA", "the same"),
         Bound("a text file: a checkpoint, `meta.properties`, …", "kseg.system.files:LARGEST_TEXT", "isn't read"),
     ),
     "Archives and standard input": (
@@ -128,9 +140,15 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         ),
     ),
     "Remote tiers": (
-        Bound("levels of folders above partitions", "kseg.tiered.places:DEEPEST", "isn't taken for a tier", count),
+        Bound(
+            "levels of folders, a partition's own among them",
+            "kseg.tiered.places:DEEPEST",
+            "isn't taken for a tier",
+            count,
+        ),
         Bound("a segment's manifest", "kseg.tiered.manifest:LARGEST_MANIFEST", "the segment isn't read"),
         Bound("a segment's leader epochs", "kseg.tiered.segments:LARGEST_CHECKPOINT", "a finding; they aren't used"),
+        Bound("bytes of a segment", "kseg.tiered.segment_bytes:LARGEST_FILE", "the segment isn't read", count),
         Bound("chunks of a segment", "kseg.tiered.segment_bytes:MOST_CHUNKS", "the segment isn't read", count),
         Bound("a chunk, decompressed", "kseg.tiered.segment_bytes:LARGEST_CHUNK", "it can't be read"),
     ),
@@ -161,12 +179,26 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound(
             "bytes of keys and values in a record batch of `to_arrow`", "kseg.arrow:MAX_BYTES", "the next one begins"
         ),
-        Bound("a manifest of an export", "kseg.export.commit.manifest:MOST_BYTES", "it is neither written nor read"),
+        Bound(
+            "a manifest of an export; what its tasks exchange in Spark",
+            "kseg.export.commit.manifest:MOST_BYTES",
+            "it is neither written nor read",
+        ),
         Bound("the marker of a run of an export", "kseg.export.commit.commit:MOST_MARKER_BYTES", "it isn't read"),
         Bound(
             "what an interrupted export keeps of an order",
             "kseg.export.commit.commit:MOST_ORDER_BYTES",
             "it isn't read",
+        ),
+        Bound(
+            "the catalog of an Iceberg table in its directory, and each of SQLite's files next to it",
+            "kseg.export.commit.iceberg:LARGEST_CATALOG",
+            "the command ends with 2",
+        ),
+        Bound(
+            "a file of that table's metadata",
+            "kseg.export.commit.iceberg_files:LARGEST_METADATA",
+            "the command ends with 2",
         ),
     ),
     "Serving": (

@@ -121,10 +121,10 @@ def read_markers(place: Destination, processes: Processes) -> list[Marker]:
 def _read_marker(name: str, place: Destination, processes: Processes) -> Marker | None:
     run_id = name.removeprefix(f"{RUNS}/").removesuffix(".json")
     try:
-        content = place.read(name, MOST_MARKER_BYTES)
+        content = place.read(name, MOST_MARKER_BYTES + 1)
         if content is None:
             return None
-        found = parse_json(content, name)
+        found = parse_json(content, name, MOST_MARKER_BYTES)
         require_shape(found, _MARKER, name)
     except KsegError:
         return Marker(run_id, None, "", None, None)
@@ -449,10 +449,10 @@ class FinishedOrders:
 def _read(name: str, options: tuple[ReadOptions, FileOptions] | None, place: Destination) -> Result | None:
     """A finished order's result; None if it can't be believed, or was asked for with other options."""
     try:
-        content = place.read(name, MOST_ORDER_BYTES) if _NAME.fullmatch(name) else None
+        content = place.read(name, MOST_ORDER_BYTES + 1) if _NAME.fullmatch(name) else None
         if content is None:
             return None
-        read, files, result = finished_result(parse_json(content, name), name)
+        read, files, result = finished_result(parse_json(content, name, MOST_ORDER_BYTES), name)
     except KsegError:
         return None
     if options is None:

@@ -41,6 +41,8 @@ from kseg.system.held_directory import LinkError
 NUMBER, RUN, PROGRESS = "kseg.number", "kseg.run", "kseg.progress"
 CATALOG_FILE = "catalog.db"
 """The SQLite catalog of a table that has no other one, in the destination."""
+LARGEST_CATALOG = 256 << 20
+"""Of the catalog and of SQLite's files next to it: kseg's own have some KB."""
 _JOURNAL, _WRITE_AHEAD_LOG = f"{CATALOG_FILE}-journal", f"{CATALOG_FILE}-wal"
 _END_OF_NAME = bytes.fromhex("d9d505f920a163d7")
 """Ends a journal that names another file, which SQLite removes when it restores the catalog. Its own never do.
@@ -128,7 +130,10 @@ class IcebergLog:
         self._place.require_plain()
         for name in (CATALOG_FILE, _JOURNAL, _WRITE_AHEAD_LOG):
             self._place.require_alone(name)
-        if (self._place.read(_JOURNAL) or b"").endswith(_END_OF_NAME):
+            if (size := self._place.size(name) or 0) > LARGEST_CATALOG:
+                why = f"has {size} bytes; kseg opens catalogs of up to {LARGEST_CATALOG}; choose another place"
+                raise KsegError(why, f"{self._place.url}/{name}")
+        if (self._place.read(_JOURNAL, LARGEST_CATALOG) or b"").endswith(_END_OF_NAME):
             why = "names another file, which SQLite would remove: kseg didn't write it; remove it"
             raise KsegError(why, f"{self._place.url}/{_JOURNAL}")
 
@@ -325,7 +330,8 @@ class IcebergLog:
             table = self._open()
             location = "" if table is None else str(table.metadata_location)
             with suppress(LinkError):
-                content = b"".join(self._place.read(name) or b"" for name in (CATALOG_FILE, _WRITE_AHEAD_LOG))
+                files = (self._place.read(name, LARGEST_CATALOG) for name in (CATALOG_FILE, _WRITE_AHEAD_LOG))
+                content = b"".join(found for found in files if found is not None)
                 if location and location.encode() in content:
                     return
         raise SwappedError(f"{self._place.url}/{CATALOG_FILE}")

@@ -10,6 +10,9 @@ from pyiceberg.io import FileIO, InputFile, OutputFile
 from kseg.errors import KsegError, OpenError
 from kseg.export.destination import Destination
 
+LARGEST_METADATA = 1 << 30
+"""Of a file of metadata: pyiceberg reads it as a whole."""
+_METADATA = "metadata/"
 _PLACE = "kseg.place"
 """The property in which the catalog hands the destination to its files: pyiceberg makes them itself."""
 
@@ -73,6 +76,9 @@ class PlaceFile(InputFile, OutputFile):
 
     def open(self, seekable: bool = True) -> Any:
         """The file to read. Raises FileNotFoundError if it isn't there, as pyiceberg expects."""
+        if self._name.startswith(_METADATA) and len(self) > LARGEST_METADATA:
+            why = f"has {len(self)} bytes; kseg reads metadata of up to {LARGEST_METADATA}; choose another place"
+            raise KsegError(why, self.location)
         try:
             return self._place.open(self._name)
         except OpenError as error:

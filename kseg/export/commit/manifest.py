@@ -88,9 +88,7 @@ class Manifest:
     @classmethod
     def from_bytes(cls, content: bytes, name: str) -> "Manifest | Stub":
         """The manifest of `to_bytes`, or what stands for an old one. Raises KsegError if it is neither of them."""
-        if len(content) > MOST_BYTES:
-            raise KsegError(f"has more than {MOST_BYTES} bytes: kseg didn't write it", name)
-        checked = parse_json(content, name)
+        checked = parse_json(content, name, MOST_BYTES)
         require_shape(checked, _of_a_version, name)
         if type(checked["version"]) is not int or checked["version"] != VERSION:
             raise KsegError(f"a manifest of version {brief(checked['version'])}, known is {VERSION}", name)

@@ -1,6 +1,8 @@
 """Stores that break connections, list without an end or answer nonsense: each run ends in a line."""
 
+import os
 import socket
+import struct
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
@@ -115,6 +117,19 @@ def nowhere(_: bytes) -> object:
     """Takes what WSGI's old way of writing would write."""
 
 
+def headers(environ: dict[str, Any], start_response: "StartResponse", _: "WSGIApplication") -> Iterable[bytes]:
+    """Closes the connection in the middle of the headers."""
+    environ["werkzeug.socket"].sendall(b"HTTP/1.1 206 Partial Content\r\nContent-Type: appli")
+    return nothing(environ, start_response, _)
+
+
+def reset(environ: dict[str, Any], _: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Resets the connection, as a router does that has forgotten it."""
+    environ["werkzeug.socket"].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    os.close(environ["werkzeug.socket"].detach())
+    raise ConnectionResetError
+
+
 def busy(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
     """Answers as S3 does under load."""
     start_response("503 Slow Down", [("Content-Type", "application/xml")])
@@ -159,7 +174,13 @@ REQUESTS = 5
 
 @for_each(
     "answer, number",
-    [*((half, number) for number in range(1, REQUESTS + 1)), (nothing, 1), (nothing, REQUESTS), (busy, 2)],
+    [
+        *((half, number) for number in range(1, REQUESTS + 1)),
+        *((headers, number) for number in (1, 2, REQUESTS)),
+        (nothing, 1),
+        (reset, REQUESTS),
+        (busy, 2),
+    ],
     ids=lambda case: f"{case[0].__name__} from {case[1]}",
 )
 def test_store_that_breaks_at_any_request_is_a_line_and_status_3(

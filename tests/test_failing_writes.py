@@ -161,6 +161,11 @@ CASES = [
 EVERY = settings.get_current_profile_name() == "search"
 
 
+FAILURES = list(itertools.product(CODES, (NEVER, 1))) if EVERY else [(errno.ENOSPC, NEVER)]
+"""How calls are refused, and how many of them: all from one on, or that one alone."""
+TRIED = [(case, code, count) for case in CASES for code, count in FAILURES]
+
+
 def lefts(calls: int, samples: int) -> Iterator[int]:
     """After how many of a run's calls one is refused: some, from the first to the last."""
     if EVERY:
@@ -168,8 +173,15 @@ def lefts(calls: int, samples: int) -> Iterator[int]:
     return (calls * (2 * number + 1) // (2 * samples) for number in range(samples))
 
 
-@for_each("case", CASES, ids=lambda case: case.command)
-def test_write_that_fails_is_a_line_and_a_second_run_succeeds(case: Case, disk: FailingDisk | None) -> None:
+@for_each(
+    "case, code, count",
+    TRIED,
+    ids=lambda tried: f"{tried[0].command}: {errno.errorcode[tried[1]]}",
+    shards=len(TRIED) if EVERY else 1,
+)
+def test_write_that_fails_is_a_line_and_a_second_run_succeeds(
+    case: Case, code: int, count: int, disk: FailingDisk | None
+) -> None:
     if disk is None:
         return  # nothing to try it with
     command = case.command.replace("SAMPLES", str(golden.ROOT))
@@ -177,23 +189,21 @@ def test_write_that_fails_is_a_line_and_a_second_run_succeeds(case: Case, disk: 
     whole, names = disk.run(command), disk.names()
     assert whole.status == 0, whole
     for left in lefts(whole.calls, case.samples):
-        every = itertools.product(CODES, (NEVER, 1)) if EVERY else [(CODES[left % len(CODES)], NEVER)]
-        for code, count in every:
-            disk.empty()
-            ran = disk.run(command, left, count, code)
-            at = f"{count} calls after {left} of {whole.calls}, {errno.errorcode[code]}: {ran.said}"
-            if count == 1 and ran.status == 0:  # bytes can be copied in several ways, one after another
-                assert disk.names() == names, at
-                continue
-            assert ran.status in (2, 3), at
-            assert_one_line(ran, disk.directory, at)
-            there = disk.names()
-            assert not there or (case.keeps and not any(name.endswith(".tmp") for name in there)), (at, there)
-            if case.keeps or EVERY:
-                again = disk.run(command)
-                assert again.status == 0, (at, again)
-                extra = disk.names() - names
-                assert all("/metadata/" in name for name in extra), (at, extra)  # pyiceberg's, which no version names
+        disk.empty()
+        ran = disk.run(command, left, count, code)
+        at = f"{count} calls after {left} of {whole.calls}: {ran.said}"
+        if count == 1 and ran.status == 0:  # bytes can be copied in several ways, one after another
+            assert disk.names() == names, at
+            continue
+        assert ran.status in (2, 3), at
+        assert_one_line(ran, disk.directory, at)
+        there = disk.names()
+        assert not there or (case.keeps and not any(name.endswith(".tmp") for name in there)), (at, there)
+        if case.keeps or EVERY:
+            again = disk.run(command)
+            assert again.status == 0, (at, again)
+            extra = disk.names() - names
+            assert all("/metadata/" in name for name in extra), (at, extra)  # pyiceberg's, which no version names
     disk.empty()
 
 

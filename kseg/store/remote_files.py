@@ -229,7 +229,7 @@ def s3_errors() -> tuple[type[Exception], ...]:
 
 def _parse(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
     """Reads an answer instead of botocore, which takes ten times as long; gives and raises what botocore would."""
-    if response_dict["status_code"] != 200:
+    if response_dict["status_code"] >= 300:
         return
     from xml.etree import ElementTree
 

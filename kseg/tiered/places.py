@@ -201,6 +201,8 @@ class S3Store:
             answer = self._client().get_object(
                 Bucket=self._bucket, Key=self._prefix + key, Range=f"bytes={start}-{end - 1}"
             )
+            if "ContentLength" not in answer:  # headers that end early look like an answer without bytes
+                raise ClusterError("can't be read: the connection broke in the answer's headers", f"{self.name}/{key}")
             with closing(answer["Body"]) as body:  # as a context manager it would give urllib3's stream
                 content: bytes = body.read()
         except ClientError as error:

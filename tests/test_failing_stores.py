@@ -1,6 +1,9 @@
 """Stores that break connections, list without an end or answer nonsense: each run ends in a line."""
 
+import itertools
+import json
 import os
+import shutil
 import socket
 import struct
 from collections.abc import Callable, Iterable, Iterator
@@ -8,6 +11,7 @@ from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -143,24 +147,25 @@ def nonsense(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplic
 
 
 class BreakingStore:
-    """A store of moto's that breaks every request from some number on, counted from 1."""
+    """A store that breaks every request from some number on, counted from 1, or one alone."""
 
-    def __init__(self) -> None:
-        self._store = CountingStore()
+    def __init__(self, store: "WSGIApplication") -> None:
+        self._store = store
         self._lock = Lock()
         self._answer: Callable[..., Iterable[bytes]] | None = None
         self._left = 0
+        self._most = 0
         self.broken = 0
 
-    def break_from(self, number: int, answer: Callable[..., Iterable[bytes]] | None) -> None:
-        """From that request on, counted from now, answers are these; None: none is broken."""
-        self._left, self._answer, self.broken = number, answer, 0
+    def break_from(self, number: int, answer: Callable[..., Iterable[bytes]] | None, most: int = 1 << 30) -> None:
+        """From that request on, counted from now, so many answers are these; None: none is broken."""
+        self._left, self._answer, self._most, self.broken = number, answer, most, 0
 
     def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
         """Answers a request, as WSGI has it."""
         with self._lock:
             self._left -= 1
-            is_broken = self._answer is not None and self._left <= 0
+            is_broken = self._answer is not None and self._left <= 0 and self.broken < self._most
             self.broken += is_broken
         if is_broken and self._answer is not None:
             return self._answer(environ, start_response, self._store)
@@ -201,6 +206,23 @@ def test_lookup_asks_as_often_as_it_is_broken_above_and_succeeds_afterwards(
     assert (ran.status, broken_store.broken) == (0, 0), ran
 
 
+def test_reindex_takes_no_store_that_breaks_for_a_damaged_index(broken_store: BreakingStore, tmp_path: Path) -> None:
+    for number in range(9, 13):  # of 12 requests; the last ones are for indexes and snapshots
+        broken_store.break_from(number, nothing)
+        ran = kseg(["reindex", "s3://tier", "--to", "out", "-q"], tmp_path)
+        assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (3, b"", 1), ran
+        assert broken_store.broken
+        assert not (tmp_path / "out").exists()
+
+
+def test_export_takes_no_answer_without_bytes_for_the_log(broken_store: BreakingStore, tmp_path: Path) -> None:
+    broken_store.break_from(3, headers)  # after the listing and the object's size
+    ran = kseg(["export", "s3://logs", "out"], tmp_path)
+    assert (ran.status, ran.stdout) == (2, b""), ran
+    assert ran.stderr.startswith(b"kseg: s3://logs/test-1-0/"), ran
+    assert not (tmp_path / "out").exists()
+
+
 def test_listing_that_s3_never_writes_is_a_line(broken_store: BreakingStore, tmp_path: Path) -> None:
     broken_store.break_from(1, nonsense)
     ran = kseg(["ls", "s3://tier"], tmp_path)
@@ -218,10 +240,10 @@ def test_endpoint_that_can_not_be_one_is_named(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def broken_store() -> Iterator[BreakingStore]:
-    """A store with a tier in the bucket `tier`; nothing is asked twice."""
+    """A store with a tier in the bucket `tier`, a partition in `logs`; nothing is asked twice."""
     import botocore.session
 
-    store = BreakingStore()
+    store = BreakingStore(CountingStore())
     with serving(store) as url, meant(url) as patch:
         patch.setenv("AWS_MAX_ATTEMPTS", "1")
         client = botocore.session.get_session().create_client("s3", endpoint_url=url)
@@ -230,4 +252,56 @@ def broken_store() -> Iterator[BreakingStore]:
         for path in folder.rglob("*.*"):
             key = path.relative_to(folder.parent).as_posix()
             client.put_object(Bucket="tier", Key=key, Body=path.read_bytes())
+        client.create_bucket(Bucket="logs")
+        for path in (golden.ROOT / "docs/test-1-0").iterdir():
+            client.put_object(Bucket="logs", Key=f"test-1-0/{path.name}", Body=path.read_bytes())
         yield store
+
+
+class WebHdfs:
+    """A directory of this machine as WebHDFS gives it to readers."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
+        """Answers a request, as WSGI has it."""
+        path = self._root / environ["PATH_INFO"].removeprefix("/webhdfs/v1").strip("/")
+        asked = {name: values[0] for name, values in parse_qs(environ["QUERY_STRING"]).items()}
+        if asked["op"] == "OPEN":
+            start = int(asked["offset"])
+            body = path.read_bytes()[start : start + int(asked["length"])]
+        elif asked["op"] == "LISTSTATUS":
+            body = json.dumps({"FileStatuses": {"FileStatus": [_status(each) for each in path.iterdir()]}}).encode()
+        else:
+            body = json.dumps({"FileStatus": _status(path)}).encode()
+        start_response("200 OK", [("Content-Length", str(len(body)))])
+        return [body]
+
+
+def _status(path: Path) -> dict[str, object]:
+    kind = "DIRECTORY" if path.is_dir() else "FILE"
+    return {"pathSuffix": path.name, "type": kind, "length": path.stat().st_size, "modificationTime": 1}
+
+
+def nobody(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Answers with JSON in which nothing is."""
+    start_response("200 OK", [("Content-Type", "application/json")])
+    return [b"{}"]
+
+
+def test_namenode_that_breaks_at_any_request_leaves_nothing_out(tmp_path: Path) -> None:
+    """One broken answer: a folder that couldn't be listed was taken for an empty one, a log for a damaged one."""
+    shutil.copytree(golden.ROOT / "docs/test-1-0", tmp_path / "hdfs/test-1-0")
+    store = BreakingStore(WebHdfs(tmp_path / "hdfs"))
+    with serving(store) as url:
+        command = ["export", url.replace("http", "webhdfs"), "out"]
+        for number, answer in itertools.product(range(1, 10), (nothing, headers, half, nobody)):
+            store.break_from(number, answer, 1)
+            ran = kseg(command, tmp_path)
+            if not store.broken:
+                break
+            assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), (number, answer, ran)
+            assert ran.stderr.startswith(b"kseg: webhdfs://"), ran
+            assert not (tmp_path / "out").exists()
+        assert (number, ran.status) == (9, 0)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
 from kseg import kernel
-from kseg.errors import KsegError
+from kseg.errors import ClusterError, KsegError
 from kseg.formats.codes import ControlType
 from kseg.formats.file_names import parse_file_name
 from kseg.formats.header_fields import (
@@ -293,10 +293,15 @@ class ProducerSnapshot:
 
 
 def snapshot_problem(path: str | os.PathLike[str]) -> str | None:
-    """Why a broker wouldn't take a .snapshot, one that can't be opened too; None if it would."""
+    """Why a broker wouldn't take a .snapshot, one that can't be opened too; None if it would.
+
+    Raises ClusterError if a store fails at giving it.
+    """
     try:
         with ProducerSnapshot(path) as snapshot:
             return snapshot.problem()
+    except ClusterError:
+        raise
     except KsegError as error:
         return error.message
 

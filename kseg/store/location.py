@@ -136,3 +136,9 @@ class DirectoryStore:
 def broken(reason: str) -> OSError:
     """The error of bytes that are there and aren't what they should be."""
     return OSError(errno.EIO, reason)
+
+
+def require_all(found: bytes, size: int) -> None:
+    """Raises OSError if a store gave fewer or more bytes than were asked for: they may be no part of the file."""
+    if len(found) != size:
+        raise OSError(f"{len(found)} bytes came instead of {size}: the connection broke, or the file has changed")

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library
+from kseg.store.location import require_all
 from kseg.store.target import check_outside
 from kseg.system.new_directory import scratch_directory
 from kseg.system.run_usage import in_threads
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
-
-    import requests
 
 
 SCHEME = "webhdfs"
@@ -35,59 +34,14 @@ def web_file_system(root: str) -> Any:
     The user is that of the URL, of HADOOP_USER_NAME, or of this process, as with Hadoop's own clients.
     """
     try:
-        from fsspec.implementations.webhdfs import WebHDFS
+        from kseg.store.web_hdfs import WebHdfs
     except ImportError as error:
         raise UsageError(missing_library(str(error.name), "hdfs"), root) from error
     from pyarrow.fs import FSSpecHandler, PyFileSystem
 
-    class WebHdfs(WebHDFS):  # type: ignore[misc]
-        """Raises OSError alone, tells when files were changed, and takes no failure for a file that isn't there."""
-
-        def _type(self, path: str) -> str | None:
-            try:
-                return str(self.info(path)["type"])
-            except FileNotFoundError:
-                return None
-
-        def exists(self, path: str, **_: Any) -> bool:
-            return self._type(path) is not None
-
-        def isfile(self, path: str) -> bool:
-            return self._type(path) == "file"
-
-        def isdir(self, path: str) -> bool:
-            return self._type(path) == "directory"
-
-        def _call(self, *arguments: Any, **options: Any) -> "requests.Response":
-            with _as_system_errors(self.url):
-                return super()._call(*arguments, **options)  # type: ignore[no-any-return]
-
-        @staticmethod
-        def _process_info(info: dict[str, Any]) -> dict[str, Any]:
-            changed: dict[str, Any] = WebHDFS._process_info(info)
-            return changed | {"mtime": info["modificationTime"] / 1000}
-
-        def replace(self, path: str, target: str) -> None:
-            """Moves a file, in the place of one that is there."""
-            self._call("RENAME", method="put", path=path, destination=target, renameoptions="OVERWRITE")
-
     place = urlsplit(root)
     user = unquote(place.username or "") or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
     return PyFileSystem(FSSpecHandler(WebHdfs(place.hostname, place.port or DEFAULT_PORT, user=user)))
-
-
-@contextmanager
-def _as_system_errors(url: str) -> Iterator[None]:
-    """Turns the errors of fsspec and requests into OSError; `url`: the service's."""
-    from requests.exceptions import ConnectionError as NoConnection
-
-    try:
-        yield
-    except NoConnection as error:
-        asked = url if error.request is None else error.request.url
-        raise OSError(f"{str(asked).partition('?')[0]} doesn't answer") from error
-    except (RuntimeError, ValueError) as error:
-        raise OSError(str(error)) from error
 
 
 def no_libhdfs(root: str, why: str) -> UsageError:
@@ -405,6 +359,7 @@ def read_range(url: str, start: int, end: int) -> bytes:
     try:
         with system.open_input_file(path) as file:
             found: bytes = file.read_at(end - start, start)
+            require_all(found, end - start)
             return found
     except OSError as error:
         raise OpenError(f"can't be read: {error}", url, start) from error
@@ -414,7 +369,10 @@ def _copy(file: Any, descriptor: int, start: int, end: int) -> None:
     """Copies the bytes, several pieces at once."""
 
     def copy(position: int) -> None:
-        os.pwrite(descriptor, file.read_at(min(PIECE, end - position), position), position)
+        size = min(PIECE, end - position)
+        found = file.read_at(size, position)
+        require_all(found, size)
+        os.pwrite(descriptor, found, position)
 
     for _ in in_threads(copy, range(start, end, PIECE), PIECES_AT_ONCE):
         pass

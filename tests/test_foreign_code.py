@@ -1,5 +1,6 @@
 """No code comes from where the data lies: modules in the current directory, or in a given one, are never imported."""
 
+import ast
 import os
 import shutil
 import sys
@@ -9,11 +10,13 @@ import pytest
 from confluent_kafka.schema_registry import Schema
 
 from tests import golden, traps
+from tests.architecture import ROOT
 from tests.decode.schemas_topic import schema_key, schema_value, write_topic
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 
+UNPICKLING = {"pickle", "marshal", "shelve", "cloudpickle", "dill", "yaml"}
 KSEG = str(Path(sys.executable).with_name("kseg"))
 COMMANDS = {
     "--help": 0,
@@ -143,6 +146,21 @@ def test_a_decoder_comes_from_pythonpath(directory: Path, tmp_path: Path) -> Non
     line = "dump test-1-0 --value-decoder mine:decode --limit 1 -o json --only records"
     status, sprung, stderr = run([KSEG, *line.split()], directory, PYTHONPATH=str(tmp_path))
     assert (status, sprung) == (0, set()), stderr
+
+
+def test_nothing_that_is_read_is_unpickled_or_evaluated() -> None:
+    """Only the pipes between a run's own processes carry pickled values."""
+    found = set()
+    for path in (ROOT / "kseg").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                names = {node.func.id} & {"eval", "exec", "compile", "__import__"}
+            elif isinstance(node, ast.Import):
+                names = {each.name for each in node.names} & UNPICKLING
+            else:
+                names = {node.module} & UNPICKLING if isinstance(node, ast.ImportFrom) else set()
+            found |= {(path.relative_to(ROOT).as_posix(), name) for name in names}
+    assert found == {("kseg/system/processes.py", "pickle")}
 
 
 def test_the_traps_work(directory: Path) -> None:

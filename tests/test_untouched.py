@@ -2,6 +2,8 @@
 
 import itertools
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -80,6 +82,27 @@ def test_a_place_within_a_disk_that_is_read_is_refused(root: Path, name: str, pa
 @for_each("name", BY_PARTITION)
 def test_a_link_to_the_input_counts_as_the_input(root: Path, name: str) -> None:
     refused(root, BY_PARTITION[name], "deep/link", str(root / "disk/logs/test-1-0/new"))
+
+
+@for_each("name", ["salvage", "reindex", "export", "export, planned"])
+def test_what_a_glob_matches_is_the_input(root: Path, name: str) -> None:
+    refused(root, BY_PARTITION[name], "d*/lo?s/test-[0-9]-0", str(root / "disk/logs/test-1-0/new"))
+
+
+def test_another_mount_of_the_input_counts_as_the_input(root: Path) -> None:
+    """Where this user may mount a directory a second time."""
+    (root / "mounted").mkdir()
+    mounted = f"mount --bind {root}/disk/logs {root}/mounted"
+    if subprocess.run(["unshare", "-rm", "sh", "-c", mounted], capture_output=True, check=False).returncode:
+        return
+    before = files(root)
+    for line in ("salvage PATH --to TARGET", "export PATH TARGET"):
+        command = line.replace("PATH", f"{root}/disk/logs/test-1-0").replace("TARGET", f"{root}/mounted/test-1-0/new")
+        script = f"{mounted} && exec {sys.executable} -P -m kseg {command}"
+        ran = subprocess.run(["unshare", "-rm", "sh", "-c", script], capture_output=True, check=False)
+        assert (ran.returncode, ran.stdout) == (2, b"")
+        assert b"which is read: kseg writes nothing there" in ran.stderr
+    assert files(root) == before
 
 
 def test_the_second_of_several_inputs_counts(root: Path) -> None:

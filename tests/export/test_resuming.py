@@ -187,7 +187,18 @@ def _larger_results(disk: Path, out: Path) -> ReadOptions:
     return ReadOptions()
 
 
-@pytest.mark.parametrize("change", [_other_options, _changed_source, _cut_files, _cut_results, _larger_results])
+def _results_elsewhere(disk: Path, out: Path) -> ReadOptions:
+    """Each names the file that it has written by a path that leads out of the destination and back."""
+    for path in (out / "_kseg" / "jobs").rglob("done-*"):
+        path.write_text(path.read_text().replace('"_kseg/attempts/', '"../out/_kseg/attempts/'))
+        assert "../out/" in path.read_text()
+    return ReadOptions()
+
+
+CHANGES = [_other_options, _changed_source, _cut_files, _cut_results, _larger_results, _results_elsewhere]
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_what_is_not_the_same_any_more_is_not_taken_up(change: object, disk: Path, tmp_path: Path) -> None:
     broken_off(disk, tmp_path / "out")
     read = change(disk, tmp_path / "out")  # type: ignore[operator]

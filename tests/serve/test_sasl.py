@@ -283,6 +283,26 @@ def test_what_proves_nothing_is_refused(running: Running, mechanism: str, name: 
         assert client.is_closed()
 
 
+def test_passwords_and_proofs_are_compared_in_constant_time(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A wrong one is compared once, as a whole, by the standard library's own way; also of a user who isn't there."""
+    compare, compared = hmac.compare_digest, []
+
+    def note(ours: bytes, theirs: bytes) -> bool:
+        compared.append((len(ours), len(theirs)))
+        return compare(ours, theirs)
+
+    monkeypatch.setattr(hmac, "compare_digest", note)
+    for mechanism, name in product(("PLAIN", "SCRAM-SHA-256"), (b"bob", b"nobody")):
+        with connected(running) as client:
+            begin(client, mechanism)
+            token = b"\0%b\0wrong" % name
+            if mechanism != "PLAIN":
+                nonce = authenticate(client, b"n,,n=%b,r=abc" % name)["authBytes"].split(b",")[0][2:]
+                token = b"c=biws,r=%b,p=%b" % (nonce, b64encode(bytes(32)))
+            assert authenticate(client, token)["errorCode"] == 58
+    assert compared == [(32, 32)] * 4
+
+
 def test_unknown_users_have_a_salt_that_stays(running: Running) -> None:
     salts = set()
     for _ in range(2):
@@ -412,6 +432,12 @@ def test_kcat_logs_in_as_a_user_of_the_file(users: Path, name: str, password: st
     ran = serve("--sasl-users", users, "--", str(KCAT), "-F", own, "-b", "{bootstrap}", "-L", "-m1")
     assert ran.returncode == status
     assert ('topic "zstd"' in ran.stdout) == (status == 0)
+
+
+def test_without_listen_this_machine_alone_is_served(users: Path) -> None:
+    assert serve("--", "echo", "{bootstrap}").stdout.startswith("127.0.0.1:")
+    ran = subprocess.run([KSEG, "serve", "--help"], capture_output=True, text=True, check=True)
+    assert "[default: 127.0.0.1:9092]" in ran.stdout
 
 
 def test_files_that_others_can_read_are_warned_of(users: Path) -> None:

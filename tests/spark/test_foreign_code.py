@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from kseg.errors import SwappedError
+from kseg.export.commit.order import Job
+from kseg.export.settings import FileOptions, ReadOptions
 from tests import golden, traps
 
 pytestmark = pytest.mark.spark
@@ -45,3 +48,16 @@ def test_an_export_imports_nothing_from_there(command: list[str], directory: Pat
     assert (status, sprung) == (0, set()), stderr
     assert (tmp_path / "out/_SUCCESS").exists()
     assert files(directory) == before
+
+
+def test_tasks_believe_the_orders_of_their_own_run_alone(tmp_path: Path) -> None:
+    """Orders name code and files: others may write to the destination while the job runs."""
+    from kseg.spark.tasks import Round
+
+    job = Job("01234567", str(tmp_path / "out"), ReadOptions(), FileOptions())
+    own = Round(job.destination, job.id, "0").with_orders(job, [[]])
+    assert list(own.execute([0])) == []
+    path = next((tmp_path / "out").rglob("orders-0.json"))
+    path.write_bytes(path.read_bytes() + b" ")
+    with pytest.raises(SwappedError):
+        list(own.execute([0]))

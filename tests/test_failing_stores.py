@@ -216,11 +216,13 @@ def test_reindex_takes_no_store_that_breaks_for_a_damaged_index(broken_store: Br
 
 
 def test_export_takes_no_answer_without_bytes_for_the_log(broken_store: BreakingStore, tmp_path: Path) -> None:
-    broken_store.break_from(3, headers)  # after the listing and the object's size
-    ran = kseg(["export", "s3://logs", "out"], tmp_path)
-    assert (ran.status, ran.stdout) == (2, b""), ran
-    assert ran.stderr.startswith(b"kseg: s3://logs/test-1-0/"), ran
-    assert not (tmp_path / "out").exists()
+    for answer in (nothing, headers, half):
+        broken_store.break_from(3, answer)  # after two that list
+        ran = kseg(["export", "s3://logs", "out"], tmp_path)
+        assert (ran.status, ran.stdout) == (2, b""), ran
+        assert ran.stderr.startswith(b"kseg: s3://logs/test-1-0/"), ran
+        assert broken_store.broken
+        assert not (tmp_path / "out").exists()
 
 
 def test_listing_that_s3_never_writes_is_a_line(broken_store: BreakingStore, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import errno
 import getpass
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import cache
 from glob import glob
@@ -181,6 +181,41 @@ def s3_errors() -> tuple[type[Exception], ...]:
     return BotoCoreError, ClientError, ResponseParserError, HTTPError
 
 
+def read_object(client: Any, bucket: str, key: str, start: int, end: int) -> bytes:
+    """Bytes of an object, fewer at its end. Raises `s3_errors`."""
+    from botocore.exceptions import ResponseStreamingError
+
+    answer = client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")
+    if "ContentLength" not in answer:  # headers that end early look like an answer without bytes
+        raise ResponseStreamingError(error="the connection broke in the answer's headers")
+    with closing(answer["Body"]) as body:  # as a context manager it would give urllib3's stream
+        content: bytes = body.read()
+        return content
+
+
+class _S3File:
+    """An object, read by botocore: pyarrow takes an answer whose headers broke for as many zeros as it asked for."""
+
+    def __init__(self, url: str) -> None:
+        self._bucket, _, self._key = url.partition("://")[2].partition("/")
+        self._client = _shared_client(os.getpid(), os.environ.get("AWS_ENDPOINT_URL"))
+
+    def size(self) -> int:
+        """The object's bytes."""
+        size: int = self._client.head_object(Bucket=self._bucket, Key=self._key)["ContentLength"]
+        return size
+
+    def read_at(self, size: int, position: int) -> bytes:
+        """Bytes from a position on."""
+        return read_object(self._client, self._bucket, self._key, position, position + size) if size else b""
+
+
+@cache
+def _shared_client(_process: int, _endpoint: str | None) -> Any:
+    """A process's client for one endpoint; one that was forked can't share its parent's connections."""
+    return s3_client()
+
+
 def _parse(response_dict: dict[str, Any], customized_response_dict: dict[str, Any], **_: Any) -> None:
     """Reads an answer instead of botocore, which takes ten times as long; gives and raises what botocore would."""
     if response_dict["status_code"] >= 300:
@@ -297,9 +332,7 @@ def list_files(url: str) -> Iterator[RemoteFile]:
 
 def _objects(url: str) -> list[RemoteFile] | None:
     """The objects of S3; None if there are none, or s3fs isn't there: then pyarrow looks, and says what is wrong."""
-    try:
-        import botocore.session  # noqa: F401
-    except ImportError:
+    if not _has_botocore():
         return None
     start, _, path = url.partition("://")
     bucket, _, folder = path.strip("/").partition("/")
@@ -342,10 +375,9 @@ def copy_file(url: str, target: Path) -> None:
 @contextmanager
 def _copying(url: str, target: Path, start: int | None = None) -> Iterator[tuple[Any, int]]:
     """The file, and the descriptor of one on this machine to write to."""
-    system, path = locate(url)
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        with system.open_input_file(path) as file:
+        with _opened(url) as file:
             yield file, descriptor
     except OSError as error:
         raise OpenError(f"can't be read: {error}", url, start) from error
@@ -353,11 +385,32 @@ def _copying(url: str, target: Path, start: int | None = None) -> Iterator[tuple
         os.close(descriptor)
 
 
+@contextmanager
+def _opened(url: str) -> Iterator[Any]:
+    """A file that is read from any position. Raises OSError, in the block too."""
+    if not (url.startswith(S3) and _has_botocore()):
+        system, path = locate(url)
+        with system.open_input_file(path) as file:
+            yield file
+        return
+    try:
+        yield _S3File(url)
+    except s3_errors() as error:
+        raise OSError(str(error)) from error
+
+
+def _has_botocore() -> bool:
+    try:
+        import botocore.session  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def read_range(url: str, start: int, end: int) -> bytes:
     """Bytes of a file. Raises OpenError if they can't be read."""
-    system, path = locate(url)
     try:
-        with system.open_input_file(path) as file:
+        with _opened(url) as file:
             found: bytes = file.read_at(end - start, start)
             require_all(found, end - start)
             return found

@@ -4,7 +4,6 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from enum import StrEnum
 from itertools import chain, islice
 from typing import Any, NamedTuple
@@ -193,18 +192,12 @@ class S3Store:
         """See ObjectStore."""
         from botocore.exceptions import ClientError
 
-        from kseg.store.remote_files import s3_errors
+        from kseg.store.remote_files import read_object, s3_errors
 
         if start >= end:
             return b""
         try:
-            answer = self._client().get_object(
-                Bucket=self._bucket, Key=self._prefix + key, Range=f"bytes={start}-{end - 1}"
-            )
-            if "ContentLength" not in answer:  # headers that end early look like an answer without bytes
-                raise ClusterError("can't be read: the connection broke in the answer's headers", f"{self.name}/{key}")
-            with closing(answer["Body"]) as body:  # as a context manager it would give urllib3's stream
-                content: bytes = body.read()
+            return read_object(self._client(), self._bucket, self._prefix + key, start, end)
         except ClientError as error:
             code = str(error.response.get("Error", {}).get("Code"))
             if code == "InvalidRange":
@@ -214,7 +207,6 @@ class S3Store:
             raise self._failure(error, f"{self.name}/{key}") from error
         except s3_errors() as error:
             raise self._failure(error, f"{self.name}/{key}") from error
-        return content
 
     def _client(self) -> Any:
         """This process's client: one that was forked can't share its parent's connections."""

@@ -47,6 +47,8 @@ appender.e.layout.pattern=%p %c{1}: %m%n%ex{0}
 LAST_LINES = 5
 STOP_SECONDS = 300
 """For a JVM to end by itself, which writes an archive of classes at its end if it is asked to; then it is killed."""
+CONNECT_SECONDS = 60
+"""For a Spark Connect server to be reached."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.sql.session.timeZone": "UTC"}
 ONE_MACHINE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -103,6 +105,7 @@ def open_server(url: str) -> "Iterator[SparkSession]":
 
     try:
         with _own_interrupts():
+            _connect(url)
             session = SparkSession.builder.remote(url).appName("kseg").getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise ClusterError(f"Spark Connect doesn't answer: {message_of(error)}", url) from error
@@ -112,6 +115,21 @@ def open_server(url: str) -> "Iterator[SparkSession]":
     finally:
         with Uninterrupted(), _quiet_python(), suppress(PySparkException, OSError):
             session.stop()
+
+
+def _connect(url: str) -> None:
+    """Waits for a server that speaks gRPC: pyspark itself would try for ten minutes. Raises OSError without one."""
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    channel = DefaultChannelBuilder(url).toChannel()
+    try:
+        import grpc
+
+        grpc.channel_ready_future(channel).result(timeout=CONNECT_SECONDS)
+    except grpc.FutureTimeoutError as error:
+        raise TimeoutError(f"no server was reached within {CONNECT_SECONDS} s") from error
+    finally:
+        channel.close()
 
 
 def parallelism_of(session: "SparkSession") -> int:

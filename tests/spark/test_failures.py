@@ -3,12 +3,15 @@
 import os
 import re
 import shlex
+import socketserver
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from kseg.errors import ClusterError
 from tests import golden
 from tests.export import exports
 from tests.spark.standalone import LOCAL, Cluster
@@ -126,3 +129,27 @@ def test_the_command_that_a_dry_run_prints_does_the_same(cluster: Cluster, tmp_p
     assert again.stdout == ran.stdout.replace(str(tmp_path / "out"), str(tmp_path / "again"))
     assert exports.offsets(tmp_path / "again", "zstd") == exports.offsets(tmp_path / "out", "zstd")
     assert len(exports.offsets(tmp_path / "again", "zstd")) == 290
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"\0\0\x12\4\0", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["none", "half", "other"]
+)
+def test_a_connect_server_that_closes_its_connections_is_given_up(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kseg.spark import job
+
+    class Closing(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(answer)
+
+    monkeypatch.setattr(job, "CONNECT_SECONDS", 1)
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Closing) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        url = f"sc://127.0.0.1:{server.server_address[1]}"
+        with pytest.raises(ClusterError) as raised, job.open_server(url):
+            pass
+        server.shutdown()
+        thread.join()
+    assert raised.value.one_line() == f"{url}: Spark Connect doesn't answer: no server was reached within 1 s"

@@ -127,7 +127,7 @@ class Cluster(JoinedDirectories):
     @cached_property
     def _dynamic(self) -> DynamicSettings:
         metadata = self._cluster.metadata(self.cluster_id)
-        return DynamicSettings(() if metadata is None else metadata.configs)
+        return DynamicSettings(metadata)
 
     def lag(self, group: str) -> Mapping[tuple[str, int], int | None]:
         """How far a group's commits are behind the ends of logs, by topic and partition; None where that isn't known.

@@ -119,7 +119,7 @@ def _topics_of(metadata: "ClusterMetadata | None") -> _Topics:
     if metadata is None:
         return _Topics({}, DynamicSettings())
     counts = {topic.name: len(topic.partitions) for topic in metadata.topics if topic.partitions}
-    return _Topics(counts, DynamicSettings(metadata.configs))
+    return _Topics(counts, DynamicSettings(metadata))
 
 
 class MetadataBeside:

@@ -257,8 +257,12 @@ class Config(NamedTuple):
         return bool(SECRET_NAME.search(self.name))
 
 
+METADATA_VERSION = "metadata.version"
+"""The feature whose level tells which records a cluster's metadata may have, and so a release."""
+
+
 class Feature(NamedTuple):
-    """A finalized feature, `metadata.version` among them."""
+    """A finalized feature, METADATA_VERSION among them."""
 
     name: str
     level: int

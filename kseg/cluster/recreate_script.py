@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import NamedTuple, TypeAlias
 
 from kseg.cluster.model import (
+    METADATA_VERSION,
     Acl,
     ClusterMetadata,
     ClusterPartition,
@@ -159,7 +160,6 @@ ENTITY_TYPES = {
     "ip": "ips",
 }
 """What `kafka-configs.sh --entity-type` calls a resource, or a quota's entity."""
-METADATA_VERSION = "metadata.version"
 
 
 def feature_lines(features: Iterable[Feature], target: Target) -> Iterator[str]:

@@ -19,7 +19,7 @@ from kseg.formats.codes import (
 )
 
 if TYPE_CHECKING:
-    from kseg.cluster.model import Config
+    from kseg.cluster.model import Broker, ClusterMetadata
 
 NO_SETTINGS: Mapping[str, str] = {}
 
@@ -47,7 +47,8 @@ class Fallback(NamedTuple):
 class TopicSetting(NamedTuple):
     """A setting: its name, type and default; the broker's setting for topics without an own one, "" if there is none.
 
-    fallbacks: the first one that is set, or has a default, is taken in its place.
+    fallbacks: the first one that is set, or has a default, is taken in its place. since, until: the levels of
+    `metadata.version` of the releases that have it so.
     """
 
     name: str
@@ -55,8 +56,12 @@ class TopicSetting(NamedTuple):
     default: str
     broker_name: str = ""
     fallbacks: tuple[Fallback, ...] = ()
+    since: int = 0
+    until: int = 2**15 - 1
 
 
+_LEVEL_3_9, _LEVEL_4_0, _LEVEL_4_4 = 21, 22, 31
+"""Levels of `metadata.version`: the last of 3.9, the first of 4.0, the first of 4.4. Source: MetadataVersion."""
 _MINUTE, _HOUR = 60_000, 3_600_000
 _FOREVER = str(2**63 - 1)
 
@@ -67,6 +72,7 @@ TOPIC_SETTINGS = (
     TopicSetting("compression.type", SettingType.STRING, "producer", "compression.type"),
     TopicSetting("compression.zstd.level", SettingType.INT, "3", "compression.zstd.level"),
     TopicSetting("delete.retention.ms", SettingType.LONG, str(DELETE_RETENTION_MS), "log.cleaner.delete.retention.ms"),
+    TopicSetting("errors.deadletterqueue.group.enable", SettingType.BOOLEAN, "false", since=_LEVEL_4_4),
     TopicSetting("file.delete.delay.ms", SettingType.LONG, "60000", "log.segment.delete.delay.ms"),
     TopicSetting("flush.messages", SettingType.LONG, _FOREVER, "log.flush.interval.messages"),
     TopicSetting(
@@ -84,9 +90,46 @@ TOPIC_SETTINGS = (
     TopicSetting(
         "max.compaction.lag.ms", SettingType.LONG, str(MAX_COMPACTION_LAG_MS), "log.cleaner.max.compaction.lag.ms"
     ),
+    TopicSetting(
+        "max.decompressed.message.bytes",
+        SettingType.INT,
+        "2147483639",
+        "max.decompressed.message.bytes",
+        since=_LEVEL_4_4,
+    ),
     TopicSetting("max.message.bytes", SettingType.INT, "1048588", "message.max.bytes"),
-    TopicSetting("message.timestamp.after.max.ms", SettingType.LONG, "3600000", "log.message.timestamp.after.max.ms"),
+    TopicSetting(
+        "message.downconversion.enable",
+        SettingType.BOOLEAN,
+        "true",
+        "log.message.downconversion.enable",
+        until=_LEVEL_3_9,
+    ),
+    TopicSetting(
+        "message.format.version", SettingType.STRING, "3.0-IV1", "log.message.format.version", until=_LEVEL_3_9
+    ),
+    TopicSetting(
+        "message.timestamp.after.max.ms",
+        SettingType.LONG,
+        _FOREVER,
+        "log.message.timestamp.after.max.ms",
+        until=_LEVEL_3_9,
+    ),
+    TopicSetting(
+        "message.timestamp.after.max.ms",
+        SettingType.LONG,
+        "3600000",
+        "log.message.timestamp.after.max.ms",
+        since=_LEVEL_4_0,
+    ),
     TopicSetting("message.timestamp.before.max.ms", SettingType.LONG, _FOREVER, "log.message.timestamp.before.max.ms"),
+    TopicSetting(
+        "message.timestamp.difference.max.ms",
+        SettingType.LONG,
+        _FOREVER,
+        "log.message.timestamp.difference.max.ms",
+        until=_LEVEL_3_9,
+    ),
     TopicSetting("message.timestamp.type", SettingType.STRING, "CreateTime", "log.message.timestamp.type"),
     TopicSetting(
         "min.cleanable.dirty.ratio",
@@ -97,6 +140,8 @@ TOPIC_SETTINGS = (
     TopicSetting("min.compaction.lag.ms", SettingType.LONG, "0", "log.cleaner.min.compaction.lag.ms"),
     TopicSetting("min.insync.replicas", SettingType.INT, "1", "min.insync.replicas"),
     TopicSetting("preallocate", SettingType.BOOLEAN, "false", "log.preallocate"),
+    TopicSetting("remote.copy.lag.bytes", SettingType.LONG, "-1", "log.remote.copy.lag.bytes", since=_LEVEL_4_4),
+    TopicSetting("remote.copy.lag.ms", SettingType.LONG, "0", "log.remote.copy.lag.ms", since=_LEVEL_4_4),
     TopicSetting("remote.log.copy.disable", SettingType.BOOLEAN, "false"),
     TopicSetting("remote.log.delete.on.disable", SettingType.BOOLEAN, "false"),
     TopicSetting("remote.storage.enable", SettingType.BOOLEAN, "false"),
@@ -122,7 +167,7 @@ TOPIC_SETTINGS = (
     ),
     TopicSetting("unclean.leader.election.enable", SettingType.BOOLEAN, "false", "unclean.leader.election.enable"),
 )
-"""All of them, by name. Source: TopicConfig, LogConfig, ServerTopicConfigSynonyms."""
+"""All of them from 3.9 on, by name. Source: TopicConfig, LogConfig, ServerTopicConfigSynonyms."""
 
 
 class SettingSource(IntEnum):
@@ -184,13 +229,22 @@ _WITH_BROKER_NAME = frozenset(setting.name for setting in TOPIC_SETTINGS if sett
 
 
 class BrokerSettings(NamedTuple):
-    """What is set for a broker, by where it comes from; the first source that has a setting decides."""
+    """What is set for a broker, by where it comes from; the first source that has a setting decides.
+
+    level: the highest `metadata.version` that the broker supports, which tells its release; None for the newest.
+    """
 
     sources: tuple[tuple[SettingSource, Mapping[str, str]], ...]
+    level: int | None = None
 
     def synonyms(self, name: str) -> Iterator[Synonym]:
         """What is set for a name, the setting in effect first."""
         return (Synonym(name, found[name], source) for source, found in self.sources if name in found)
+
+    def topic_settings(self) -> Iterator[TopicSetting]:
+        """The settings that the broker's release has for a topic."""
+        level = _LEVEL_4_4 if self.level is None else max(self.level, _LEVEL_3_9)
+        return (each for each in TOPIC_SETTINGS if each.since <= level <= each.until)
 
 
 def read_server_properties(path: Path) -> Mapping[str, str]:
@@ -208,12 +262,15 @@ def node_id_of(properties: Mapping[str, str]) -> int | None:
 
 
 class DynamicSettings:
-    """The settings that a cluster's metadata have."""
+    """The settings that a cluster's metadata have, and its brokers' releases."""
 
-    def __init__(self, configs: "Iterable[Config]" = ()) -> None:
+    def __init__(self, metadata: "ClusterMetadata | None" = None) -> None:
         self._by_resource: dict[tuple[str, str], dict[str, str]] = {}
-        for each in configs:
-            self._by_resource.setdefault((each.resource_type, each.resource), {})[each.name] = each.value
+        self._levels: dict[int, int] = {}
+        if metadata is not None:
+            for each in metadata.configs:
+                self._by_resource.setdefault((each.resource_type, each.resource), {})[each.name] = each.value
+            self._levels = _levels_of(metadata.brokers)
 
     def of(self, kind: str, name: str) -> Mapping[str, str]:
         """A resource's own settings; a broker's name is its id, "" stands for all."""
@@ -227,14 +284,27 @@ class DynamicSettings:
                 (SettingSource.BROKER, own),
                 (SettingSource.ALL_BROKERS, self.of("broker", "")),
                 (SettingSource.STATIC, static),
-            )
+            ),
+            self._levels.get(-1 if broker is None else broker, max(self._levels.values(), default=None)),
         )
+
+
+def _levels_of(brokers: "Iterable[Broker]") -> dict[int, int]:
+    """The highest `metadata.version` that each broker supports, as far as they have told it."""
+    from kseg.cluster.model import METADATA_VERSION
+
+    return {
+        broker.broker_id: feature.maximum
+        for broker in brokers
+        for feature in broker.features
+        if feature.name == METADATA_VERSION
+    }
 
 
 def resolve_all(own: Mapping[str, str], brokers: BrokerSettings) -> Iterator[ResolvedSetting]:
     """All settings of a topic that has some of its own; those that kseg doesn't know come last."""
     left = dict(own)
-    for setting in TOPIC_SETTINGS:
+    for setting in brokers.topic_settings():
         yield resolve(setting, left.pop(setting.name, None), brokers)
     for name, value in sorted(left.items()):
         yield ResolvedSetting(name, value, SettingType.UNKNOWN, (Synonym(name, value, SettingSource.TOPIC),))
@@ -243,7 +313,7 @@ def resolve_all(own: Mapping[str, str], brokers: BrokerSettings) -> Iterator[Res
 def in_force(own: Mapping[str, str], brokers: BrokerSettings) -> dict[str, str]:
     """The values of those that are set somewhere, by the topic's names."""
     found = dict(own)
-    for setting in TOPIC_SETTINGS:
+    for setting in brokers.topic_settings():
         if setting.name not in found and _is_set(setting, brokers):
             found[setting.name] = resolve(setting, None, brokers).value
     return found

@@ -124,7 +124,7 @@ class KnownSettings:
             self._tell(f"{METADATA_TOPIC} isn't here: clients are told Kafka's defaults as topics' settings")
         topics = frozenset(() if metadata is None else (topic.name for topic in metadata.topics))
         now = monotonic()
-        settings = DynamicSettings(() if metadata is None else metadata.configs)
+        settings = DynamicSettings(metadata)
         return _KnownMetadata(size, settings, topics, now + REST * (now - started))
 
     def _tell(self, line: str) -> None:

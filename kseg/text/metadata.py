@@ -425,7 +425,7 @@ SETTINGS: Section[SettingRow] = Section(
 
 def setting_rows(found: ClusterMetadata, static: Mapping[str, str], choice: PartitionChoice) -> Iterator[SettingRow]:
     """All settings of the topics that are meant; static: of the server.properties of the broker that is asked."""
-    known = DynamicSettings(found.configs)
+    known = DynamicSettings(found)
     brokers = known.of_broker(node_id_of(static), static)
     for topic in found.topics:
         if choice.takes_topic(topic.name):

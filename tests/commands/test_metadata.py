@@ -220,3 +220,18 @@ def test_settings_that_are_no_text_are_carried_over_as_brokers_read_them(tmp_pat
     run = kseg(["metadata", ".", "--as-commands"], tmp_path)
     assert (run.status, run.stderr) == (0, b"kseg: 1 command; left out: 0\n")
     assert "--add-config 'match=a\ufffd\ufffdb'\n".encode() in run.stdout
+
+
+def test_settings_are_those_of_the_brokers_release() -> None:
+    """As kafka-configs.sh --describe --all printed them in 3.9.1, 4.1.0 and 4.4.0."""
+    named = {
+        "message.format.version": ["3.0-IV1", None, None],
+        "message.timestamp.after.max.ms": [str(2**63 - 1), "3600000", "3600000"],
+        "max.decompressed.message.bytes": [None, None, "2147483639"],
+        "remote.copy.lag.ms": [None, None, "0"],
+    }
+    found = []
+    for release in ("3.9.1-tiered", "4.1.0", "4.4.0-made"):
+        rows = [row for row in objects([release, "--settings"]) if row["type"] == "setting"]
+        found.append({row["name"]: row["value"] for row in rows if row["topic"] == rows[0]["topic"]})
+    assert {name: [each.get(name) for each in found] for name in named} == named

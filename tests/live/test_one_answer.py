@@ -24,7 +24,7 @@ PARTED, AGAIN = "parted", "again"
 CONFIGS = "kafka.admin.ConfigCommand"
 
 
-@pytest.fixture(params=["4.3.1", "4.4.0"])
+@pytest.fixture(params=["3.9.1", "4.3.1", "4.4.0"])
 def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     settings = {**UNCLEAN, "log.retention.hours": 100, "log.segment.bytes": 2 << 20}
     running = Cluster(request.param, tmp_path, settings, controllers=(CONTROLLER,))

@@ -63,7 +63,7 @@ def setting(client: Connection, kind: int, name: str, key: str) -> tuple[str, in
 @pytest.mark.parametrize("version", range(1, 5))
 def test_a_topic_has_all_of_kafkas_settings(client: Connection, version: int) -> None:
     configs = result(client, TOPIC, "orders", version=version)["configs"]
-    assert len(configs) == 33
+    assert len(configs) == 37
     assert all(each["readOnly"] for each in configs)
     (policy,) = (each for each in configs if each["name"] == "cleanup.policy")
     assert policy["value"] == "delete"

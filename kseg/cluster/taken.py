@@ -10,32 +10,60 @@ MOST_TOLD = 20
 """Directories and lineages that are left out, each told in a line; of more, how many they are."""
 
 
+class Answer(NamedTuple):
+    """The copy that answers for a partition. leader_epoch, log_end: None where there is no other, and nobody asked."""
+
+    name: str
+    path: str
+    broker: int | None
+    leader_epoch: int | None
+    log_end: int | None
+    copies: int
+
+    def text(self) -> str:
+        """All of it in a line."""
+        owner = self.path if self.broker is None else f"{self.path} of broker {self.broker}"
+        if self.log_end is None:
+            return f"{self.name}: {owner}"
+        further = counted(self.copies - 1, "further copy", "further copies")
+        return f"{self.name}: {owner}, leader epoch {self.leader_epoch}, log end {self.log_end}; {further}"
+
+
 class Taken(NamedTuple):
     """What commands that join copies say first.
 
     brokers: by their ids, those that are known. metadata_offset: of the last record of the metadata that told which
-    copies are the partitions'; None without any. partitions, copies: how many answer. left_out: what doesn't.
+    copies are the partitions'; None without any. copies: how many answer. left_out: what doesn't. answers: the best
+    copy of each partition.
     """
 
     brokers: tuple[int, ...]
     cluster_id: str | None
     metadata_offset: int | None
-    partitions: int
     copies: int
     left_out: tuple[LeftOut, ...]
+    answers: tuple[Answer, ...]
+
+    @property
+    def partitions(self) -> int:
+        """How many can be answered for."""
+        return len(self.answers)
 
     @property
     def abandoned(self) -> int:
         """How many partitions have copies of a lineage that the cluster abandoned."""
         return len({(each.topic, each.partition) for each in self.left_out if each.offsets is not None})
 
-    def sentences(self) -> Iterator[str]:
-        """The same in words; nothing where there was nothing to choose."""
-        if len(self.brokers) > 1 or self.copies > self.partitions or self.left_out:
-            yield "; ".join(self._parts())
+    def sentences(self, *, verbose: bool = False) -> Iterator[str]:
+        """The same in words; nothing where there was nothing to choose. verbose: a line for each partition."""
+        if len(self.brokers) < 2 and self.copies == self.partitions and not self.left_out:
+            return
+        yield "; ".join(self._parts())
         yield from (f"left out: {each.text()}" for each in self.left_out[:MOST_TOLD])
         if len(self.left_out) > MOST_TOLD:
             yield f"left out: {len(self.left_out) - MOST_TOLD} more"
+        if verbose:
+            yield from (each.text() for each in self.answers)
 
     def _parts(self) -> Iterator[str]:
         if self.brokers:
@@ -73,7 +101,13 @@ def taken_of(replicas: Iterable[PartitionReplicas[Any]]) -> Taken:
         tuple(sorted({copy.broker for copy in copies if copy.broker is not None})),
         next((each.cluster_id for each in found if each.cluster_id is not None), None),
         max(offsets, default=None),
-        sum(1 for each in found if each.copies),
         len(copies),
         left_out_of(found),
+        tuple(_answer(each) for each in found if each.copies),
     )
+
+
+def _answer(replicas: PartitionReplicas[Any]) -> Answer:
+    best = replicas.copies[0]
+    epoch = None if best.log_end is None else best.leader_epoch
+    return Answer(replicas.name, best.path, best.broker, epoch, best.log_end, len(replicas.copies))

@@ -22,6 +22,7 @@ from kseg.commands.options import (
     output_option,
     paths_argument,
     quiet_option,
+    verbose_copies_option,
     zone_option,
 )
 from kseg.errors import UsageError
@@ -90,6 +91,7 @@ class CompactOptions(NamedTuple):
     dry_run: bool
     output: str
     quiet: bool
+    is_verbose: bool
     cluster_metadata: Path | None
 
 
@@ -101,6 +103,7 @@ class CompactOptions(NamedTuple):
 @cleaner_options
 @output_option("text", "json")
 @quiet_option
+@verbose_copies_option
 @cluster_metadata_option
 @reads_archives("paths")
 @click.pass_context
@@ -138,7 +141,7 @@ def compact(
         check_outside(directory, read)
     settings = cleaner.settings()
     without_key, topic_ids = 0, TopicIds(options.cluster_metadata)
-    for line in taken_of(found).sentences():
+    for line in taken_of(found).sentences(verbose=options.is_verbose):
         note_unless(quiet=options.quiet)(line)
     for partition in (each.best for each in found if each.copies):
         new = nullcontext() if directory is None else new_directory(directory, read)

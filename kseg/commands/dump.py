@@ -20,6 +20,7 @@ from kseg.commands.options import (
     raw_option,
     redact_options,
     size_text,
+    verbose_copies_option,
 )
 from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selection
@@ -117,6 +118,7 @@ class DumpArguments(NamedTuple):
     help="Largest body of a compressed batch.",
 )
 @quiet_option
+@verbose_copies_option
 @raw_option
 @color_option
 @click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")

@@ -6,7 +6,7 @@ import click
 
 from kseg.commands.export_options import ExportOptions, export_of, export_options, export_values
 from kseg.commands.inputs import reads_archives
-from kseg.commands.options import RedactOptions, processes_option, redact_options
+from kseg.commands.options import RedactOptions, processes_option, redact_options, verbose_copies_option
 from kseg.errors import UsageError, missing_library
 from kseg.system.shared_work import processors
 
@@ -15,6 +15,7 @@ from kseg.system.shared_work import processors
 @export_options
 @redact_options
 @processes_option
+@verbose_copies_option
 @reads_archives("paths")
 @click.pass_context
 @export_values
@@ -23,6 +24,7 @@ def export(
     options: ExportOptions,
     redacting: RedactOptions,
     processes: int | None,
+    is_verbose: bool,
 ) -> None:
     """Export topics to Parquet files: each offset once, and all accounted for; a second run adds what is new.
 
@@ -61,6 +63,6 @@ def export(
             wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
         )
     if not options.quiet:
-        write_report(report, options.output)
+        write_report(report, options.output, verbose=is_verbose)
     say_refused(report.refused)
     command.exit(report.status)

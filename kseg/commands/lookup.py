@@ -21,6 +21,7 @@ from kseg.commands.options import (
     quiet_option,
     raw_option,
     redact_options,
+    verbose_copies_option,
 )
 from kseg.errors import UsageError
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
@@ -43,6 +44,7 @@ class LookupOptions(NamedTuple):
     print_data_log: bool
     output: str
     quiet: bool
+    is_verbose: bool
 
 
 @click.command()
@@ -58,6 +60,7 @@ class LookupOptions(NamedTuple):
 @output_option("text", "json")
 @raw_option
 @quiet_option
+@verbose_copies_option
 @reads_archives("paths")
 @click.pass_context
 @option_values(options=LookupOptions)
@@ -97,7 +100,8 @@ def lookup(
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
     answer = look_up_in_copies(replicas, target, selection, is_time=offset is None)
     note = note_unless(quiet=options.quiet)
-    for problem in dict.fromkeys((*taken_of([replicas]).sentences(), *answer.problems)):
+    told = taken_of([replicas]).sentences(verbose=options.is_verbose)
+    for problem in dict.fromkeys((*told, *answer.problems)):
         note(problem)
     if options.output == "json":
         _write_object(answer, redaction, zone)

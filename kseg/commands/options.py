@@ -262,7 +262,13 @@ def quiet_option(command: Command) -> Command:
 
 def verbose_option(meaning: str) -> Callable[[Command], Command]:
     """`-v/--verbose` of a command that has more to say than what the run took."""
-    return click.option("-v", "--verbose", is_flag=True, help=f"{meaning}; and say at the end what the run took.")
+    return click.option("-v", "--verbose", is_flag=True, help=f"{meaning}; and {VERBOSE[0].lower()}{VERBOSE[1:]}.")
+
+
+def verbose_copies_option(command: Command) -> Command:
+    """`-v/--verbose` of a command that reads several copies of a partition as one."""
+    meaning = f"Say of each partition which copy answers; and {VERBOSE[0].lower()}{VERBOSE[1:]}."
+    return click.option("-v", "--verbose", "is_verbose", is_flag=True, help=meaning)(command)
 
 
 def progress_option(command: Command) -> Command:

@@ -21,6 +21,7 @@ from kseg.commands.options import (
     output_option,
     quiet_option,
     raw_option,
+    verbose_copies_option,
 )
 from kseg.errors import OpenError, UsageError
 from kseg.log.selection import PartitionChoice
@@ -98,6 +99,7 @@ class QueryOptions(NamedTuple):
     selected: GivenSelection
     columns: ColumnOptions
     quiet: bool
+    is_verbose: bool
     rows: RowOptions
 
 
@@ -119,7 +121,7 @@ def queried_of(paths: tuple[Path, ...], choice: PartitionChoice, options: QueryO
     selected = options.selected.selection()
     offsets = OffsetRange(selected.from_offset, selected.to_offset)
     selection = LogSelection(choice, offsets, first_time=selected.from_time)
-    return Queried(paths, choice, selection, read_options_of(selected, options.columns))
+    return Queried(paths, choice, selection, read_options_of(selected, options.columns), options.is_verbose)
 
 
 def limits_of(paths: tuple[Path, ...], options: QueryOptions) -> "QueryLimits":
@@ -141,6 +143,7 @@ def limits_of(paths: tuple[Path, ...], options: QueryOptions) -> "QueryLimits":
 @csv_safe_option
 @raw_option
 @quiet_option
+@verbose_copies_option
 @color_option
 @reads_archives("paths")
 @click.pass_context

@@ -23,6 +23,7 @@ from kseg.commands.options import (
     processes_option,
     progress_option,
     quiet_option,
+    verbose_copies_option,
 )
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import ProgressBar, Refusals, note_unless
@@ -41,6 +42,7 @@ class SalvageOptions(NamedTuple):
     output: str
     cluster_metadata: Path | None
     keep_diverged: Path | None
+    is_verbose: bool
 
 
 @click.command()
@@ -61,6 +63,7 @@ class SalvageOptions(NamedTuple):
 @click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
 @output_option("text", "json")
 @quiet_option
+@verbose_copies_option
 @processes_option
 @gentle_options
 @progress_option
@@ -103,7 +106,7 @@ def salvage(
     partitions = Cluster(paths, refuse).partitions(choice)
     if refuse.status > 1 and not partitions:
         command.exit(refuse.status)
-    for line in taken_of(partitions).sentences():
+    for line in taken_of(partitions).sentences(verbose=options.is_verbose):
         note_unless(quiet=work.quiet)(line)
     is_whole = True
     with target as unfinished, _diverged(options, beside) as diverged, ProgressBar(work.has_bar) as bar:

@@ -149,7 +149,7 @@ class ServeOptions(NamedTuple):
 @click.option("--no-internal", is_flag=True, help="Leave Kafka's own topics out, such as __consumer_offsets.")
 @security_options
 @quiet_option
-@verbose_option("A line for each request")
+@verbose_option("A line for each partition at the start, and one for each request")
 @reads_archives("paths")
 @click.pass_context
 @option_values(options=ServeOptions)
@@ -181,7 +181,9 @@ def serve(
     """
     note, refuse = note_unless(quiet=options.quiet), Refusals()
     say = note_unless(quiet=False)
-    settings = ServeSettings(options.high_watermark, options.strict, not options.no_internal, options.fix_lz4)
+    settings = ServeSettings(
+        options.high_watermark, options.strict, not options.no_internal, options.fix_lz4, options.verbose
+    )
     cluster = Cluster(paths, refuse)
     served = serve_partitions(cluster.partitions(choice), settings, say, _commits(cluster, choice))
     if not served.topics:

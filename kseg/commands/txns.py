@@ -20,6 +20,7 @@ from kseg.commands.options import (
     paths_argument,
     quiet_option,
     raw_option,
+    verbose_copies_option,
     zone_option,
 )
 from kseg.log.selection import PartitionChoice
@@ -39,6 +40,7 @@ class TxnsOptions(NamedTuple):
     transaction_max_timeout_ms: int
     bootstrap_server: str
     quiet: bool
+    is_verbose: bool
 
 
 @click.command()
@@ -57,6 +59,7 @@ class TxnsOptions(NamedTuple):
 @csv_safe_option
 @raw_option
 @quiet_option
+@verbose_copies_option
 @color_option
 @reads_archives("paths")
 @click.pass_context
@@ -108,8 +111,9 @@ def txns(
         write_line(line)
     flush_stdout()
     note = note_unless(quiet=options.quiet)
-    chosen = (each for each in found if choice.takes(each.topic, each.partition))
-    for text in (*taken_of(chosen).sentences(), *reading.notes(is_partial=bool(others and coordinators))):
+    taken = taken_of(each for each in found if choice.takes(each.topic, each.partition))
+    told = taken.sentences(verbose=options.is_verbose)
+    for text in (*told, *reading.notes(is_partial=bool(others and coordinators))):
         note(text)
     if found and not writer.count:
         note(f"no {'open ' if options.only_open else ''}transactions to show")

@@ -128,7 +128,7 @@ def _join_copies(paths: list[str], context: DumpContext) -> None:
     joined = [JoinedCopies(each.copies, say) for each in replicas if len(each.copies) > 1]
     further = [copy.path for each in replicas for copy in each.copies[1:]]
     taken = taken_of(replicas)
-    notes += [f"kseg: {line}" for line in taken.sentences()]
+    notes += [f"kseg: {line}" for line in taken.sentences(verbose=context.options.is_verbose)]
     if further:
         notes.append("kseg: each record is printed once; --all-replicas prints each copy")
     aside = [each.path for each in taken.left_out if each.offsets is None]

@@ -294,6 +294,7 @@ class DumpOptions(NamedTuple):
     `zone` is that of times in ISO 8601. `choice`: of which partitions files are printed.
     `is_merged`: records of all logs by their times.
     `has_summary`: whether JSON ends with what there was in a file. `all_replicas`: each copy of a partition is printed.
+    `is_verbose`: it is said of each partition which copy answers.
     """
 
     like: Release | None = None
@@ -328,6 +329,7 @@ class DumpOptions(NamedTuple):
     is_merged: bool = False
     has_summary: bool = True
     all_replicas: bool = False
+    is_verbose: bool = False
 
     @property
     def decoding(self) -> "Decoding":

@@ -147,13 +147,15 @@ _WORDS = """
 class Queried:
     """What is queried. paths: directories of this machine; choice: which partitions of them.
 
-    selection, read: which records, and what decodes them, as for an export.
+    selection, read: which records, and what decodes them, as for an export. is_verbose: says of each partition which
+    copy answers.
     """
 
     paths: tuple[Path, ...]
     choice: PartitionChoice = EVERY_PARTITION
     selection: LogSelection = field(default_factory=LogSelection)
     read: ReadOptions = field(default_factory=ReadOptions)
+    is_verbose: bool = False
 
 
 @dataclass(slots=True)
@@ -345,7 +347,8 @@ def _chosen_copies(queried: Queried, log: QueryLog) -> Copies:
     chosen = {key: known for key, known in copies.items() if queried.choice.takes(*key)}
     if not chosen:
         raise NoSuchPartitionError(queried.choice, (copy.path for known in copies.values() for copy in known))
-    for line in taken_of(each for each in replicas if queried.choice.takes(each.topic, each.partition)).sentences():
+    taken = taken_of(each for each in replicas if queried.choice.takes(each.topic, each.partition))
+    for line in taken.sentences(verbose=queried.is_verbose):
         log.note(line)
     return chosen
 

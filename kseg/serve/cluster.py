@@ -279,7 +279,7 @@ def serve_partitions(
     """
     by_topic: dict[str, dict[int, PartitionLog]] = defaultdict(dict)
     replicas = list(found)
-    for line in taken_of(replicas).sentences():
+    for line in taken_of(replicas).sentences(verbose=settings.is_verbose):
         say(line)
     places = [place for each in replicas for place in each.places]
     for each in replicas:

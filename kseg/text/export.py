@@ -179,7 +179,7 @@ def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", **_sums(report), **merged, **left_alone, **taken, **_readers(report)}
 
 
-def report_lines(report: _ReportShape) -> Iterator[str]:
+def report_lines(report: _ReportShape, *, verbose: bool = False) -> Iterator[str]:
     """A report as a table, with damages and notes below it, and with the lines that read the export."""
     rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
     remade = _remade(report.partitions)
@@ -211,7 +211,7 @@ def report_lines(report: _ReportShape) -> Iterator[str]:
         )
     yield from (f"left alone: {run}" for run in report.left_alone)
     if report.taken is not None:
-        yield from report.taken.sentences()
+        yield from report.taken.sentences(verbose=verbose)
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
 
@@ -314,9 +314,9 @@ def write_plan(plan: _PlanShape, form: str) -> None:
     say_refused(plan.refused)
 
 
-def write_report(report: _ReportShape, form: str) -> None:
-    """Writes a report to standard output."""
-    _write(report_objects(report) if form == "json" else report_lines(report))
+def write_report(report: _ReportShape, form: str, *, verbose: bool = False) -> None:
+    """Writes a report to standard output. verbose: its text says of each partition which copy answers."""
+    _write(report_objects(report) if form == "json" else report_lines(report, verbose=verbose))
 
 
 def write_kept_report(content: bytes | None, destination: str, form: str) -> None:

@@ -141,6 +141,24 @@ def test_what_is_left_out_is_told(cluster: Path) -> None:
     ]
 
 
+def test_the_copy_that_answers_for_each_partition_is_told_if_that_is_asked_for(cluster: Path) -> None:
+    told = [
+        "orders-0: b1/orders-0 of broker 1, leader epoch 5, log end 105; 2 further copies",
+        "orders-1: b2/orders-1 of broker 2",
+    ]
+    asked = (
+        ["dump"],
+        ["query", "select count(*) from records"],
+        ["salvage", "--dry-run"],
+        ["txns"],
+        ["compact", "--dry-run"],
+    )
+    for command in (*asked, ["export", "--to", "../../shown"]):
+        ran = run([*command, *BROKERS, "-v"], cluster)
+        lines = (ran.stderr + ran.stdout).decode().replace("kseg: ", "").replace(f"{cluster}/", "").splitlines()
+        assert [line for line in told if line not in lines] == [], (command, lines)
+
+
 def test_what_the_cluster_abandoned_can_be_kept_apart(cluster: Path) -> None:
     apart = cluster.parents[1] / "apart"
     ran = run(["salvage", *BROKERS, "--to", "../../kept", "--keep-diverged", str(apart), "-o", "json"], cluster)

@@ -45,6 +45,7 @@ from kseg.verify.verify import VerificationPlan
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
+    from kseg.cluster.replicas import PartitionReplicas
     from kseg.coordinators.members import Group
     from kseg.kernel.statistics_contract import Statistics
 
@@ -381,7 +382,7 @@ class Gathered:
 
     partitions: those in use and others. topics: by name, of those in use. all: sums of all of these. check_up: what the
     doctor found. cluster: its metadata, groups: those of `__consumer_offsets`; None if they aren't here.
-    samples: of topics, compressed by each codec.
+    samples: of topics, compressed by each codec. replicas: which directories answer for each partition.
     """
 
     def __init__(self, choices: Choices) -> None:
@@ -394,6 +395,8 @@ class Gathered:
         self.cluster: ClusterMetadata | None = None
         self.groups: tuple[Group, ...] | None = None
         self.samples: dict[str, Sample] = {}
+        self._by_path: dict[Path, PartitionFacts] = {}
+        self.replicas: list[PartitionReplicas[PartitionLog]] = []
 
     def take(self, found: Surveyed) -> None:
         """Takes a partition."""
@@ -405,6 +408,12 @@ class Gathered:
             self.topics.setdefault(facts.topic, TopicFacts(facts.topic)).add(facts, found.sums)
             if found.sums is not None:
                 self.all.add(found.sums)
+
+    def facts_of(self, path: Path) -> PartitionFacts | None:
+        """What is known of a directory; None if it isn't in the report."""
+        if len(self._by_path) != len(self.partitions):
+            self._by_path = {each.path.absolute(): each for each in self.partitions}
+        return self._by_path.get(path.absolute())
 
     @property
     def in_use(self) -> list[PartitionFacts]:

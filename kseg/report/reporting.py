@@ -4,14 +4,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 
-from kseg.cluster.directories import LogDir
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import LogDir, pass_over
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, OnUnread
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import TOPIC as CONSUMER_OFFSETS
 from kseg.coordinators.groups import read_groups
 from kseg.coordinators.members import Group
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings
-from kseg.errors import KsegError, counted
+from kseg.errors import KsegError, UsageError, counted
+from kseg.log.partition import PartitionLog
 from kseg.output.rows import human_size
 from kseg.report.block import GLOSSARY, About, Block, DiskReport, ReadDirectory
 from kseg.report.blocks.batches import batches_block, codecs_block, producers_block, transactions_block
@@ -102,10 +105,19 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
     found = check_up.result()
     known.check_up = replace(found, disks=()) if choices.has_given_time else found
     known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(known.log_dirs)
+    known.replicas = _replicas(known)
     if not choices.is_quick:
         take_samples(known)
         known.groups = _groups(known)
     return report_of(known, _about(plan, known, command))
+
+
+def _replicas(known: Gathered) -> list[PartitionReplicas[PartitionLog]]:
+    """Which directories answer for each partition; nothing if they are of several clusters."""
+    try:
+        return Cluster(known.log_dirs, pass_over).partitions()
+    except UsageError:
+        return []
 
 
 def _groups(known: Gathered) -> tuple[Group, ...] | None:

@@ -159,6 +159,25 @@ def test_the_copy_that_answers_for_each_partition_is_told_if_that_is_asked_for(c
         assert [line for line in told if line not in lines] == [], (command, lines)
 
 
+def test_a_report_tells_what_each_copy_is(cluster: Path) -> None:
+    ran = run(["report", "-o", "json", *reversed(BROKERS)], cluster)
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    table = {(row["logDir"], row["partition"]): row for row in rows if row.get("table") == "replicas"}
+    assert {key: (row["status"], row["behind"]) for key, row in table.items()} == {
+        ("b1", "orders-0"): ("current", 0),
+        ("b2", "orders-0"): ("current", 5),
+        ("b3", "orders-0"): ("abandoned from offset 80 on", 25),
+        ("b2", "orders-1"): ("current", 0),
+        ("b1", "orders-1"): ("stale", None),
+        ("b3", f"orders-1.{'0' * 32}-stray"): ("stray", None),
+    }
+    said = [row["sentence"] for row in rows if row.get("block") == "replicas" and row["type"] == "verdict"]
+    assert said[1:] == [
+        "orders-0: b2 lacks 5 offsets at the end.",
+        "b1/orders-1 of broker 1: of a topic that was deleted, or created again since.",
+    ]
+
+
 def test_what_the_cluster_abandoned_can_be_kept_apart(cluster: Path) -> None:
     apart = cluster.parents[1] / "apart"
     ran = run(["salvage", *BROKERS, "--to", "../../kept", "--keep-diverged", str(apart), "-o", "json"], cluster)

@@ -1,21 +1,27 @@
 """Blocks of a report about findings, groups, replicas and settings."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
+from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
 from kseg.coordinators.members import Group
 from kseg.doctor.examination import Trouble, roll_settings_of
 from kseg.doctor.kinds import command_line, path_word
 from kseg.errors import counted
 from kseg.findings.kinds import Severity
+from kseg.log.partition import PartitionLog
 from kseg.log.segments import Rolled
 from kseg.output.rows import human_size
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight, line_of, topic_line
-from kseg.report.gather import Gathered, PartitionFacts, TopicFacts
+from kseg.report.gather import Gathered, TopicFacts
 from kseg.report.sums import DAY_MS, age_text, count_text, share_text
+
+Replicas = PartitionReplicas[PartitionLog]
 
 _WEIGHTS = {Severity.ERROR: Weight.BAD, Severity.WARNING: Weight.WATCH}
 _MOST_KINDS = 6
+_MOST_SENTENCES = 5
 _FINDING_COLUMNS = (
     CellColumn("severity", "Severity"),
     CellColumn("id", "Finding"),
@@ -129,6 +135,7 @@ def _rows(group: Group) -> list[tuple[Cell, ...]]:
 _REPLICA_COLUMNS = (
     CellColumn("partition", "Partition"),
     CellColumn("logDir", "Log directory"),
+    CellColumn("status", "Status"),
     CellColumn("logStartOffset", "First offset", CellKind.COUNT),
     CellColumn("logEndOffset", "End offset", CellKind.COUNT),
     CellColumn("behind", "Behind", CellKind.COUNT),
@@ -139,40 +146,18 @@ _REPLICA_COLUMNS = (
 
 
 def replicas_block(known: Gathered) -> Block:
-    """Copies of partitions, those that differ most first."""
-    copies: dict[str, list[PartitionFacts]] = defaultdict(list)
-    for each in known.in_use:
-        copies[each.name].append(each)
-    several = [each for each in copies.values() if len(each) > 1]
-    several.sort(key=lambda each: (-_spread(each), each[0].name))
-    rows = tuple(
-        (
-            one.name,
-            str(one.log_dir),
-            one.log_start_offset,
-            one.log_end_offset,
-            max(other.log_end_offset for other in each) - one.log_end_offset,
-            one.leader_epoch,
-            one.records,
-            one.size,
-        )
-        for each in several
-        for one in each
-    )
+    """Copies of partitions, first those that lack most; what the cluster abandoned, what is stale, what lags behind."""
+    several = [each for each in known.replicas if len(each.copies) > 1 or each.set_aside]
+    several.sort(key=lambda each: (-max(map(_behind, _with_best(each)), default=0), each.name))
+    rows = tuple(row for each in several for row in _replica_rows(known, each))
     if not rows:
         return Block("replicas", "Replicas")
-    verdicts = []
-    for group in several[:3]:
-        behind = min(group, key=lambda one: one.log_end_offset)
-        if _spread(group):
-            sentence = f"{behind.name}: {behind.log_dir} lacks {count_text(_spread(group))} offsets at the end."
-            line = command_line(["diff", *(path_word(one.path) for one in group)])
-            verdicts.append(Sentence(sentence, line, Weight.WATCH))
+    verdicts = [sentence for each in several for sentence in _replica_sentences(each)][:_MOST_SENTENCES]
     if not verdicts:
-        sentence = f"All copies of {counted(len(several), 'partition')} reach equally far."
-        line = command_line(["diff", *(path_word(path) for path in known.log_dirs)])
-        verdicts.append(Sentence(sentence, line))
-    notes = ("Offsets alone are compared here; `kseg diff` compares records.",)
+        compared = [each for each in several if len(each.copies) > 1]
+        sentence = f"All copies of {counted(len(compared), 'partition')} reach equally far."
+        verdicts.append(Sentence(sentence, line_of(known, "diff")))
+    notes = ("Offsets and leader epochs alone are compared here; `kseg diff` compares records.",)
     return Block(
         "replicas",
         "Replicas",
@@ -182,9 +167,50 @@ def replicas_block(known: Gathered) -> Block:
     )
 
 
-def _spread(copies: list[PartitionFacts]) -> int:
-    ends = [each.log_end_offset for each in copies]
-    return max(ends) - min(ends)
+def _with_best(replicas: Replicas) -> Iterator[tuple[Copy[PartitionLog], Copy[PartitionLog]]]:
+    return ((copy, replicas.copies[0]) for copy in replicas.copies)
+
+
+def _behind(pair: tuple[Copy[PartitionLog], Copy[PartitionLog]]) -> int:
+    """How many offsets a copy lacks at the end of the best one, counted from where they agree."""
+    copy, best = pair
+    end = copy.log_end if copy.agreed_end is None else copy.agreed_end
+    return max((best.log_end or 0) - (end or 0), 0)
+
+
+def _replica_rows(known: Gathered, replicas: Replicas) -> Iterator[tuple[Cell, ...]]:
+    for copy in (*replicas.copies, *replicas.set_aside):
+        one = known.facts_of(copy.place.path)
+        if one is not None:
+            behind = _behind((copy, replicas.copies[0])) if copy in replicas.copies else None
+            status = str(copy.status) if copy.agreed_end is None else f"abandoned from offset {copy.agreed_end} on"
+            yield (
+                one.name,
+                str(one.log_dir),
+                status,
+                one.log_start_offset,
+                one.log_end_offset,
+                behind,
+                one.leader_epoch,
+                one.records,
+                one.size,
+            )
+
+
+def _replica_sentences(replicas: Replicas) -> Iterator[Sentence]:
+    """What is wrong with a partition's copies; directories that are put aside are told among what isn't in use."""
+    line = command_line(["diff", *(path_word(copy.place.path) for copy in replicas.copies)])
+    for left_out in replicas.left_out:
+        if left_out.offsets is not None:
+            yield Sentence(f"{left_out.text()}.", line, Weight.WATCH)
+        elif left_out.status is CopyStatus.STALE:
+            see = command_line(["ls", path_word(Path(left_out.path))])
+            yield Sentence(f"{left_out.text()}.", see, Weight.WATCH)
+    for copy, best in _with_best(replicas):
+        behind = _behind((copy, best))
+        if behind and copy.agreed_end is None:
+            sentence = f"{replicas.name}: {Path(copy.path).parent} lacks {count_text(behind)} offsets at the end."
+            yield Sentence(sentence, line, Weight.WATCH)
 
 
 _EMPTY_SHARE, _LONG = 0.1, 2.0
@@ -241,18 +267,8 @@ def _setting_verdicts(known: Gathered, rows: tuple[tuple[Cell, ...], ...]) -> li
 
 
 def _disagreements(known: Gathered, topic: TopicFacts) -> Iterator[tuple[Cell, ...]]:
-    for what in (*_of_ids(topic), *_of_counts(known, topic), *_of_retention(topic), *_of_replicas(known, topic)):
+    for what in (*_of_counts(known, topic), *_of_retention(topic), *_of_replicas(known, topic)):
         yield topic.name, what, topic_line(topic, "ls")
-
-
-def _of_ids(topic: TopicFacts) -> Iterator[str]:
-    ids: dict[str, list[str]] = defaultdict(list)
-    for each in topic.partitions:
-        if each.topic_id is not None:
-            ids[each.topic_id].append(each.name)
-    if len(ids) > 1:
-        named = ", ".join(f"{topic_id} of {names[0]}" for topic_id, names in sorted(ids.items())[:3])
-        yield f"its partitions have {len(ids)} topic ids: {named}"
 
 
 def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:

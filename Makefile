@@ -24,7 +24,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
-    test-exhaustive test-hours test-spark test-cluster \
+    test-exhaustive test-one test-hours test-spark test-cluster \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -128,7 +128,10 @@ test-kafka: $(DEVELOPMENT) ## Run the tests that need Java and the real Kafka to
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
 	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)
 
-test-exhaustive: $(DEVELOPMENT) ## Let each write of each command that writes fail, with three errors
+test-one: $(DEVELOPMENT) ## Ask all commands the same questions in all ways, and compare with brokers; needs Java and Maven
+	$(PYTEST) $(PATIENT) -m 'exhaustive or kafka' tests/cluster tests/live/test_one_answer.py $(TESTS)
+
+test-exhaustive: $(DEVELOPMENT) ## Try each case of which `make test` tries some: writes that fail, ways to ask
 	$(PYTEST) $(PATIENT) -m exhaustive $(TESTS)
 
 HOURS := 200

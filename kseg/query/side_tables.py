@@ -156,8 +156,8 @@ class _Batches:
 
     def __call__(self, bounds: FilterBounds, _: Sequence[str]) -> Iterator[BatchRow]:
         for place in (each.best for each in self.directories.replicas(bounds) if each.copies):
-            ends = [segment.base_offset for segment in place.segments[1:]]
-            for segment, end in zip(place.segments, [*ends, MOST], strict=True):
+            ends = [*(segment.base_offset for segment in place.segments[1:]), MOST]
+            for segment, end in zip(place.segments, ends, strict=False):  # MOST is left over where no segment is
                 if segment.log is not None and bounds.may_hold(_begins_in(segment.base_offset, end)):
                     yield from self._of_segment(place, segment)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 import kseg
+from kseg.api.partition import Partition
 from tests.run import kseg as run
 
 Ends = dict[tuple[object, object], object]
@@ -27,7 +28,7 @@ def by_partition(rows: Iterable[tuple[object, object, object, object]]) -> Found
     found: Found = {}
     for topic, partition, offset, value in rows:
         if topic and not str(topic).startswith("__"):
-            text = value.decode() if isinstance(value, bytes) else str(value)
+            text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
             found.setdefault((str(topic), int(str(partition))), []).append((int(str(offset)), text))
     return {key: sorted(rows) for key, rows in sorted(found.items())}
 
@@ -91,15 +92,35 @@ def salvaged(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Found:
 RECORDS_ASKED: tuple[Ask, ...] = (dumped, dumped_as_csv, exported, queried, opened, joined, salvaged)
 
 
-def ends_by_lookup(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Ends:
+def _by_lookup(root: Path, time: str, paths: Sequence[str], choice: Sequence[str]) -> Ends:
     with kseg.open(*(root / path for path in paths), topic=choice[1::2]) as directory:
         known = {(each.topic, each.partition) for each in directory.partitions() if each.state is None}
     found: Ends = {}
     for topic, number in known:
         if topic is not None and number is not None and not topic.startswith("__"):
-            asked = ["lookup", "--timestamp", "latest", "-o", "json", "--topic", topic, "--partition", str(number)]
+            asked = ["lookup", "--timestamp", time, "-o", "json", "--topic", topic, "--partition", str(number)]
             found[topic, number] = lines(root, asked, paths, ())[0]["offset"]
     return found
+
+
+def _by_query(root: Path, column: str, table: str, paths: Sequence[str], choice: Sequence[str]) -> Ends:
+    sql = f"SELECT topic, partition, {column} AS e FROM {table} GROUP BY ALL"
+    rows = lines(root, ["query", sql, "-o", "json"], paths, choice)
+    return {(row["topic"], row["partition"]): row["e"] for row in rows if not str(row["topic"]).startswith("__")}
+
+
+def _by_opening(root: Path, asked: Callable[[Partition], object], paths: Sequence[str]) -> Ends:
+    with kseg.open_cluster([root / path for path in paths]) as cluster:
+        parts = [part for topic in cluster.topics.values() for part in topic.partitions]
+        return {
+            (part.topic, part.partition): asked(part)
+            for part in parts
+            if part.topic is not None and not part.topic.startswith("__")
+        }
+
+
+def ends_by_lookup(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Ends:
+    return _by_lookup(root, "latest", paths, choice)
 
 
 def ends_by_commits(root: Path, paths: Sequence[str], _: Sequence[str]) -> Ends:
@@ -108,19 +129,26 @@ def ends_by_commits(root: Path, paths: Sequence[str], _: Sequence[str]) -> Ends:
 
 
 def ends_by_query(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Ends:
-    sql = 'SELECT topic, partition, max("lastOffset") + 1 AS e FROM batches GROUP BY ALL'
-    rows = lines(root, ["query", sql, "-o", "json"], paths, choice)
-    return {(row["topic"], row["partition"]): row["e"] for row in rows if not str(row["topic"]).startswith("__")}
+    return _by_query(root, 'max("lastOffset") + 1', "batches", paths, choice)
 
 
 def ends_by_opening(root: Path, paths: Sequence[str], _: Sequence[str]) -> Ends:
-    with kseg.open_cluster([root / path for path in paths]) as cluster:
-        parts = [part for topic in cluster.topics.values() for part in topic.partitions]
-        return {
-            (part.topic, part.partition): part.log_end_offset()
-            for part in parts
-            if part.topic is not None and not part.topic.startswith("__")
-        }
+    return _by_opening(root, Partition.log_end_offset, paths)
 
 
 ENDS_ASKED: tuple[Ask, ...] = (ends_by_lookup, ends_by_commits, ends_by_query, ends_by_opening)
+
+
+def starts_by_lookup(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Ends:
+    return _by_lookup(root, "earliest", paths, choice)
+
+
+def starts_by_query(root: Path, paths: Sequence[str], choice: Sequence[str]) -> Ends:
+    return _by_query(root, 'min("offset")', "records", paths, choice)
+
+
+def starts_by_opening(root: Path, paths: Sequence[str], _: Sequence[str]) -> Ends:
+    return _by_opening(root, Partition.log_start_offset, paths)
+
+
+STARTS_ASKED: tuple[Ask, ...] = (starts_by_lookup, starts_by_query, starts_by_opening)

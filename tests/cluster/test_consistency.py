@@ -1,17 +1,42 @@
 """The same question gets the same answer: whatever command is asked, in whatever order the brokers are named."""
 
 import json
+import re
 import tarfile
-from itertools import permutations
+from collections.abc import Mapping
+from itertools import permutations, product
 from pathlib import Path
+from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from pyarrow import fs
 
 import kseg
-from tests.cluster.questions import ENDS_ASKED, RECORDS_ASKED, Ask, dumped, opened, queried
+from tests import golden
+from tests.cluster.questions import (
+    ENDS_ASKED,
+    RECORDS_ASKED,
+    STARTS_ASKED,
+    Ask,
+    dumped,
+    dumped_as_csv,
+    ends_by_lookup,
+    ends_by_opening,
+    ends_by_query,
+    exported,
+    joined,
+    of_rows,
+    opened,
+    queried,
+    salvaged,
+)
 from tests.coordinators.coordinators import commit
+from tests.export.object_store import meant, serving
 from tests.log.replicas import Part, replica
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.loops import for_each
 from tests.run import kseg as run
 
 BROKERS = ("b1", "b2", "b3")
@@ -65,6 +90,68 @@ def test_each_record_is_there_once_and_none_of_an_abandoned_lineage(ask: Ask, cl
     assert {key: answer for key, answer in answers.items() if answer != RECORDS} == {}
 
 
+def _packed(cluster: Path) -> Path:
+    """The cluster as an archive, beside its directory."""
+    archive = cluster.parents[1] / "bundle.tar"
+    if not archive.exists():
+        with tarfile.open(archive, "w") as tar:
+            tar.add(cluster, "bundle")
+    return archive
+
+
+@pytest.mark.exhaustive
+@for_each(
+    "ask, paths, choice",
+    list(product((*RECORDS_ASKED, *ENDS_ASKED, *STARTS_ASKED), (*ORDERS, None), CHOICES)),
+    ids=lambda case: f"{case[0].__name__} {case[1] or 'archive'} {case[2]}",
+    shards=8,
+)
+def test_every_way_to_ask_gets_the_same_answer(
+    ask: Ask, paths: tuple[str, ...] | None, choice: tuple[str, ...], cluster: Path
+) -> None:
+    """In every order of the brokers, of their parents, and of an archive of them."""
+    truth: Mapping[Any, Any] = RECORDS
+    if ask not in RECORDS_ASKED:
+        truth = {key: 0 if ask in STARTS_ASKED else records[-1][0] + 1 for key, records in RECORDS.items()}
+    assert ask(cluster, (str(_packed(cluster)),) if paths is None else paths, choice) == truth
+
+
+@pytest.mark.exhaustive
+def test_an_object_store_answers_as_the_directories_do(cluster: Path, tmp_path: Path) -> None:
+    with serving(DomainDispatcherApplication(create_backend_app)) as url, meant(url):
+        place = url.removeprefix("http://")
+        store = fs.S3FileSystem(endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True)
+        store.create_dir("disks")
+        fs.copy_files(str(cluster), "disks/up", destination_filesystem=store)
+        for number, paths in enumerate(ORDERS):
+            urls = [f"s3://disks/up/{path}" if path in BROKERS else "s3://disks/up" for path in paths]
+            assert run(["export", *urls, f"out{number}"], tmp_path).status == 0
+            read = pq.read_table(tmp_path / f"out{number}", columns=["topic", "partition", "offset", "value"])
+            assert of_rows(read.to_pylist()) == RECORDS
+
+
+@pytest.mark.exhaustive
+@for_each(
+    "name",
+    [path.name for path in sorted((golden.ROOT / "logs").iterdir()) if not re.search("remote|classes", path.name)],
+)
+def test_recorded_disks_get_the_same_answer_whoever_is_asked(name: str, tmp_path: Path) -> None:
+    """Control records are in what is printed and saved, and in no table."""
+    root = tmp_path / "bundle" / "disks"
+    root.mkdir(parents=True)
+    (root / name).symlink_to(golden.ROOT / "logs" / name)
+    for asked in ((dumped, dumped_as_csv, salvaged), (exported, queried), (opened, joined)):
+        answers = [offsets_of(ask(root, (name,), ())) for ask in asked]
+        assert [answer for answer in answers if answer != answers[0]] == [], asked
+    by_query, *ends = (ask(root, (name,), ()) for ask in (ends_by_query, ends_by_lookup, ends_by_opening))
+    assert ends[0] == ends[1]
+    assert by_query == {key: end for key, end in ends[0].items() if key in by_query}
+
+
+def offsets_of(found: Mapping[Any, list[tuple[int, str]]]) -> dict[Any, list[int]]:
+    return {key: [offset for offset, _ in records] for key, records in found.items()}
+
+
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
     """Two brokers; the one whose copy comes first lost a batch, a segment and its log's end, the other some batches."""
@@ -107,6 +194,12 @@ def test_logs_end_where_the_copy_ends_that_answers(ask: Ask, cluster: Path) -> N
     assert {key: answer for key, answer in answers.items() if answer != ends} == {}
 
 
+@pytest.mark.parametrize("ask", STARTS_ASKED, ids=lambda ask: ask.__name__)
+def test_logs_start_where_the_copy_starts_that_answers(ask: Ask, cluster: Path) -> None:
+    answers = [ask(cluster, paths, choice) for paths in ORDERS[::4] for choice in CHOICES]
+    assert answers == [dict.fromkeys(RECORDS, 0)] * len(answers)
+
+
 def test_an_opened_cluster_knows_its_brokers_lags_and_what_is_left_out(cluster: Path) -> None:
     with kseg.open_cluster([cluster / broker for broker in reversed(BROKERS)]) as opened:
         assert (opened.cluster_id, opened.brokers) == ("kQdd7jZGT3CMrgGgk1nVcQ", (1, 2, 3))
@@ -117,11 +210,8 @@ def test_an_opened_cluster_knows_its_brokers_lags_and_what_is_left_out(cluster: 
 
 
 def test_an_archive_answers_as_the_directories_do(cluster: Path) -> None:
-    archive = cluster.parents[1] / "bundle.tar"
-    with tarfile.open(archive, "w") as tar:
-        tar.add(cluster, "bundle")
     for ask in (dumped, queried, opened):
-        assert ask(cluster, (str(archive),), ()) == RECORDS
+        assert ask(cluster, (str(_packed(cluster)),), ()) == RECORDS
 
 
 def test_what_is_left_out_is_told(cluster: Path) -> None:

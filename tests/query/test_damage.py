@@ -143,3 +143,14 @@ def test_damaged_disk_gives_what_its_export_gives(restored: Path, tmp_path: Path
         for number in partitions:
             found = rows(session, f'SELECT "offset" FROM damaged WHERE partition = {number} ORDER BY 1')
             assert [row[0] for row in found] == sorted(offsets(tmp_path / "out", "damaged", number))
+
+
+def test_a_partition_without_segments_has_no_rows(tmp_path: Path) -> None:
+    write_segment(tmp_path / "a-0", batches(0, 20))
+    (tmp_path / "b-0").mkdir()
+    (tmp_path / "b-0" / "partition.metadata").write_text(
+        "version: 0\ntopic_id: cJFU-m2vQ6uCEEqPGgnDXw\n", encoding="utf-8"
+    )
+    for table, expected in (("batches", 1), ("segments", 1), ("records", 1), ("partitions", 2)):
+        (row,) = queried(tmp_path, f"SELECT count(DISTINCT topic) n FROM {table}")
+        assert row == {"n": expected}

@@ -6,12 +6,14 @@ are set for a topic, for a broker, and for all of them.
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+import kseg
 from tests.cluster.questions import ENDS_ASKED, RECORDS_ASKED, Found, lines
 from tests.live.cluster import NODES, PATIENCE, Cluster
 from tests.live.oracles import Oracles
@@ -108,11 +110,14 @@ def test_disks_answer_as_the_cluster_does(cluster: Cluster, tmp_path: Path) -> N
     ends = {key: end for key, end in offsets.items() if not key[0].startswith("__")}
     expected = truth(topics, ends)
     commit_all(cluster, ends)
+    told = Told.of(Oracles(cluster))
     configs = {topic: described(cluster, topic) for topic in (PARTED, AGAIN)}
     disks = tmp_path / "taken" / "disks"
     take_disks(cluster, disks)
     orders = [*permutations(("b1", "b2", "b3")), (".",)]
     asked, wrong = 0, []
+    for paths in orders:
+        asked, wrong = asked + 4, wrong + differences(told, disks, paths)
     for choice in ((), ("--topic", PARTED, "--topic", AGAIN)):
         for paths in orders:
             for ask in RECORDS_ASKED:
@@ -125,7 +130,49 @@ def test_disks_answer_as_the_cluster_does(cluster: Cluster, tmp_path: Path) -> N
                 found = {str(row["name"]): row["value"] for row in rows if row["type"] == "setting"}
                 differing = [f"{topic} {name}" for name, value in settings.items() if found.get(name) != value]
                 asked, wrong = asked + 1, wrong + differing
-    assert (asked, wrong) == (len(orders) * 2 * (len(RECORDS_ASKED) + len(ENDS_ASKED) + len(configs)), [])
+    assert (asked, wrong) == (len(orders) * (4 + 2 * (len(RECORDS_ASKED) + len(ENDS_ASKED) + len(configs))), [])
+
+
+class Told(NamedTuple):
+    """What Kafka's tools say: bytes by directory of the broker that runs, lags, topics' ids, and leaders."""
+
+    sizes: dict[str, int]
+    lags: dict[tuple[str, int], int]
+    topic_ids: dict[str, str]
+    leaders: dict[tuple[str, int], int]
+
+    @classmethod
+    def of(cls, oracles: Oracles) -> "Told":
+        """Asks a cluster."""
+        partitions = [each for each in oracles.partitions() if not each.topic.startswith("__")]
+        return cls(
+            {name: size for (_, _, name), size in oracles.sizes().items() if not name.startswith("__")},
+            {(row["TOPIC"], int(row["PARTITION"])): int(row["LAG"]) for row in oracles.commits()},
+            {each.topic: each.topic_id for each in partitions},
+            {(each.topic, each.partition): each.leader for each in partitions},
+        )
+
+
+def differences(told: Told, disks: Path, paths: Sequence[str]) -> list[str]:
+    """What kseg says otherwise."""
+    with kseg.open_cluster([disks / path for path in paths]) as opened:
+        lags = dict(opened.lag("late"))
+        topic_ids = {name: topic.topic_id for name, topic in opened.topics.items() if not name.startswith("__")}
+    rows = [row for row in lines(disks, ["ls", "-o", "json"], paths, ()) if row["type"] == "partition"]
+    sizes = {
+        f"{row['topic']}-{row['partition']}": row["bytes"]
+        for row in rows
+        if "b2/" in str(row["directory"]) and not str(row["topic"]).startswith("__")
+    }
+    leaders = {
+        (row["topic"], row["partition"]): row["leader"]
+        for row in lines(disks, ["metadata", "-o", "json"], paths, ())
+        if row["type"] == "partition" and not str(row["topic"]).startswith("__")
+    }
+    found = {"sizes": sizes, "lags": lags, "topic_ids": topic_ids, "leaders": leaders}
+    return [
+        f"{name}: {each} for {told._asdict()[name]}" for name, each in found.items() if each != told._asdict()[name]
+    ]
 
 
 def commit_all(cluster: Cluster, ends: dict[tuple[str, int], int | None]) -> None:

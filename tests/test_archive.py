@@ -164,6 +164,14 @@ def test_errors_tell_the_path_in_the_archive(tmp_path: Path) -> None:
     assert ran.stderr.startswith(b"kseg: b.tar/x: ")
 
 
+def test_damages_of_an_export_are_told_by_the_path_in_the_archive(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        tar.add(golden.ROOT / "damaged" / "210-wiped-batch", "orders-0")
+    assert run.kseg(["export", "a.tar", "out", "-q"], tmp_path).status == 1
+    for name in ("damages.csv", "report.json"):
+        assert "a.tar/orders-0/00000000000000021933.log" in (tmp_path / "out" / "_kseg" / name).read_text()
+
+
 def test_one_bad_archive_leaves_the_others_readable(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "b.tar").write_bytes(packed(plain, "tar"))
     (tmp_path / "c.tar").write_bytes(b"no archive" * 100)

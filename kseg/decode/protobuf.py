@@ -1,5 +1,7 @@
 """Protobuf by Google's library, with bounds on what a descriptor may expand to."""
 
+import os
+import re
 import subprocess
 import sys
 from base64 import b64decode
@@ -325,7 +327,7 @@ def _compiled(texts: dict[str, str]) -> FileProtos:
             _write(folder, name, text)
         result = folder / "descriptors"
         arguments = [f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={result}", MAIN_FILE]
-        _run_compiler(arguments)
+        _run_compiler(arguments, folder)
         return _descriptor_set(result)
 
 
@@ -341,7 +343,11 @@ def _write(folder: Path, name: str, text: str) -> None:
         raise NotDecodable(f"the import {one_line(name)} can't be written: {one_line(error)}") from error
 
 
-def _run_compiler(arguments: list[str]) -> None:
+_LOGGED = re.compile("^(WARNING: All log messages|[IWEF][0-9]{4} ).*\n", re.MULTILINE)
+"""Lines of protoc's own log, which aren't about what is wrong."""
+
+
+def _run_compiler(arguments: list[str], folder: Path) -> None:
     command = [sys.executable, "-P", "-m", f"{COMPILER}.protoc", *arguments]
     try:
         # The arguments are kseg's own; names from the registry are only names of files in the folder.
@@ -351,4 +357,5 @@ def _run_compiler(arguments: list[str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotDecodable(f"protoc failed to run: {one_line(error)}") from error
     if ran.returncode:
-        raise NotDecodable(f"the schema doesn't compile: {one_line(ran.stderr)}")
+        told = _LOGGED.sub("", ran.stderr).replace(f"{folder}{os.sep}", "")
+        raise NotDecodable(f"the schema doesn't compile: {one_line(told)}")

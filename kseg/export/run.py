@@ -43,6 +43,7 @@ from kseg.system.new_directory import HERE, Processes
 from kseg.system.run_usage import in_threads
 from kseg.system.shared_work import OnRead, are_worth_processes
 from kseg.system.signals import Uninterrupted
+from kseg.system.terminal_text import shown
 
 
 def ledger_of(
@@ -470,6 +471,8 @@ def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress:
             finished += result.size
             if progress is not None:
                 progress(finished, total)
+            for loss in result.tally.losses:
+                loss.segment = shown(loss.segment)  # as it was given, not where an archive was unpacked to
             yield result
 
 

@@ -1,5 +1,6 @@
 """Protobuf messages that confluent-kafka's serializer and the protobuf library wrote."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -164,7 +165,10 @@ def test_a_source_file_that_does_not_compile_is_the_reason(tmp_path: Path) -> No
     registry = source_topic(tmp_path, "syntax = nonsense")
     found = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(b"\0\0\0\0\2\0", ())
     assert found.value == b"\0\0\0\0\2\0"
-    assert "schema 2: the schema doesn't compile" in (found.reason or "")
+    assert found.reason is not None
+    assert re.match(
+        "schema 2: the schema doesn't compile: [a-z-]+.proto:1:10: ", found.reason
+    )  # no temporary directory
 
 
 @pytest.mark.parametrize("name", ["../outside.proto", "/outside.proto", "a/../../outside.proto"])

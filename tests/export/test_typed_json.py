@@ -112,6 +112,8 @@ def test_without_a_schema_text_stays(logs: TypedLogs, out: Path) -> None:
     [
         ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "leads nowhere"),
         ({"type": "text"}, "the type text"),
+        ({"properties": [1]}, "parts that no JSON schema has"),
+        ({"oneOf": 7}, "parts that no JSON schema has"),
         ("{", "the schema isn't JSON"),
     ],
 )
@@ -128,3 +130,23 @@ def test_a_wrong_schema_is_refused_before_anything_is_written(
     assert (ran.status, out.exists()) == (2, False)
     assert said in ran.stderr.decode()
     assert ran.stderr.count(b"\n") == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [{"name": {}, "type": "long"}],
+        [{"name": 7, "type": "long"}],
+        [{"name": "a", "type": ["null", ["int", "int"]]}],
+        [{"name": "a", "type": ["int", "string", ["null"]]}],
+    ],
+)
+def test_an_avro_schema_with_parts_that_none_has_is_refused_in_a_line(
+    fields: object, logs: TypedLogs, out: Path
+) -> None:
+    logs.raw("orders", [b"\2"])
+    (logs.directory / "order.avsc").write_text(json.dumps({"type": "record", "name": "Order", "fields": fields}))
+    command = ["export", str(logs.directory), str(out), "--topic", "orders", "--schema", "order.avsc"]
+    ran = run.kseg([*command, "--value-decoder", "avro"], logs.directory)
+    assert (ran.status, out.exists(), ran.stderr.count(b"\n")) == (2, False, 1)
+    assert b"schema" in ran.stderr

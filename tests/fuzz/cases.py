@@ -1,6 +1,6 @@
 """Case number N of a seed: files that are the same on every machine."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -9,6 +9,7 @@ from random import Random
 from tests import golden
 from tests.fuzz import seeds
 from tests.fuzz.mutations import havoc, mutated_file, mutated_log
+from tests.fuzz.schemas import schema_case
 
 EVERY = 12
 """One case of so many is a partition that whole commands read; the others are logs for the kernels."""
@@ -16,6 +17,10 @@ LOG_SIZES = (500, 8_000, 40_000, 120_000)
 """About how many bytes a log for the kernels has."""
 MADE_SHARE = 0.3
 LOG_NAME = f"{0:020}.log"
+HARMFUL = "<kseg&\"'>"
+"""Text that isn't to stand so on a page."""
+NAMES = (HARMFUL, "\x1b[31mred", "two\nlines", "=1+1", "\u202edcba", "\udcff\udcfe", "%s{0}", "a" * 180, ".", "ä b")
+"""Of topics, as no broker allows them but a disk may have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ def make_case(random: Random, number: int) -> Case:
     """The case of this number."""
     if number % EVERY:
         return Case({LOG_NAME: mutated_log(random, _log(random), seeds.pieces())}, is_partition=False)
+    if number % (4 * EVERY) == 2 * EVERY:
+        return Case(schema_case(random), is_partition=True)
     if number % (8 * EVERY) == 0:
         return Case({"clients.pcap": _capture(random)}, is_partition=True)
     return _partition(random)
@@ -84,7 +91,22 @@ def _partition(random: Random) -> Case:
             files[path] = mutated_file(random, path, files[path], seeds.pieces())
         if random.random() < 0.05 and len(files) > 1:
             files.pop(path, None)
-    return Case(files, is_partition=True)
+    return Case(dict(_placed(random, partition.name, files)), is_partition=True)
+
+
+def _placed(random: Random, name: str, files: dict[str, bytes]) -> Iterator[tuple[str, bytes]]:
+    """The files, now and then with a name of the topic that does harm, or as copies of two brokers, one changed."""
+    topic = random.choice(NAMES) if random.random() < 0.2 else None
+    if topic is not None:
+        files = {path.replace(f"{name}/", f"{topic}-{name.rpartition('-')[2]}/"): each for path, each in files.items()}
+    if random.random() < 0.8:
+        yield from files.items()
+        return
+    for number in (1, 2):
+        for path, content in files.items():
+            is_changed = number == 2 and random.random() < 0.3
+            yield f"b{number}/{path}", mutated_file(random, path, content, seeds.pieces()) if is_changed else content
+        yield f"b{number}/meta.properties", b"version=1\nnode.id=%d\ncluster.id=kQdd7jZGT3CMrgGgk1nVcQ\n" % number
 
 
 def _capture(random: Random) -> bytes:

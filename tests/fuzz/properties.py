@@ -1,6 +1,8 @@
 """What must hold of any bytes: no exception, a status that means something, each byte accounted for, readers agree."""
 
+import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
@@ -21,7 +23,7 @@ from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run
 from kseg.releases import parse_release
-from tests.fuzz.cases import Case
+from tests.fuzz.cases import HARMFUL, Case
 from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, outcome, some_commands
 from tests.kernel.runs import program_of, records_in
 from tests.run import KERNELS
@@ -249,8 +251,21 @@ def check_command(arguments: list[str], directory: Path) -> None:
     if outcomes[0] != outcomes[-1]:
         detail = _first_difference(outcomes[0], outcomes[-1])
         raise BrokenError("the kernels' outcomes differ", f"kseg {' '.join(arguments)}: {detail}")
+    _check_form(arguments, outcomes[0])
     if arguments[0] == "salvage" and NEW in arguments:
         _check_salvaged(outcomes[0], directory)
+
+
+def _check_form(arguments: list[str], found: Outcome) -> None:
+    """JSON is JSON, a page has no names as tags, and what is wrong is said in lines of kseg's own."""
+    if "json" in arguments and "-o" in arguments and arguments[0] != "protocol":
+        for line in found.stdout.splitlines():
+            json.loads(line)
+    is_page = "html" in arguments or "svg" in arguments or (arguments[0] == "report" and "-o" not in arguments)
+    if is_page and HARMFUL.encode() in found.stdout:
+        raise BrokenError("a name stands on a page as it is", " ".join(arguments))
+    if b"Traceback (most recent" in found.stderr or re.search(rb"^kseg: [A-Za-z]+(Error|Exception)\b", found.stderr):
+        raise BrokenError("an exception is told", f"{' '.join(arguments)}: {found.stderr!r:.500}")
 
 
 def _check_salvaged(saved: Outcome, directory: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.decode.avro import schema_json
-from kseg.decode.decoded import Headers, NotDecodable, Part
+from kseg.decode.decoded import Headers, NotDecodable, Part, one_line
 from kseg.decode.simple_values import (
     ID_PREFIX_SIZE,
     MAGIC_ID,
@@ -69,7 +69,11 @@ class ColumnReader(Protocol):
 
 def column_reader(schema: WriterSchema) -> ColumnReader:
     """What reads a schema's values. Raises NotDecodable if it can't be used, UsageError without its library."""
-    reader = _READERS[schema.kind](schema.texts)
+    try:
+        reader = _READERS[schema.kind](schema.texts)
+    except _MISSHAPEN as error:
+        reason = one_line(error) or type(error).__name__
+        raise NotDecodable(f"the schema has parts that no {schema.kind} schema has: {reason}") from error
     bounded(reader.type)
     return reader
 
@@ -94,6 +98,8 @@ def _json(texts: Sequence[str]) -> ColumnReader:
     return JsonColumns(schema_json(texts[0]), needed)
 
 
+_MISSHAPEN = (TypeError, ValueError, LookupError, AttributeError, RecursionError, StopIteration)
+"""What walking through a schema raises whose JSON has other types than it should: no library checks all of it."""
 _READERS = {"AVRO": _avro, "PROTOBUF": _protobuf, "JSON": _json}
 KINDS = frozenset(_READERS)
 

@@ -172,6 +172,16 @@ def test_damages_of_an_export_are_told_by_the_path_in_the_archive(tmp_path: Path
         assert "a.tar/orders-0/00000000000000021933.log" in (tmp_path / "out" / "_kseg" / name).read_text()
 
 
+@pytest.mark.parametrize("form", ["html", "json", "text"])
+def test_a_report_of_an_archive_names_what_was_given(form: str, tmp_path: Path) -> None:
+    """In its commands too, which somebody may copy."""
+    with tarfile.open(tmp_path / "a b.tar", "w") as tar:
+        tar.add(golden.ROOT / "damaged" / "210-wiped-batch", "orders-0")
+    ran = run.kseg(["report", "a b.tar", "-o", form], tmp_path)
+    assert b"kseg-scratch" not in ran.stdout
+    assert b"kseg salvage 'a b.tar/orders-0'".replace(b"'", b"&#x27;" if form == "html" else b"'") in ran.stdout
+
+
 def test_one_bad_archive_leaves_the_others_readable(plain: Path, tmp_path: Path) -> None:
     (tmp_path / "b.tar").write_bytes(packed(plain, "tar"))
     (tmp_path / "c.tar").write_bytes(b"no archive" * 100)

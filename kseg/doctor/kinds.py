@@ -18,6 +18,7 @@ from kseg.log.segment_listing import SegmentListing
 from kseg.log.segments import SegmentFiles
 from kseg.reading.batch import BatchHeader
 from kseg.reading.bodies import Slice
+from kseg.system.terminal_text import shown
 
 _FIRST_RECORDS = 5
 
@@ -64,8 +65,8 @@ def _quoted(word: str) -> str:
 
 
 def path_word(path: Path) -> str:
-    """A path that no command takes for an option."""
-    text = str(path)
+    """A path as it was given, which no command takes for an option."""
+    text = shown(str(path))
     return f"./{text}" if text.startswith("-") else text
 
 

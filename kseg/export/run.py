@@ -179,6 +179,7 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
+    parquet.check_topics(topics, export.files)
     written = previous.read if kept or absent or (previous.results and ledger.keeps_columns) else None
     is_there = previous.number > 0 and not export.overwrite
     has_milliseconds = previous.read.has_milliseconds if is_there else export.adds_milliseconds

@@ -55,8 +55,23 @@ BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
 def report_of(known: Gathered, about: About) -> DiskReport:
     """The report of what was gathered; blocks that have nothing to say are left out."""
     blocks = (make(known) for make in BLOCKS)
-    told = tuple(block for block in blocks if block.verdicts or block.tables or block.notes)
+    told = tuple(_as_given(block) for block in blocks if block.verdicts or block.tables or block.notes)
     return DiskReport(about, told, GLOSSARY, is_well=known.check_up.is_well)
+
+
+def _as_given(block: Block) -> Block:
+    """With paths as they were given, not where an archive was unpacked to."""
+    verdicts = tuple(each._replace(sentence=shown_path(each.sentence)) for each in block.verdicts)
+    tables = tuple(
+        replace(
+            table,
+            rows=tuple(
+                tuple(shown_path(cell) if isinstance(cell, str) else cell for cell in row) for row in table.rows
+            ),
+        )
+        for table in block.tables
+    )
+    return replace(block, verdicts=verdicts, tables=tables, notes=tuple(map(shown_path, block.notes)))
 
 
 Refuse = Callable[[KsegError], object]

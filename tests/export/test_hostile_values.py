@@ -141,6 +141,20 @@ def test_a_table_without_milliseconds_keeps_its_columns(table_format: TableForma
     assert has_column == (table_format is not TableFormat.ICEBERG)  # which keeps its columns
 
 
+@for_each("table_format, folders", [(each, folders) for each in TableFormat for folders in ("topic,date", "none")])
+def test_a_topic_with_the_name_of_no_topic_is_refused_or_kept(
+    table_format: TableFormat, folders: str, tmp_path: Path
+) -> None:
+    out, topic = tmp_path / "out", "__HIVE_DEFAULT_PARTITION__"
+    write(tmp_path / f"disk/{topic}-0", TIMES)
+    ran = run.kseg(["export", "disk", "out", "--format", table_format.value, "--partition-by", folders], tmp_path)
+    if "topic" in folders and table_format is not TableFormat.ICEBERG:
+        assert (ran.status, out.exists()) == (2, False)
+        assert ran.stderr.startswith(f"kseg: readers take the folder topic={topic} for no topic: ".encode())
+    else:
+        assert table_of(out, table_format).column("topic").to_pylist() == [topic] * len(TIMES)
+
+
 ALIKE = {
     "fields 'id' and 'ID' have the same name in tables": integers("id", "ID"),
     "fields 'é' and 'É' have the same name in tables": integers("é", "É"),

@@ -37,13 +37,12 @@ from kseg.export.commit.table_log import (
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.export.write.parquet import schema_of_files
+from kseg.export.write.parquet import NO_VALUE, schema_of_files
 from kseg.system.held_directory import LinkError
 
 LOG = "_delta_log"
 DATE = pa.field("date", pa.date32())
 """The only folder that isn't a column of the records."""
-NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 COMMITS_AFTER = 20
 DAYS_AFTER = 7
 """After so many commits of others, or if the last is so old, kseg commits again: Delta's log forgets after 30 days."""

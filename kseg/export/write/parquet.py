@@ -3,7 +3,7 @@
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from hashlib import sha256
 from inspect import signature
@@ -101,6 +101,8 @@ SORTED_BY = ("topic", "partition", "offset")
 MOST_FALSE = 0.01
 """Share of the row groups without a value that a bloom filter doesn't rule out; ten bits a record, as values go."""
 _DELTAS = ("offset", "timestamp", MILLISECONDS.name, "baseOffset", "position")
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+"""In the name of a folder, for null. Source: Hive, and each reader of Hive's folders."""
 _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", "magic", "isTransactional", "isControl")
 
 
@@ -188,7 +190,7 @@ class ParquetFiles:
         order = self._order
         values = {"topic": order.topic, "partition": order.partition, "date": date}
         parts = [(name, values[name]) for name in self._options.partition_by]
-        return "/".join(f"{name}={'__HIVE_DEFAULT_PARTITION__' if value is None else value}" for name, value in parts)
+        return "/".join(f"{name}={NO_VALUE if value is None else value}" for name, value in parts)
 
     def _new_file(self, folder: str) -> "NewFile":
         order = self._order
@@ -357,6 +359,14 @@ def check_options(options: FileOptions) -> None:
     """Raises UsageError if the pyarrow that is installed can't write such files."""
     if options.bloom_filter is not None and "bloom_filter_options" not in signature(pq.ParquetWriter).parameters:
         raise UsageError(f"pyarrow {pa.__version__} can't write bloom filters: update it, or leave --bloom-filter out")
+
+
+def check_topics(topics: Collection[str], options: FileOptions) -> None:
+    """Raises UsageError for a topic whose folder would be that of rows without a topic."""
+    if NO_VALUE in topics and "topic" in options.columns_of_folders:
+        raise UsageError(
+            f"readers take the folder topic={NO_VALUE} for no topic: give --partition-by none, or choose other topics"
+        )
 
 
 def _writer(sink: Any, layout: Layout, row_count: int) -> pq.ParquetWriter:

@@ -364,6 +364,13 @@ def test_by_default_a_quarter_of_the_free_space_is_unpacked_into(
     assert kseg(tmp_path, "dump", "b.tar") == (2, b"", said)
 
 
+def test_a_member_that_lies_too_deep_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "deep.zip", "w") as archive:
+        archive.writestr("/".join(["a"] * 20_000) + f"/p-0/{0:020}.log", b"x")
+    ran = run.kseg(["ls", "deep.zip"], tmp_path)
+    assert (ran.status, ran.stderr) == (2, b"kseg: deep.zip: a member lies more than 100 directories deep\n")
+
+
 def test_zip_that_lies_about_a_size_ends_at_the_limit(tmp_path: Path) -> None:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

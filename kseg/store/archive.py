@@ -41,6 +41,8 @@ from kseg.system.new_directory import scratch_directory, temporary_place
 from kseg.system.terminal_text import forget, show_as
 
 MOST_MEMBERS = 1 << 20
+MOST_LEVELS = 100
+"""Of directories, one in another."""
 _BLOCK = 1 << 12
 """Blocks of this size become holes if they are zeros."""
 
@@ -371,10 +373,15 @@ def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> b
 
 
 def _inner_path(member: str, archive: str) -> str | None:
-    """A member's path without `.`; None for the archive's own directory. Raises ArchiveError if it leads out of it."""
+    """A member's path without `.`; None for the archive's own directory.
+
+    Raises ArchiveError if it leads out of the archive, or lies too deep.
+    """
     parts = [part for part in member.split("/") if part not in ("", ".")]
     if member.startswith("/") or ".." in parts or "\0" in member:
         raise ArchiveError(f"its member {member!r} would be outside of it: kseg doesn't read this archive", archive)
+    if len(parts) > MOST_LEVELS:
+        raise ArchiveError(f"a member lies more than {MOST_LEVELS} directories deep", archive)
     return "/".join(parts) or None
 
 

@@ -95,6 +95,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             share,
         ),
         Bound("members of an archive", "kseg.store.archive:MOST_MEMBERS", "the same", count),
+        Bound("directories that a member of an archive lies in", "kseg.store.archive:MOST_LEVELS", "the same", count),
     ),
     "Printing": (
         Bound("partitions of `--merge time`", "kseg.dump.merged:MOST_PARTITIONS", "the command ends with 2", count),

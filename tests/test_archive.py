@@ -251,6 +251,15 @@ def test_log_on_standard_input_is_not_wrong_for_having_no_index(given: Callable[
     assert (ran.status, ran.stdout) == (0, b"ok\n")
 
 
+def test_standard_input_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with (
+        (tmp_path / "written").open("wb") as unreadable,
+        started([sys.executable, "-m", "kseg", "dump", "-"], tmp_path, stdin=unreadable) as process,
+    ):
+        _, said = process.communicate()
+    assert (process.returncode, said) == (2, b"kseg: -: can't be read: Bad file descriptor\n")
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_archive_on_standard_input(form: str, given: Callable[[bytes], None], plain: Path, tmp_path: Path) -> None:
     given(packed(plain, form))

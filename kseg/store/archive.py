@@ -266,7 +266,10 @@ class Inputs:
             if self._standard_input is None:
                 raise UsageError("there is no standard input")
             stream = io.BufferedReader(cast(io.RawIOBase, _Peeked(self._standard_input)), MOST_READ)
-            first = stream.peek(TAR_MAGIC_END)
+            try:
+                first = stream.peek(TAR_MAGIC_END)
+            except OSError as error:
+                raise OpenError(f"can't be read: {error.strerror}", STANDARD_INPUT) from error
             content = compressed_start(first)
             if content is not None:
                 name = _file_name(self._input_name, content)

@@ -307,3 +307,16 @@ def test_namenode_that_breaks_at_any_request_leaves_nothing_out(tmp_path: Path) 
             assert ran.stderr.startswith(b"kseg: webhdfs://"), ran
             assert not (tmp_path / "out").exists()
         assert (number, ran.status) == (9, 0)
+
+
+def test_an_answer_of_hdfs_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kseg.store.web_hdfs.LARGEST_ANSWER", 5 << 20)
+
+    def endless(_: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
+        start_response("200 OK", [("Content-Type", "application/json")])
+        return itertools.repeat(b" " * (1 << 16))
+
+    with serving(endless) as url:
+        ran = kseg(["export", url.replace("http", "webhdfs"), "out"], tmp_path)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert ran.stderr.endswith(b": can't be listed: answers with more than 5242880 bytes\n"), ran.stderr

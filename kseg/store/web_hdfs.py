@@ -10,6 +10,9 @@ from requests.exceptions import ConnectionError as NoConnection
 
 from kseg.store.location import require_all
 
+LARGEST_ANSWER = 256 << 20
+"""Bytes: some hundred thousand files of a folder, or more of a file than is asked for at once."""
+
 
 class WebHdfsFile(WebHDFile):  # type: ignore[misc]
     """A file, whose bytes are as many as were asked for: fsspec takes a DataNode's refusal for them."""
@@ -27,6 +30,11 @@ class WebHdfsFile(WebHDFile):  # type: ignore[misc]
 
 class WebHdfs(WebHDFS):  # type: ignore[misc]
     """A file system that tells when files were changed, and takes no failure for a file that isn't there."""
+
+    def _connect(self) -> None:
+        super()._connect()
+        self.session.stream = True  # an answer is read below, as far as it may go
+        self.session.hooks["response"].append(_read_whole)
 
     def info(self, path: str) -> dict[str, Any]:
         """A file's or folder's status. Raises FileNotFoundError, OSError."""
@@ -76,6 +84,17 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]
     def _process_info(info: dict[str, Any]) -> dict[str, Any]:
         changed: dict[str, Any] = WebHDFS._process_info(info)
         return changed | {"mtime": info["modificationTime"] / 1000}
+
+
+def _read_whole(response: Response, **_: Any) -> None:
+    """Reads an answer, which may be endless. Raises ValueError for one that is too large."""
+    content = bytearray()
+    for piece in response.iter_content(1 << 20):
+        content += piece
+        if len(content) > LARGEST_ANSWER:
+            response.close()
+            raise ValueError(f"answers with more than {LARGEST_ANSWER} bytes")
+    response._content = bytes(content)  # as reading it at once leaves it
 
 
 @contextmanager

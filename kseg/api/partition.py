@@ -249,12 +249,19 @@ class Directories(Logs):
         return self._with_notes(rows, rows.coordinator_rows(rows.split(self._choice)[0]))
 
     def _transaction_rows(self, now: Time | None, *, only_open: bool) -> "TransactionRows":
+        from kseg.cluster.cluster import Cluster
+        from kseg.cluster.directories import pass_over
         from kseg.formats.codes import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS
         from kseg.text.transactions import TransactionRows
 
         now_ms = None if now is None else milliseconds_of(now)
         return TransactionRows(
-            self._partition_replicas(), now_ms, MAXIMUM_TRANSACTION_MS, BOOTSTRAP_SERVER, only_open=only_open
+            self._partition_replicas(),
+            now_ms,
+            MAXIMUM_TRANSACTION_MS,
+            BOOTSTRAP_SERVER,
+            only_open=only_open,
+            log_dirs=Cluster(self._paths, pass_over).metadata_dirs(),
         )
 
     def _with_notes(self, rows: "TransactionRows", found: Iterator[Row]) -> Iterator[Row]:

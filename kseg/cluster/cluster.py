@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.cluster.directories import (
-    NOBODY,
     DirectoryIdentity,
     LogDir,
     NoPartitionError,
@@ -93,10 +92,10 @@ class Cluster:
         return self._metadata[cluster_id]
 
     def _read_metadata(self, cluster_id: str | None) -> "ClusterMetadata | None":
-        paths = [
-            each.path for each in self.log_dirs if cluster_id is None or each.identity.cluster_id in (None, cluster_id)
-        ]
-        place = furthest_metadata(paths)
+        paths = dict.fromkeys(self.metadata_dirs())
+        place = furthest_metadata(
+            each for each in paths if cluster_id is None or identity_of(each).cluster_id in (None, cluster_id)
+        )
         if place is None:
             return None
         from kseg.cluster.metadata import Until, cluster_metadata_of
@@ -171,7 +170,8 @@ class Cluster:
         return chain(given, self._listed(choice))
 
     def _given(self) -> Iterator[Candidate[PartitionLog]]:
-        return (_candidate(PartitionLog(path), NOBODY, is_given=True) for path in self._found[0])
+        given = map(PartitionLog, self._found[0])
+        return (_candidate(each, identity_of(each.log_dir), is_given=True) for each in given)
 
     def _listed(self, choice: PartitionChoice) -> Iterator[Candidate[PartitionLog]]:
         were_given = {path.absolute() for path in self._found[0]}

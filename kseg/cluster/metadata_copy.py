@@ -153,10 +153,6 @@ class MetadataBeside:
     def _log_dirs(self) -> tuple[Path, ...]:
         return tuple(dict.fromkeys(each.absolute() for each in self._given_dirs))
 
-    def of(self, partition: PartitionLog) -> "ClusterMetadata | None":
-        """The metadata beside a partition; None if there are none, or they aren't or can't be read."""
-        return self.of_any((partition.log_dir,))
-
     def of_any(self, log_dirs: Iterable[Path]) -> "ClusterMetadata | None":
         """The furthest metadata in some log directories; None if there are none, or they aren't or can't be read."""
         key = tuple(log_dirs)
@@ -186,10 +182,13 @@ class MetadataBeside:
         return self._topics[log_dir]
 
     def _of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":
-        """The furthest metadata in a log directory and others of its cluster."""
-        cluster_id = self._identity(log_dir).cluster_id if self._log_dirs else None
-        others = [each for each in self._log_dirs if each == log_dir or self._identity(each).cluster_id == cluster_id]
-        return self.of_any((log_dir,) if cluster_id is None else sorted({log_dir, *others}))
+        """The furthest metadata in a log directory and others of its cluster, as far as these name one."""
+        ids = {each: self._identity(each).cluster_id for each in self._log_dirs}
+        own = self._identity(log_dir).cluster_id if ids else None
+        if own is None and len({*ids.values()} - {None}) > 1:
+            return self.of_any((log_dir,))
+        others = (each for each, cluster_id in ids.items() if own is None or cluster_id in (None, own))
+        return self.of_any(sorted({log_dir, *others}))
 
     def _identity(self, log_dir: Path) -> DirectoryIdentity:
         if log_dir not in self._identities:

@@ -208,10 +208,10 @@ def broker_log_dirs(path: Path) -> list[LogDir]:
     return below
 
 
-def _with_metadata(log_dirs: Sequence[LogDir]) -> Path:
-    """Where the broker has its copy of the cluster's metadata; an error of the first directory if nowhere."""
-    places = (each.path / f"{METADATA_TOPIC}-0" for each in log_dirs)
-    return next((place for place in places if place.is_dir()), log_dirs[0].path / f"{METADATA_TOPIC}-0")
+def _with_metadata(log_dirs: Sequence[LogDir]) -> list[Path]:
+    """Where the broker has copies of the cluster's metadata; the first directory, for its error, if nowhere."""
+    places = [each.path / f"{METADATA_TOPIC}-0" for each in log_dirs]
+    return [place for place in places if place.is_dir()] or places[:1]
 
 
 def _only_broker(log_dirs: Sequence[LogDir]) -> int:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -154,8 +155,9 @@ class TopicRetention:
         """
         self._settings = settings
         self._given = given
+        log_dirs, others = tee(log_dirs)
         self.beside = MetadataBeside(largest_metadata, on_unread, log_dirs, static)
-        self._copies = RemoteCopies()
+        self._copies = RemoteCopies(others)
         # What holds for a topic of which nothing is known.
         self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
         self._compacted = replace(self._unknown, is_policy_unknown=True)

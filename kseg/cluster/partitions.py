@@ -156,14 +156,14 @@ class PartitionsBeside:
         copy = replicas.copies[0]
         if len({topic_id, replicas.topic_id, copy.topic_id} - {None}) > 1:
             return False
-        known = self._in_sync.get((replicas.topic, replicas.partition))
-        return known is None or copy.broker is None or copy.broker in known
+        known = self._known.get((replicas.topic, replicas.partition))
+        is_older = known is not None and any(each.leader_epoch > known.leader_epoch for each in replicas.copies)
+        return known is None or is_older or copy.broker is None or copy.broker in (*known.isr, *known.elr)
 
     @cached_property
-    def _in_sync(self) -> dict[tuple[str, int | None], tuple[int, ...]]:
+    def _known(self) -> dict[tuple[str, int | None], ClusterPartition]:
         metadata = self._cluster.metadata()
-        known = () if metadata is None else metadata.partitions
-        return {(each.topic, each.partition): (*each.isr, *each.elr) for each in known}
+        return {} if metadata is None else {(each.topic, each.partition): each for each in metadata.partitions}
 
 
 def _log_end_offset(place: PartitionLog) -> int | None:

@@ -1,12 +1,14 @@
 """Remote tiers of partitions, as `__remote_log_metadata` and the topics' settings describe them."""
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.cluster.directories import LogDir
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import pass_over
 from kseg.cluster.metadata_copy import MetadataBeside
-from kseg.errors import KsegError
+from kseg.errors import KsegError, UsageError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
 from kseg.tiered.placed_tiers import PlacedPartition
@@ -44,11 +46,14 @@ class RecordedSegment(NamedTuple):
 
 
 def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], RecordedSegment]:
-    """Segments by owner and id, as `__remote_log_metadata` in some log directories tells; what can't be read is not."""
+    """Segments by owner and id, as `__remote_log_metadata` in some log directories tells; what can't be read is not.
+
+    Raises UsageError if its copies there are of several clusters.
+    """
     found: dict[tuple[Owner, str], RecordedSegment] = {}
-    for place in _metadata_partitions(log_dirs):
+    for place in (each.best for each in Cluster(log_dirs, pass_over).topic(REMOTE_LOG_TOPIC)):
         try:
-            records = list(_records(place)) if place.state is None else []
+            records = list(_records(place))
         except KsegError:  # it has gone meanwhile
             continue
         for owner, fields in records:
@@ -63,15 +68,6 @@ def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], Recor
                 fields["eventTimestampMs"],
             )
     return found
-
-
-def _metadata_partitions(log_dirs: Iterable[Path]) -> Iterator[PartitionLog]:
-    for log_dir in log_dirs:
-        try:
-            places = list(LogDir(log_dir).partitions(lambda _: None))
-        except KsegError:
-            continue
-        yield from (place for place in places if place.topic == REMOTE_LOG_TOPIC)
 
 
 def _records(place: PartitionLog) -> "Iterator[tuple[Owner, Fields]]":
@@ -153,16 +149,26 @@ def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
 
 
 class RemoteCopies:
-    """What was copied to remote tiers, as `__remote_log_metadata` beside partitions tells; each is read once."""
+    """What was copied to remote tiers, as `__remote_log_metadata` of the cluster tells; each is read once."""
 
-    def __init__(self) -> None:
+    def __init__(self, log_dirs: Iterable[Path] = ()) -> None:
+        """Takes further log directories of the cluster; not read before they are needed."""
+        self._given_dirs = log_dirs
         self._highest: dict[Path, dict[Owner, int]] = {}
+
+    @cached_property
+    def _of_all(self) -> "dict[Owner, int] | None":
+        """By all given directories; None if these are of several clusters."""
+        try:
+            return _highest_offsets(self._given_dirs)
+        except UsageError:
+            return None
 
     def highest_offset(self, partition: PartitionLog) -> int | None:
         """The highest offset of a partition that was copied to its tier; None if nothing tells."""
         log_dir = partition.path.absolute().parent
         if log_dir not in self._highest:
-            self._highest[log_dir] = _highest_offsets(log_dir)
+            self._highest[log_dir] = self._of_all or _highest_offsets((log_dir,))
         try:
             topic_id = partition.read_topic_id()
         except KsegError:
@@ -178,9 +184,9 @@ class RemoteCopies:
         )
 
 
-def _highest_offsets(log_dir: Path) -> dict[Owner, int]:
+def _highest_offsets(log_dirs: Iterable[Path]) -> dict[Owner, int]:
     highest: dict[Owner, int] = {}
-    for segment in recorded_segments((log_dir,)).values():
+    for segment in recorded_segments(log_dirs).values():
         if segment.state == COPIED and segment.end_offset is not None:
             highest[segment.owner] = max(highest.get(segment.owner, -1), segment.end_offset)
     return highest

@@ -185,7 +185,9 @@ def serve(
         options.high_watermark, options.strict, not options.no_internal, options.fix_lz4, options.verbose
     )
     cluster = Cluster(paths, refuse)
-    served = serve_partitions(cluster.partitions(choice), settings, say, _commits(cluster, choice))
+    served = serve_partitions(
+        cluster.partitions(choice), settings, say, _commits(cluster, choice), log_dirs=cluster.metadata_dirs()
+    )
     if not served.topics:
         if refuse.status:
             command.exit(refuse.status)

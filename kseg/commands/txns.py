@@ -89,13 +89,15 @@ def txns(
     copied one after another, give as --now the time when the first copy started.
     """
     refuse, zone = Refusals(), parse_zone(options.zone)
-    found = Cluster(paths, refuse).partitions()
+    cluster = Cluster(paths, refuse)
+    found = cluster.partitions()
     reading = TransactionRows(
         found,
         time_or_none(options.now, zone),
         options.transaction_max_timeout_ms,
         options.bootstrap_server,
         only_open=options.only_open,
+        log_dirs=cluster.metadata_dirs(),
     )
     coordinators, others = reading.split(choice)
     if not coordinators and not others:

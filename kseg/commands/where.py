@@ -5,11 +5,12 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.cluster import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.commands.inputs import reads_archives
 from kseg.commands.options import int_number, option_values, output_option, paths_of, quiet_option
 from kseg.coordinators.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partitioner, home_of_key, home_of_state
 from kseg.errors import UsageError
+from kseg.log.partition import PartitionLog
 from kseg.log.selection import parse_bytes
 from kseg.output.progress import Refusals, talk
 from kseg.output.rows import write_json
@@ -72,15 +73,13 @@ def where(
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")
     refuse = Refusals()
-    places = [place for place in find_partitions(paths, refuse) if place.state is None]
+    topic = options.topic if key is not None else TRANSACTIONS_TOPIC if group is None else OFFSETS_TOPIC
+    places, count = _at_hand(Cluster(paths, refuse), topic)
+    count = options.partitions or count
     if key is not None:
-        home = home_of_key(
-            parse_bytes(key), options.topic, places, options.partitions, Partitioner(options.partitioner)
-        )
-    elif group is not None:
-        home = home_of_state(OFFSETS_TOPIC, group, places, options.partitions)
+        home = home_of_key(parse_bytes(key), topic, places, count, Partitioner(options.partitioner))
     else:
-        home = home_of_state(TRANSACTIONS_TOPIC, transactional_id or "", places, options.partitions)
+        home = home_of_state(str(topic), str(group or transactional_id or ""), places, count)
     if home.note is not None and not options.quiet:
         talk(f"kseg: {home.note}")
     if paths and not home.directories and not refuse.status:
@@ -92,3 +91,12 @@ def where(
             write_line(line)
     flush_stdout()
     command.exit(refuse.status or int(bool(paths) and not home.directories))
+
+
+def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionLog] | None, int | None]:
+    """The copies of a topic that answer, None without paths; and its count of partitions, if metadata have it."""
+    if topic is None or not cluster.paths:
+        return None, None
+    metadata = cluster.metadata()
+    found = () if metadata is None else (len(each.partitions) for each in metadata.topics if each.name == topic)
+    return [place for each in cluster.topic(topic) for place in each.places], next(iter(found), None)

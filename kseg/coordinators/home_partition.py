@@ -5,7 +5,6 @@ from enum import StrEnum
 from typing import NamedTuple
 from zlib import crc32
 
-from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.errors import UsageError
 from kseg.log.partition import PartitionLog
 
@@ -107,14 +106,14 @@ class Home(NamedTuple):
         yield from self.directories
 
 
-def home_of_state(topic: str, name: str, places: Sequence[PartitionLog], partition_count: int | None) -> Home:
+def home_of_state(topic: str, name: str, places: Sequence[PartitionLog] | None, partition_count: int | None) -> Home:
     """The partition of a coordinator's topic that holds the state of a group or of a transactional id.
 
-    `places`: partitions at hand. `partition_count`: None: as the metadata beside them tell, else as they show,
-    else Kafka's default.
+    `places`: its partitions at hand, the copies that answer; None: nobody said where to look. `partition_count`: None:
+    as these show, else Kafka's default.
     """
-    found = [place for place in places if place.topic == topic]
-    count, note = partition_count or _known_count(places, topic), None
+    found = places or ()
+    count, note = partition_count, None
     if not count and found:
         count, is_assumed = _internal_count(found)
         note = _assumed_note(topic, count) if is_assumed else _shown_note(topic, count)
@@ -125,7 +124,7 @@ def home_of_state(topic: str, name: str, places: Sequence[PartitionLog], partiti
 def home_of_key(
     key: bytes,
     topic: str | None,
-    places: Sequence[PartitionLog],
+    places: Sequence[PartitionLog] | None,
     partition_count: int | None,
     partitioner: Partitioner,
 ) -> Home:
@@ -133,13 +132,13 @@ def home_of_key(
 
     Arguments are as for `home_of_state`; without a topic `partition_count` is needed.
     """
-    found = [place for place in places if place.topic == topic]
-    count, note = partition_count or _known_count(places, topic), None
+    found = places or ()
+    count, note = partition_count, None
     if not count:
         count = _shown_count(found)
         note = _shown_note(topic, count)
     if not count:
-        if topic is not None and places:
+        if topic is not None and places is not None:
             raise UsageError(f"no partition of {topic} is here; `kseg ls` lists topics, or give --partitions")
         raise UsageError("of how many partitions? give --partitions, or --topic and its log directories")
     return _home(topic, key_partition(key, count, partitioner), count, found, note)
@@ -148,14 +147,6 @@ def home_of_key(
 def _home(topic: str | None, partition: int, count: int, found: Sequence[PartitionLog], note: str | None) -> Home:
     directories = tuple(str(place.path) for place in found if place.partition == partition)
     return Home(topic, partition, count, directories, note)
-
-
-def _known_count(places: Sequence[PartitionLog], topic: str | None) -> int | None:
-    """How many partitions a topic has, as the first metadata beside a partition tell that know it."""
-    if topic is None:
-        return None
-    beside = MetadataBeside()
-    return next((count for place in places if (count := beside.partition_count(place, topic))), None)
 
 
 def _shown_count(found: Sequence[PartitionLog]) -> int:

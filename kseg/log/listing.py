@@ -237,9 +237,7 @@ def list_partition(
     rows = [row for row, _ in listed]
     if rows and rows[-1].damage is not None and rows[-1].damage.kind in TAIL_KINDS:
         rows[-1] = rows[-1]._replace(damage=None)
-    end = rows[-1].base_offset if rows else 0
-    if rows and rows[-1].last_offset is not None:
-        end = rows[-1].last_offset + 1
+    end = _log_end(partition, rows)
     firsts = [first for _, first in listed]
     rolled = [
         _why_rolled(row, first, following, settings.roll)
@@ -445,6 +443,14 @@ def _decisions(
         return retention_of(retained, unlimited, start)
     below_start = retention_of(retained, unlimited, start, high_watermark)
     return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
+
+
+def _log_end(partition: PartitionLog, rows: Sequence[SegmentListing]) -> int:
+    """Where the log ends, as `PartitionLog.read_end` has it; by what was listed, if that can't be read any more."""
+    try:
+        return partition.read_end().offset
+    except KsegError:
+        return rows[-1].base_offset if rows else 0
 
 
 def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:

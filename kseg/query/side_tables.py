@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
 from kseg.cluster.cluster import Cluster, find_partitions
+from kseg.cluster.directories import pass_over
 from kseg.cluster.listing import Lister
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import groups_with_commits_for, read_groups
@@ -209,7 +210,8 @@ class _ListingRows:
             deep=not _DEEP.isdisjoint(columns),
             cleaning=CleaningSettings(now),
         )
-        lister = Lister(settings, (), EVERYTHING, self.directories.log.note)
+        log_dirs = Cluster(self.directories.paths, pass_over).metadata_dirs()
+        lister = Lister(settings, (), EVERYTHING, self.directories.log.note, log_dirs)
         yield from Rows(self.by).of(lister.listings(self.directories.partitions(bounds)))
 
 
@@ -247,7 +249,8 @@ def _transaction_rows(directories: QueriedDirectories, bounds: FilterBounds | No
     """Of the partitions for which a condition may hold; the coordinators' are always among them."""
     everything = FilterBounds(None, pa.schema([]))
     found = directories.replicas(everything if bounds is None else bounds)
-    return TransactionRows(found, None, MAXIMUM_TRANSACTION_MS, BOOTSTRAP_SERVER, only_open=False)
+    log_dirs = Cluster(directories.paths, pass_over).metadata_dirs()
+    return TransactionRows(found, None, MAXIMUM_TRANSACTION_MS, BOOTSTRAP_SERVER, only_open=False, log_dirs=log_dirs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,14 +1,14 @@
 """The report: its table of blocks, made from gathered facts."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from pathlib import Path
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir, pass_over
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, OnUnread
 from kseg.cluster.replicas import PartitionReplicas
-from kseg.coordinators.groups import TOPIC as CONSUMER_OFFSETS
 from kseg.coordinators.groups import read_groups
 from kseg.coordinators.members import Group
 from kseg.doctor.check_up import CheckUpInWork
@@ -119,29 +119,28 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
                 reading.refuse(problem)
     found = check_up.result()
     known.check_up = replace(found, disks=()) if choices.has_given_time else found
-    known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(known.log_dirs)
-    known.replicas = _replicas(known)
+    log_dirs = dict.fromkeys([*(each.path for each in plan.log_dirs), *known.log_dirs])
+    known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(log_dirs)
+    known.replicas = _replicas(known, log_dirs)
     if not choices.is_quick:
         take_samples(known)
-        known.groups = _groups(known)
+        known.groups = _groups(log_dirs)
     return report_of(known, _about(plan, known, command))
 
 
-def _replicas(known: Gathered) -> list[PartitionReplicas[PartitionLog]]:
-    """Which directories answer for each partition; nothing if they are of several clusters."""
+def _replicas(known: Gathered, log_dirs: Iterable[Path]) -> list[PartitionReplicas[PartitionLog]]:
+    """Which directories answer for each partition of the report; nothing if they are of several clusters."""
     try:
-        return Cluster(known.log_dirs, pass_over).partitions()
+        found = Cluster(log_dirs, pass_over).partitions()
     except UsageError:
         return []
+    return [each for each in found if any(known.facts_of(copy.place.path) for copy in (*each.copies, *each.set_aside))]
 
 
-def _groups(known: Gathered) -> tuple[Group, ...] | None:
+def _groups(log_dirs: Iterable[Path]) -> tuple[Group, ...] | None:
     """The groups of `__consumer_offsets`; None if it isn't here, or can't be read."""
-    paths = [each.path for each in known.in_use if each.topic == CONSUMER_OFFSETS]
-    if not paths:
-        return None
     try:
-        return read_groups(known.log_dirs).groups
+        return read_groups([*log_dirs]).groups
     except KsegError:
         return None
 

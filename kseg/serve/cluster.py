@@ -14,7 +14,7 @@ from uuid import NAMESPACE_URL, uuid5
 from kseg.cluster.directories import LogDir
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.model import SECRET_NAME
-from kseg.cluster.replicas import PartitionReplicas
+from kseg.cluster.replicas import PartitionReplicas, topic_id_of
 from kseg.cluster.settings import BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
 from kseg.coordinators.home_partition import OFFSETS_TOPIC
@@ -266,6 +266,7 @@ def serve_partitions(
     say: Callable[[str], None],
     commits: Iterable[PartitionReplicas[PartitionLog]] = (),
     clock: Callable[[], float] = monotonic,
+    log_dirs: Iterable[Path] = (),
 ) -> ServedCluster:
     """The cluster that some partitions' directories make up; of several replicas the best one is served.
 
@@ -275,6 +276,7 @@ def serve_partitions(
         say: is called with what isn't served as it lies there.
         commits: partitions of `__consumer_offsets` that are only read for groups' offsets, besides those in `found`.
         clock: seconds, for groups' sessions.
+        log_dirs: those of the cluster, also such as hold none of the partitions.
 
     """
     by_topic: dict[str, dict[int, PartitionLog]] = defaultdict(dict)
@@ -293,14 +295,18 @@ def serve_partitions(
             continue
         by_topic[each.topic][number] = each.best
     plans = KnownPlans()
-    topics = {name: _served_topic(name, by_topic[name], settings, say, plans) for name in sorted(by_topic)}
+    ids = {each.topic: each.topic_id or topic_id_of(each.best) for each in replicas if each.copies}
+    topics = {
+        name: _served_topic(name, ids[name] or ZERO_UUID, by_topic[name], settings, say, plans)
+        for name in sorted(by_topic)
+    }
     counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
     offsets = {
         each.best.path: each.best for each in (*replicas, *commits) if each.topic == OFFSETS_TOPIC and each.copies
     }
     stored = StoredGroups(offsets.values(), say, clock)
     groups = GroupCoordinator(Commits(stored), counts, say, clock)
-    log_dirs = {place.log_dir: place for place in places}
+    log_dirs = tuple(dict.fromkeys((*log_dirs, *(place.log_dir for place in places))))
     cluster_id, node_id = _identity(log_dirs, say)
     return ServedCluster(topics, cluster_id, node_id, groups, log_dirs, say)
 
@@ -318,6 +324,7 @@ def _why_not_served(topic: str, number: int) -> str | None:
 
 def _served_topic(
     name: str,
+    topic_id: str,
     chosen: Mapping[int, PartitionLog],
     settings: ServeSettings,
     say: Callable[[str], None],
@@ -341,31 +348,20 @@ def _served_topic(
         )
         for number in range(max(chosen) + 1)
     }
-    return ServedTopic(name, _topic_id(chosen.values()), served)
+    return ServedTopic(name, topic_id, served)
 
 
-def _topic_id(places: Iterable[PartitionLog]) -> str:
-    for place in places:
-        try:
-            topic_id = place.read_topic_id()
-        except KsegError:
-            continue
-        if topic_id is not None:
-            return topic_id
-    return ZERO_UUID
-
-
-def _identity(places: Mapping[Path, PartitionLog], say: Callable[[str], None]) -> tuple[str, int]:
+def _identity(log_dirs: Iterable[Path], say: Callable[[str], None]) -> tuple[str, int]:
     """Cluster id and node id, by the first `meta.properties` that has them."""
     cluster_id, node_id = None, None
-    for place in places.values():
+    for path in log_dirs:
         try:
-            log_dir = LogDir(place.log_dir)
+            log_dir = LogDir(path)
             cluster_id = cluster_id or log_dir.read_properties().get("cluster.id")
             node_id = log_dir.broker_id() if node_id is None else node_id
         except OpenError:
             continue
         except KsegError as error:
-            say(f"{place.log_dir}: {error}")
+            say(f"{path}: {error}")
     made_up = uuid5(NAMESPACE_URL, "kseg serve").hex[:22]
     return cluster_id or made_up, DEFAULT_NODE_ID if node_id is None else node_id

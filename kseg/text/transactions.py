@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.cluster.move_plan import Fill, Move, MovePlan
@@ -100,12 +101,13 @@ class TransactionRows:
         bootstrap_server: str,
         *,
         only_open: bool,
+        log_dirs: Iterable[Path] = (),
     ) -> None:
         """Reads no transaction yet.
 
         Args:
-            found: the partitions at hand, of which the best copies are read; the coordinators are those in the same log
-                directories.
+            found: the partitions at hand, of which the best copies are read.
+            log_dirs: where the coordinators' partitions may be besides the log directories of these.
             now_ms: time to judge open transactions by, in milliseconds since 1970; None: the newest that brokers wrote.
             timeout_ms: none whose last record is younger hangs.
             bootstrap_server: for the commands that abort.
@@ -117,7 +119,7 @@ class TransactionRows:
         self._places = [each.best for each in found if each.copies]
         self._only_open = only_open
         self._now_ms = now_ms
-        self._coordinators = Coordinators(place.path.absolute().parent for place in self._places)
+        self._coordinators = Coordinators([*log_dirs, *(place.path.absolute().parent for place in self._places)])
         self._judge = Judge(self._coordinators, now_ms, timeout_ms)
         self._bootstrap_server = bootstrap_server
         self._unjudged: list[str] = []

@@ -14,6 +14,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from pyarrow import fs
 
 import kseg
+from kseg.formats.schemas import message_schema
 from tests import golden
 from tests.cluster.questions import (
     ENDS_ASKED,
@@ -27,11 +28,13 @@ from tests.cluster.questions import (
     ends_by_query,
     exported,
     joined,
+    lines,
     of_rows,
     opened,
     queried,
     salvaged,
 )
+from tests.commands.test_plan_move import framed
 from tests.coordinators.coordinators import commit
 from tests.export.object_store import meant, serving
 from tests.log.replicas import Part, replica
@@ -281,3 +284,50 @@ def test_what_the_cluster_abandoned_can_be_kept_apart(cluster: Path) -> None:
 def test_each_copy_is_printed_if_that_is_asked_for(cluster: Path) -> None:
     found = dumped(cluster, BROKERS, ("--all-replicas",))
     assert len(found["orders", 0]) == 105 + 100 + 120
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Path:
+    """Two brokers, and a controller whose metadata say that the second one alone is in sync; a tier's records on it."""
+    root = tmp_path / "bundle" / "disks"
+    kept, new, lost = Part(3, 0, 80, "kept"), Part(5, 80, 25, "new"), Part(3, 80, 10, "led")
+    for number, (broker, parts) in enumerate({"b1": (kept, new), "b2": (kept, lost), "ctl": ()}.items(), 1):
+        (root / broker).mkdir(parents=True)
+        if parts:
+            write_id(replica(root / broker, parts), CURRENT)
+        (root / broker / "meta.properties").write_text(f"version=1\nnode.id={number}\ncluster.id=c\n", encoding="utf-8")
+    write_segment(root / "b1" / "orders-7", [NewBatch([NewRecord(b"k", b"old")])])
+    write_id(root / "b1" / "orders-7", BEFORE)
+    partition = {"partitionId": 0, "topicId": CURRENT, "replicas": [1, 2], "isr": [2], "leader": 2, "leaderEpoch": 5}
+    empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": []}
+    setting = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1000"}
+    records = [
+        framed(message_schema("RegisterBrokerRecord"), {"brokerId": 1}, 0),
+        framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT}),
+        framed(message_schema("PartitionRecord"), partition | empty, 0),
+        framed(message_schema("ConfigRecord"), setting, 0),
+    ]
+    write_segment(root / "ctl" / "__cluster_metadata-0", [NewBatch(records)])
+    return root
+
+
+@pytest.mark.parametrize("paths", permutations(("b1", "b2", "ctl")), ids="/".join)
+def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...], told: Path) -> None:
+    """A directory that names no cluster is of the one beside it."""
+    (told / "ctl" / "meta.properties").unlink()
+    for choice in ((), ("--topic", "orders")):
+        table = [row for row in lines(told, ["report", "-o", "json"], paths, choice) if row.get("table") == "replicas"]
+        status = {row["logDir"]: row["status"] for row in table if row["partition"] == "orders-0"}
+        assert status == {"b2": "current", "b1": "abandoned from offset 80 on"}
+        kept = [row for row in lines(told, ["retain", "-o", "json"], paths, choice) if row["type"] == "segment"]
+        assert {row["retention"] for row in kept if str(row["directory"]).endswith("orders-0")} == {"delete-time"}
+    given = [f"{path}/orders-0" if path != "ctl" else path for path in paths]
+    for where in (paths, given):
+        asked = ["lookup", "--timestamp", "latest", "--topic", "orders", "--partition", "0", "-o", "json", *where]
+        assert json.loads(run(asked, told).stdout)["offset"] == 90
+    home = json.loads(run(["where", "--key", "3", "--topic", "orders", "-o", "json", *paths], told).stdout)
+    assert (home["partition"], home["partitions"], sorted(home["directories"])) == (
+        0,
+        1,
+        ["b1/orders-0", "b2/orders-0"],
+    )

@@ -109,11 +109,9 @@ def test_the_topics_settings_are_those_of_the_metadata_beside() -> None:
     assert found["__consumer_offsets"] == {("", False)}
 
 
-@pytest.mark.parametrize(
-    ("cluster", "retention"), [("own", "keep"), ("another", "delete-time"), ("none", "delete-time")]
-)
+@pytest.mark.parametrize(("cluster", "retention"), [("own", "keep"), ("another", "delete-time"), ("none", "keep")])
 def test_metadata_on_another_disk_of_the_cluster_tell_too(cluster: str, retention: str, tmp_path: Path) -> None:
-    """A broker keeps them in one of its log directories alone."""
+    """A broker keeps them in one of its log directories alone; one that names no cluster is of that beside it."""
     first = Path(shutil.copytree(golden.ROOT / "logs" / "4.3.1", tmp_path / "disk1"))
     (tmp_path / "disk2").mkdir()
     (first / "__share_group_state-1").rename(tmp_path / "disk2" / "__share_group_state-1")

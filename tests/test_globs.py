@@ -1,7 +1,11 @@
 """Globs in quotes mean what the shell would have made of them, wherever PATHS stand."""
 
+import json
+import os
 import shutil
+import subprocess
 import tarfile
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -49,6 +53,28 @@ def test_two_stars_go_below_directories(logs: Path) -> None:
     dumped = [line for line in ran.stdout.decode().splitlines() if line.startswith("Dumping ")]
     names = ("orders-0", "orders-1", "payments-0")
     assert dumped == [f"Dumping logs/{name}/00000000000000000108.log" for name in names]
+
+
+def test_two_stars_follow_no_links(logs: Path) -> None:
+    """Links that lead in circles would otherwise match as many paths as there are ways through them."""
+    for name in "abc":
+        (logs / name).symlink_to(".")
+    (logs / "disk").symlink_to("logs")
+    ran = kseg(["ls", "**/orders-0", "disk/**/orders-1", "-o", "json"], logs)
+    assert (ran.status, ran.stderr) == (0, b"")
+    found = [json.loads(line).get("directory") for line in ran.stdout.splitlines()]
+    assert [name for name in found if name] == ["logs/orders-0", "disk/orders-1"]
+
+
+def test_two_stars_go_below_very_many_directories(logs: Path) -> None:
+    with chdir(logs):
+        for _ in range(1100):
+            Path("[").mkdir()
+            os.chdir("[")
+    ran = kseg(["ls", "**/orders-0", "-o", "json"], logs)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert b'"directory":"logs/orders-0"' in ran.stdout
+    subprocess.run(["rm", "-r", "["], cwd=logs, check=True)  # pytest's own removal would go too deep
 
 
 def test_globs_in_archives(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -151,6 +151,19 @@ def test_members_of_an_archive_beyond_the_bound_are_refused(tmp_path: Path, monk
         assert (f"has more than {most} members".encode() in ran.stderr) is (status == 2)
 
 
+def test_directories_of_an_archive_beyond_the_bound_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        for number in range(3):
+            archive.writestr(f"disk/{number}/x-{number}/00000000000000000000.log", b"")
+    for most, status in ((7, 0), (6, 2)):
+        monkeypatch.setattr("kseg.store.archive.MOST_DIRECTORIES", most)
+        ran = kseg(["ls", "a.zip"], tmp_path)
+        assert ran.status == status, ran
+        assert (f"has more than {most} directories".encode() in ran.stderr) is (status == 2)
+
+
 def test_leader_epochs_of_a_remote_segment_beyond_the_bound_are_named(restored: Path, tmp_path: Path) -> None:
 
     shutil.copytree(restored / TIER, tmp_path / "tier")

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from kseg.query.database import QueryLimits
     from kseg.query.session import Queried
 
+LARGEST_SQL = 16 << 20
+"""Bytes of SQL on standard input."""
+
 
 def query_arguments(command: Command) -> Command:
     """`[SQL] [PATHS]…`: the command gets `sql`, None for the prompt, and `paths`, by default the current directory."""
@@ -60,10 +63,17 @@ def sql_and_paths(arguments: tuple[str, ...]) -> tuple[str | None, tuple[str, ..
         raise OpenError("no such file or directory; SQL goes first: kseg query 'SELECT …' PATH", sql)
     if sys.stdin is None or sys.stdin.isatty():
         return None, arguments
-    sql = sys.stdin.read()
+    return _standard_input(), arguments
+
+
+def _standard_input() -> str:
+    content = sys.stdin.buffer.read(LARGEST_SQL + 1)
+    if len(content) > LARGEST_SQL:
+        raise UsageError(f"the SQL on standard input has more than {LARGEST_SQL} bytes: split it")
+    sql = content.decode(errors="surrogateescape")
     if not sql.strip():
         raise UsageError("there is no SQL: give it before the paths, or on standard input")
-    return sql, arguments
+    return sql
 
 
 def _is_path(text: str) -> bool:

@@ -182,7 +182,10 @@ class QuerySession:
 
     def _parsed(self, sql: str) -> list[duckdb.Statement]:
         try:
+            sql.encode()
             return self.connection.extract_statements(sql)
+        except UnicodeEncodeError as error:
+            raise UsageError("the SQL isn't UTF-8: save it as such") from error
         except duckdb.Error as error:
             raise UsageError(one_line(error)) from error
 

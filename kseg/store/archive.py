@@ -8,7 +8,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from glob import escape, glob
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import IO, BinaryIO, cast
@@ -35,14 +34,24 @@ from kseg.store.archive_members import (
     read_members,
     read_piece,
 )
-from kseg.store.location import MAX_UNPACKED, SHARE_OF_FREE, STANDARD_INPUT, is_compressed_file, is_pattern, split_path
+from kseg.store.location import (
+    MAX_UNPACKED,
+    SHARE_OF_FREE,
+    STANDARD_INPUT,
+    is_compressed_file,
+    is_pattern,
+    matches,
+    split_path,
+)
 from kseg.system.files import open_regular
 from kseg.system.new_directory import scratch_directory, temporary_place
 from kseg.system.terminal_text import forget, show_as
 
 MOST_MEMBERS = 1 << 20
-MOST_LEVELS = 100
-"""Of directories, one in another."""
+MOST_DIRECTORIES = 1 << 17
+"""Directories that are made for an archive: its members may name many more in few bytes."""
+MOST_LEVELS = 64
+"""Directories above a member."""
 _BLOCK = 1 << 12
 """Blocks of this size become holes if they are zeros."""
 
@@ -87,6 +96,7 @@ class Inputs:
         self._unpacked: dict[tuple[str, str], str] = {}
         self._directories: dict[str, str] = {}
         self._count = 0
+        self._made = 0
         self.problems = 0
 
     def __enter__(self) -> "Inputs":
@@ -129,7 +139,7 @@ class Inputs:
         directory = self._directory_of(archive, fixed)
         if os.path.lexists(f"{directory}/{inner}"):
             return [f"{directory}/{inner}"]
-        found = sorted(glob(f"{escape(directory)}/{inner}", recursive=True))  # noqa: PTH207
+        found = matches(inner, f"{directory}/")
         if not found:
             raise OpenError("nothing in the archive matches", path)
         return found
@@ -210,6 +220,7 @@ class Inputs:
         return directory
 
     def _unpack_members(self, members: Iterator[Member], directory: str, name: str, needed: str) -> None:
+        self._made = 0
         for number, member in enumerate(members):
             if number >= MOST_MEMBERS:
                 raise ArchiveError(f"has more than {MOST_MEMBERS} members", name)
@@ -218,8 +229,9 @@ class Inputs:
                 continue
             target = f"{directory}/{inner}"
             if member.is_directory:
-                os.makedirs(target, exist_ok=True)  # noqa: PTH103
+                self._make_directories(directory, inner, name)
             elif member.is_file:
+                self._make_directories(directory, inner.rpartition("/")[0], name)
                 try:
                     self._write(member, target, name)
                 except CutError as error:
@@ -227,10 +239,23 @@ class Inputs:
             else:
                 self._problem(f"{name}/{inner}: is a link or a device: not unpacked")
 
+    def _make_directories(self, directory: str, inner: str, name: str) -> None:
+        """Makes those that aren't there yet, down to a path in the archive."""
+        missing: list[str] = []
+        while inner and not os.path.isdir(f"{directory}/{inner}"):  # noqa: PTH112
+            missing.append(f"{directory}/{inner}")
+            inner = inner.rpartition("/")[0]
+        if len(missing) > MOST_LEVELS:
+            raise ArchiveError(f"is more than {MOST_LEVELS} directories deep: kseg doesn't read this archive", name)
+        self._made += len(missing)
+        if self._made > MOST_DIRECTORIES:
+            raise ArchiveError(f"has more than {MOST_DIRECTORIES} directories", name)
+        for path in reversed(missing):
+            os.mkdir(path)  # noqa: PTH102
+
     def _write(self, member: Member, target: str, name: str) -> None:
         if member.size > self._left:
             raise self._too_large(name)
-        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH103, PTH120
         with opened_member(member) as source, _new_file(target) as file:
             self._copy(source, file, name)
         _set_time(target, member.modified)
@@ -376,15 +401,10 @@ def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> b
 
 
 def _inner_path(member: str, archive: str) -> str | None:
-    """A member's path without `.`; None for the archive's own directory.
-
-    Raises ArchiveError if it leads out of the archive, or lies too deep.
-    """
+    """A member's path without `.`; None for the archive's own directory. Raises ArchiveError if it leads out of it."""
     parts = [part for part in member.split("/") if part not in ("", ".")]
     if member.startswith("/") or ".." in parts or "\0" in member:
         raise ArchiveError(f"its member {member!r} would be outside of it: kseg doesn't read this archive", archive)
-    if len(parts) > MOST_LEVELS:
-        raise ArchiveError(f"a member lies more than {MOST_LEVELS} directories deep", archive)
     return "/".join(parts) or None
 
 

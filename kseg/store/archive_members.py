@@ -253,8 +253,15 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
                 0,
                 info.is_dir(),
                 not info.is_dir() and not is_link,
-                partial(archive.open, info),
+                partial(_zip_content, archive, info),
             )
+
+
+def _zip_content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        # The library decompresses all that it reads of others at once.
+        raise ValueError(f"is packed by method {info.compress_type}: unpack it with the program that packed it")
+    return archive.open(info)
 
 
 @contextmanager

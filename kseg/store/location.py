@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 
 from kseg.errors import OpenError
@@ -54,9 +55,41 @@ def matching_paths(path: str) -> list[str]:
     """
     if not is_pattern(path) or os.path.lexists(path):
         return [path]
+    return matches(path) or [path]
+
+
+def matches(pattern: str, folder: str = "") -> list[str]:
+    """The paths that a glob matches, sorted; below a folder, given with its slash, if there is one.
+
+    `**` follows no links, as in bash: these may lead in circles.
+    """
+    return sorted(set(_matches(pattern, folder)))
+
+
+def _matches(pattern: str, folder: str) -> Iterator[str]:
     from glob import glob
 
-    return sorted(glob(path, recursive=True)) or [path]  # noqa: PTH207  the text as the user would write it
+    parts = pattern.split("/")
+    if "**" not in parts:
+        for found in glob(pattern, root_dir=folder or None):  # noqa: PTH207  the text as the user would write it
+            yield folder + found
+        return
+    at = parts.index("**")
+    above, below = "/".join([*parts[:at], ""]), "/".join(parts[at + 1 :])
+    for top in _matches(above, folder) if above else [folder]:
+        for each in _folders(top):
+            yield from _matches(below or "*", each)
+
+
+def _folders(top: str) -> Iterator[str]:
+    """A folder and those below it, each with its slash; without hidden ones, which globs don't match."""
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        yield folder
+        with suppress(OSError), os.scandir(folder or ".") as entries:
+            below = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+            waiting += [f"{folder}{name}/" for name in below if not name.startswith(".")]
 
 
 class StoredObject(NamedTuple):

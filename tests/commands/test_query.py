@@ -1,5 +1,6 @@
 """`kseg query` as its user sees it."""
 
+import io
 import json
 import os
 import shutil
@@ -326,6 +327,27 @@ def test_an_interrupted_query_ends_at_once_and_leaves_nothing(disk: Path, tmp_pa
         assert process.communicate() == (b"", b"\n")
     assert process.returncode == 130
     assert list(tmp_path.iterdir()) == []
+
+
+# --- SQL that isn't text ----------------------------------------------------------------------------------------------
+
+
+def given_sql(monkeypatch: pytest.MonkeyPatch, sql: bytes, errors: str) -> None:
+    """Lets standard input have it."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(sql), "utf-8", errors))
+
+
+def test_sql_that_is_not_utf_8_is_an_error_of_one_line(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "kseg: the SQL isn't UTF-8: save it as such"
+    assert refused(disk, "SELECT '\udcff'") == said
+    for errors in ("strict", "surrogateescape"):  # as the locale has it
+        given_sql(monkeypatch, b"SELECT '\xff'", errors)
+        assert refused(disk, ".") == said
+
+
+def test_endless_sql_ends_at_the_limit(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_sql(monkeypatch, b"SELECT 1;" * 2_000_000, "strict")
+    assert refused(disk, ".") == "kseg: the SQL on standard input has more than 16777216 bytes: split it"
 
 
 # --- the prompt -------------------------------------------------------------------------------------------------------

@@ -95,7 +95,8 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             share,
         ),
         Bound("members of an archive", "kseg.store.archive:MOST_MEMBERS", "the same", count),
-        Bound("directories that a member of an archive lies in", "kseg.store.archive:MOST_LEVELS", "the same", count),
+        Bound("directories of an archive", "kseg.store.archive:MOST_DIRECTORIES", "the same", count),
+        Bound("directories above a member", "kseg.store.archive:MOST_LEVELS", "the same", count),
     ),
     "Printing": (
         Bound("partitions of `--merge time`", "kseg.dump.merged:MOST_PARTITIONS", "the command ends with 2", count),
@@ -173,6 +174,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         ),
     ),
     "Queries and exports": (
+        Bound("SQL on standard input", "kseg.commands.query:LARGEST_SQL", "the command ends with 2"),
         Bound(
             "temporary files of a query",
             "kseg.query.database:MOST_TEMPORARY",

@@ -131,6 +131,7 @@ def test_the_command_that_a_dry_run_prints_does_the_same(cluster: Cluster, tmp_p
     assert len(exports.offsets(tmp_path / "again", "zstd")) == 290
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(
     "answer", [b"", b"\0\0\x12\4\0", b"HTTP/1.1 400 Bad Request\r\n\r\n"], ids=["none", "half", "other"]
 )

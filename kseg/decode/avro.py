@@ -29,6 +29,8 @@ from kseg.system.files import read_small
 
 MOST_VALUES = 200_000
 """The most values in a schema's JSON."""
+MOST_NEEDED = 256
+"""The most schemas that a registered one needs: they are read again for each that needs them."""
 MOST_MADE = 1 << 18
 """The most values that take no bytes, in addition to a few for each byte of a message."""
 _PER_BYTE = 8
@@ -238,14 +240,14 @@ def registered_avro_reader(registry: Registry, schema: RegisteredSchema) -> Read
     """A reader of values of a registered schema. Raises NotDecodable if it, or one that it needs, can't be used."""
     types: Types = {}
     for needed in needed_schemas(registry, schema):
-        avro_reader(schema_json(needed.text), types)
+        parsed_schema(schema_json(needed.text), types)
     return avro_reader(schema_json(schema.text), types)
 
 
 def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[RegisteredSchema]:
     """The schemas that one refers to, directly or through others: each once, after those that it needs itself.
 
-    Raises NotDecodable if one is missing, or needs itself.
+    Raises NotDecodable if one is missing, or needs itself, or they are more than MOST_NEEDED.
     """
     needs: dict[RegisteredSchema, list[RegisteredSchema]] = {}
     waiting = [schema]
@@ -253,6 +255,8 @@ def needed_schemas(registry: Registry, schema: RegisteredSchema) -> list[Registe
         referring = waiting.pop()
         if referring not in needs:
             needs[referring] = [_referred(registry, reference) for reference in referring.references]
+            if len(needs) > MOST_NEEDED + 1:
+                raise NotDecodable(f"it needs more than {MOST_NEEDED} others")
             waiting += needs[referring]
     try:
         return [needed for needed in TopologicalSorter(needs).static_order() if needed != schema]

@@ -109,6 +109,8 @@ MAIN_FILE = "registered-schema.proto"
 WELL_KNOWN = "google/protobuf/"
 COMPILER = "grpc_tools"
 COMPILER_SECONDS = 60
+MOST_PARTS = 64
+"""The most parts of a path by which a registered file is imported."""
 LARGEST_DESCRIPTORS = 4 << 20
 """The largest size of a descriptor set file, in bytes."""
 
@@ -328,14 +330,17 @@ def _compiled(texts: dict[str, str]) -> FileProtos:
         result = folder / "descriptors"
         arguments = [f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={result}", MAIN_FILE]
         _run_compiler(arguments, folder)
+        if result.stat().st_size > LARGEST_DESCRIPTORS:
+            raise NotDecodable(f"the schema compiles to more than {LARGEST_DESCRIPTORS} bytes")
         return _descriptor_set(result)
 
 
 def _write(folder: Path, name: str, text: str) -> None:
     path = PurePosixPath(name)
     # Names come from the registry: they must not lead out of the folder.
-    if path.is_absolute() or ".." in path.parts or not path.parts or any(not char.isprintable() for char in name):
-        raise NotDecodable(f"the import {one_line(name)} isn't a relative path")
+    is_inside = 0 < len(path.parts) <= MOST_PARTS and not path.is_absolute() and ".." not in path.parts
+    if not is_inside or any(not char.isprintable() for char in name):
+        raise NotDecodable(f"the import {one_line(name)} isn't a relative path of at most {MOST_PARTS} parts")
     try:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")

@@ -5,6 +5,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import md5
+from heapq import heappop, heappush
 from pathlib import Path
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -15,6 +16,10 @@ from kseg.errors import UsageError
 
 DEFAULT_CONTEXT = ""
 LATEST_VERSION = -1
+LARGEST_TEXT = 4 << 20
+"""Characters of a schema."""
+MOST_TEXT = 256 << 20
+"""Characters of all schemas, which are kept in memory."""
 
 
 class Reference(NamedTuple):
@@ -63,6 +68,8 @@ class Registry:
         ranked = sorted(self.schemas, key=lambda schema: (schema.context == DEFAULT_CONTEXT, not schema.is_deleted))
         self._by_id: dict[SchemaId, RegisteredSchema] = {schema.id: schema for schema in ranked}
         self._by_id |= {schema.guid: schema for schema in ranked if schema.guid is not None}
+        in_order = sorted(self.schemas, key=lambda schema: schema.version)
+        self._latest = {schema.subject: schema for schema in in_order}
 
     def find(self, schema_id: SchemaId) -> RegisteredSchema | None:
         """The schema with an id or GUID, preferably in the default context; None if there is none."""
@@ -71,8 +78,7 @@ class Registry:
     def referred(self, reference: Reference) -> RegisteredSchema | None:
         """The schema that a reference names; None if it is missing."""
         if reference.version == LATEST_VERSION:
-            versions = [schema for schema in self.schemas if schema.subject == reference.subject]
-            return max(versions, key=lambda schema: schema.version, default=None)
+            return self._latest.get(reference.subject)
         return self._versions.get((reference.subject, reference.version))
 
 
@@ -101,34 +107,59 @@ def read_registry(topic: SchemaRecords) -> Registry:
 
 
 def registry_of(records: Iterable[tuple[bytes | None, bytes | None]]) -> Registry:
-    """The registry after all records of `_schemas`, given as keys and values in the log's order."""
-    versions: dict[tuple[str, int], RegisteredSchema] = {}
+    """The registry after all records of `_schemas`, given as keys and values in the log's order.
+
+    Raises UsageError for more schemas than memory should hold.
+    """
+    versions = _Versions()
     unreadable = 0
     for key, value in records:
         try:
-            _apply(versions, _object(key), None if value is None else _object(value))
+            versions.apply(_object(key), None if value is None else _object(value))
         except NotDecodable:
             unreadable += 1
-    return Registry(versions.values(), unreadable)
+    return Registry(versions.schemas.values(), unreadable)
 
 
-def _apply(versions: dict[tuple[str, int], RegisteredSchema], key: "Members", value: "Members | None") -> None:
-    kind = key.members.get("keytype")
-    if kind == "SCHEMA":
-        name = (key.text("subject"), key.number("version"))
-        if value is not None:
-            versions[name] = _schema(*name, value)
-        elif name in versions:
-            versions[name] = replace(versions[name], is_deleted=True)
-    elif kind in ("DELETE_SUBJECT", "CLEAR_SUBJECT") and value is not None:
-        subject = key.text("subject")
-        last = value.number("version") if kind == "DELETE_SUBJECT" else None
-        for name in [name for name in versions if name[0] == subject and (last is None or name[1] <= last)]:
-            versions[name] = replace(versions[name], is_deleted=True)
+class _Versions:
+    """Versions of subjects, as one record after the other makes them."""
+
+    def __init__(self) -> None:
+        self.schemas: dict[tuple[str, int], RegisteredSchema] = {}
+        self._living: dict[str, list[int]] = {}  # the least version of a subject first: deletions take these
+        self._size = 0
+
+    def apply(self, key: "Members", value: "Members | None") -> None:
+        """Takes a record. Raises NotDecodable if it is no registry's, UsageError if there are too many."""
+        kind = key.members.get("keytype")
+        if kind == "SCHEMA":
+            name = (key.text("subject"), key.number("version"))
+            if value is not None:
+                self._add(_schema(*name, value))
+            elif name in self.schemas:
+                self._delete(name)
+        elif kind in ("DELETE_SUBJECT", "CLEAR_SUBJECT") and value is not None:
+            subject = key.text("subject")
+            last = value.number("version") if kind == "DELETE_SUBJECT" else None
+            living = self._living.get(subject, [])
+            while living and (last is None or living[0] <= last):
+                self._delete((subject, heappop(living)))
+
+    def _add(self, schema: RegisteredSchema) -> None:
+        self._size += len(schema.text)
+        if self._size > MOST_TEXT:
+            raise UsageError(f"the schemas of _schemas have more than {MOST_TEXT} characters: give them as files")
+        self.schemas[schema.subject, schema.version] = schema
+        heappush(self._living.setdefault(schema.subject, []), schema.version)
+
+    def _delete(self, name: tuple[str, int]) -> None:
+        self.schemas[name] = replace(self.schemas[name], is_deleted=True)
 
 
 def _schema(subject: str, version: int, value: "Members") -> RegisteredSchema:
     text = value.text("schema")
+    if len(text) > LARGEST_TEXT:
+        raise NotDecodable(f"the schema has more than {LARGEST_TEXT} characters")
     references = tuple(_references(value))
     return RegisteredSchema(
         subject,

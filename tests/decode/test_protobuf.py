@@ -171,11 +171,26 @@ def test_a_source_file_that_does_not_compile_is_the_reason(tmp_path: Path) -> No
     )  # no temporary directory
 
 
-@pytest.mark.parametrize("name", ["../outside.proto", "/outside.proto", "a/../../outside.proto"])
+def test_a_source_file_that_becomes_too_large_is_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kseg.decode.protobuf.LARGEST_DESCRIPTORS", 100)
+    registry = source_topic(tmp_path)
+    found = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(b"\0\0\0\0\2\0", ())
+    assert found.reason == "schema 2: the schema compiles to more than 100 bytes"
+
+
+def test_a_compilers_complaint_names_no_temporary_place(tmp_path: Path) -> None:
+    registry = source_topic(tmp_path, "syntax = nonsense")
+    found = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(b"\0\0\0\0\2\0", ())
+    assert "doesn't compile: registered-schema.proto:1:" in (found.reason or "")
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside.proto", "/outside.proto", "a/../../outside.proto", "a/" * 1500 + "price.proto"]
+)
 def test_names_in_a_registry_lead_nowhere_else(tmp_path: Path, name: str) -> None:
     registry = source_topic(tmp_path, ORDER.replace("price.proto", name), name=name)
     found = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(b"\0\0\0\0\2\0", ())
-    assert "isn't a relative path" in (found.reason or "")
+    assert "isn't a relative path of at most 64 parts" in (found.reason or "")
 
 
 @pytest.mark.parametrize(

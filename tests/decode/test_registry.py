@@ -9,9 +9,11 @@ from confluent_kafka.schema_registry import Schema, SchemaReference
 
 from kseg.cluster.schemas_topic import SchemasTopic
 from kseg.decode.schema_registry import Reference, read_registry, registry_of
+from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.run import bounded
 
 STRING, LONG = Schema('"string"', "AVRO"), Schema('"long"', "AVRO")
 
@@ -119,6 +121,47 @@ def test_records_that_are_no_registrys_are_counted() -> None:
     registry = registry_of([good, *bad])
     assert registry.unreadable == len(bad)
     assert registry.find(5) is not None
+
+
+def test_very_many_deletions_cost_little_each(tmp_path: Path) -> None:
+    """Neither subjects nor versions are gone through for each of them."""
+    deleted = json.dumps({"keytype": "DELETE_SUBJECT", "subject": "a", "magic": 0}).encode()
+    records = [NewRecord(schema_key("a", n), schema_value("a", n, n, STRING)) for n in range(1, 20_001)]
+    records += [NewRecord(deleted, b'{"subject":"a","version":0}')] * 20_000
+    write_segment(tmp_path / "_schemas-0", [NewBatch(records)])
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b"\0\0\0\0\1\2a")])])
+    arguments = ["dump", "orders-0", "--value-decoder", "avro", "--schema-registry", "_schemas-0", "-o", "json"]
+    ran = bounded(arguments, tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert b'"valueDecoded":"a"' in ran.stdout
+
+
+@pytest.mark.parametrize("kind", ["AVRO", "PROTOBUF"])
+def test_a_schema_that_needs_very_many_others_is_the_reason(kind: str, tmp_path: Path) -> None:
+    """A chain of them would be gone through for each."""
+    records = []
+    for n in range(300):
+        needs = [SchemaReference(f"n{n - 1}", f"s{n - 1}", -1)] if n else []
+        fields = [{"name": "a", "type": need.name} for need in needs]
+        text = json.dumps({"type": "record", "name": f"n{n}", "fields": fields})
+        records.append(NewRecord(schema_key(f"s{n}", 1), schema_value(f"s{n}", 1, n, Schema(text, kind, needs))))
+    registry = SchemasTopic(write_topic(tmp_path, records))
+    part = "avro" if kind == "AVRO" else "protobuf"
+    found = value_decoder(part, DecoderOptions(registry=registry), "value")(b"\0\0\0\1\x2b\0", ())
+    assert found.reason == "schema 299: it needs more than 256 others"
+
+
+def test_large_schemas_are_no_schemas_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    versions = [(schema_key("a", n), schema_value("a", n, n, STRING)) for n in range(1, 9)]
+    size = len(STRING.schema_str or "")
+    monkeypatch.setattr("kseg.decode.schema_registry.LARGEST_TEXT", size - 1)
+    assert registry_of(versions).unreadable == 8
+    monkeypatch.setattr("kseg.decode.schema_registry.LARGEST_TEXT", size)
+    monkeypatch.setattr("kseg.decode.schema_registry.MOST_TEXT", 8 * size)
+    assert len(registry_of(versions).schemas) == 8
+    monkeypatch.setattr("kseg.decode.schema_registry.MOST_TEXT", 8 * size - 1)
+    with pytest.raises(UsageError, match=f"more than {8 * size - 1} characters"):
+        registry_of(versions)
 
 
 def test_a_partition_without_schemas_is_refused(tmp_path: Path) -> None:

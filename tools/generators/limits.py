@@ -127,6 +127,20 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("values in a schema's JSON", "kseg.decode.avro:MOST_VALUES", "the command ends with 2", count),
         Bound("a JSON schema file", "kseg.export.write.typed_plan:LARGEST_JSON_SCHEMA", "the command ends with 2"),
         Bound("a file of Protobuf descriptors", "kseg.decode.protobuf:LARGEST_DESCRIPTORS", "the command ends with 2"),
+        Bound(
+            "characters of a schema in a registry's topic",
+            "kseg.decode.schema_registry:LARGEST_TEXT",
+            "values of it are shown raw",
+            count,
+        ),
+        Bound(
+            "characters of all schemas there",
+            "kseg.decode.schema_registry:MOST_TEXT",
+            "the command ends with 2",
+            count,
+        ),
+        Bound("schemas there that one needs", "kseg.decode.avro:MOST_NEEDED", "values of it are shown raw", count),
+        Bound("parts of a path by which one imports another", "kseg.decode.protobuf:MOST_PARTS", "the same", count),
         Bound("fields of a Protobuf value", "kseg.decode.protobuf:MOST_FIELDS", "shown raw", count),
         Bound(
             "columns of a decoded column",

@@ -18,6 +18,7 @@ from tests import run
 from tests.decode.test_avro import ORDER, VALUE, bare
 from tests.export.typed_logs import TypedLogs, report, values
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 
 
 @pytest.fixture
@@ -255,6 +256,47 @@ def test_what_has_no_column_is_refused_before_anything_is_written(
     assert f"schema {second} (orders-value version 2) of topic orders: {said}" in message
     assert f"as in schema {first} (orders-value version 1)" in message
     assert "--on-mismatch raw" in message
+
+
+NO_SCHEMA: dict[str, tuple[object, str]] = {
+    "name": ({"type": "record", "name": "r", "fields": [{"name": 5, "type": "int"}]}, "a field's name isn't text"),
+    "half": ({"type": "record", "name": "r", "fields": [{"name": "\ud800", "type": "int"}]}, "a field's name isn't"),
+    "twice": (["string", "string"], "a union has a type twice"),
+    "nested": (["null", "string", ["int"]], "a union stands directly in another one"),
+}
+
+
+@for_each("name", NO_SCHEMA)
+def test_what_avros_library_takes_for_a_schema_is_refused_in_a_line(name: str, tmp_path: Path) -> None:
+    schema, said = NO_SCHEMA[name]
+    (tmp_path / "own.avsc").write_text(json.dumps(schema))
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b"\2")])])
+    ran = run.kseg(["export", "orders-0", "out", "--value-decoder", "avro", "--schema", "own.avsc"], tmp_path)
+    assert (ran.status, ran.stderr.count(b"\n"), (tmp_path / "out").exists()) == (2, 1, False)
+    assert f"own.avsc can't be used: not an Avro schema: {said}" in ran.stderr.decode()
+
+
+@for_each("precision, scale", [(10**9, 10**9), (1001, 0), (None, 0), (10**30, 10**25)])
+def test_decimals_without_bounds_are_bytes(precision: int | None, scale: int, tmp_path: Path) -> None:
+    """As text, one byte would have a billion digits."""
+    schema = {"type": "bytes", "logicalType": "decimal", "scale": scale} | (
+        {"precision": precision} if precision else {}
+    )
+    (tmp_path / "own.avsc").write_text(json.dumps(schema | {"name": "r"}))
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b"\2\1")])])
+    ran = run.kseg(["export", "orders-0", "out", "--value-decoder", "avro", "--schema", "own.avsc"], tmp_path)
+    assert (ran.status, ran.stderr) == (0, b"")
+    assert [bytes(value) for value in values(tmp_path / "out")] == [b"\1"]
+
+
+def test_aliases_that_are_no_names_do_not_count(tmp_path: Path) -> None:
+    for number, aliases in enumerate((5, True, None, [5], [[]], ["\ud800"])):
+        schema = {"type": "record", "name": "r", "aliases": aliases, "fields": [{"name": "a", "type": "int"}]}
+        (tmp_path / "own.avsc").write_text(json.dumps(schema))
+        write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b"\2")])])
+        ran = run.kseg(["export", "orders-0", f"{number}", "--value-decoder", "avro", "--schema", "own.avsc"], tmp_path)
+        assert (ran.status, ran.stderr) == (0, b"")
+        assert values(tmp_path / f"{number}") == [{"a": 1}]
 
 
 def test_what_has_no_column_stays_raw_where_that_is_asked_for(logs: TypedLogs, out: Path) -> None:

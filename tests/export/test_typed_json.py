@@ -112,8 +112,10 @@ def test_without_a_schema_text_stays(logs: TypedLogs, out: Path) -> None:
     [
         ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "leads nowhere"),
         ({"type": "text"}, "the type text"),
-        ({"properties": [1]}, "parts that no JSON schema has"),
-        ({"oneOf": 7}, "parts that no JSON schema has"),
+        ({"oneOf": 5}, "the schema's oneOf"),
+        ({"allOf": {"a": 1}}, "the schema's allOf"),
+        ({"enum": 5}, "the schema's enum"),
+        ({"properties": [1]}, "the schema's properties"),
         ("{", "the schema isn't JSON"),
     ],
 )

@@ -32,6 +32,8 @@ _Fix = Callable[[Any], object]
 _RECORDS = ("record", "error")
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _FIELD = "value"
+_MOST_DIGITS = 1000
+"""Digits of a decimal as text: a schema may claim any number of them, and a value of one byte would have as many."""
 
 
 class _AvroBranch(NamedTuple):
@@ -115,23 +117,25 @@ class _AvroWalk:
             return self._record(schema, within)
         if kind in _MAKERS:
             return _MAKERS[kind](self, schema, (*within, ""))
-        if kind == "bytes" and schema.get("logicalType") == "decimal":
+        if kind == "bytes" and _is_decimal(schema):
             return _decimal(schema, "bytes")
         return _LOGICAL.get((kind, str(schema.get("logicalType")))) or self.branch(kind, within)
 
     def _record(self, schema: Any, within: tuple[str, ...]) -> _AvroBranch:
         name = schema["name"]
+        if not all(_is_text(field["name"]) for field in schema["fields"]):
+            raise NotDecodable("not an Avro schema: a field's name isn't text")
         if name in within:
             return _AvroBranch(Scalar.JSON, name, pa.string(), _json_text)
         branches = {field["name"]: self.branch(field["type"], (*within, name)) for field in schema["fields"]}
         fields = [{"name": own, "type": branch.schema} for own, branch in branches.items()]
         read_as = {"type": "record", "name": self._new_name(), "fields": fields}
         members = [
-            ColumnMember(field["name"], branches[field["name"]].type, tuple(field.get("aliases", ())))
+            ColumnMember(field["name"], branches[field["name"]].type, _aliases(field))
             for field in schema["fields"]
             if branches[field["name"]].schema != "null"
         ]
-        names = tuple(dict.fromkeys(map(_simple, (name, *schema.get("aliases", ())))))
+        names = tuple(dict.fromkeys(map(_simple, (name, *_aliases(schema)))))
         column = struct_or_text(members, names)
         if column is Scalar.JSON:
             return _AvroBranch(column, read_as, pa.string(), _json_text)
@@ -145,8 +149,12 @@ class _AvroWalk:
         if len(others) == 1:
             only = self.branch(others[0], within)
             return only._replace(schema=[only.schema if each != "null" else "null" for each in schema])
+        if any(isinstance(each, list) for each in others):
+            raise NotDecodable("not an Avro schema: a union stands directly in another one")
         simple = [_simple(_type_name(each)) for each in others]
         names = [own if simple.count(own) == 1 else _type_name(each) for own, each in zip(simple, others, strict=True)]
+        if len(set(names)) < len(names) or not all(map(_is_text, names)):
+            raise NotDecodable("not an Avro schema: a union has a type twice, or one without a name")
         branches = {name: self.branch(each, within) for name, each in zip(names, others, strict=True)}
         wrapped = iter(
             {"type": "record", "name": self._new_name(), "fields": [{"name": name, "type": branch.schema}]}
@@ -182,15 +190,24 @@ class _AvroWalk:
 
     def fixed(self, schema: Any, _: tuple[str, ...]) -> _AvroBranch:
         read_as = {"type": "fixed", "name": self._new_name(), "size": schema["size"]}
-        logical = schema.get("logicalType")
-        if logical == "decimal":
+        if _is_decimal(schema):
             return _decimal(schema, read_as)
-        if logical == "uuid" and schema["size"] == 16:
+        if schema.get("logicalType") == "uuid" and schema["size"] == 16:
             return _AvroBranch(Scalar.STRING, read_as, pa.string(), lambda data: str(UUID(bytes=data)))
         return _AvroBranch(Scalar.BYTES, read_as, pa.binary())
 
 
 _MAKERS = {"array": _AvroWalk.array, "map": _AvroWalk.map, "enum": _AvroWalk.enum, "fixed": _AvroWalk.fixed}
+
+
+def _is_text(name: object) -> bool:
+    """Whether it is a name: fastavro takes anything."""
+    return isinstance(name, str) and not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def _aliases(schema: Any) -> tuple[str, ...]:
+    listed = schema.get("aliases")
+    return tuple(filter(_is_text, listed)) if isinstance(listed, list) else ()
 
 
 def _type_name(schema: Any) -> str:
@@ -226,8 +243,15 @@ def _fixed_members(branches: dict[str, _AvroBranch]) -> _Fix | None:
     return fix
 
 
+def _is_decimal(schema: Any) -> bool:
+    """Whether bytes are decimals: by Avro's rules, a logical type that is wrong doesn't count."""
+    precision, scale = schema.get("precision"), schema.get("scale", 0)
+    is_whole = type(precision) is int and type(scale) is int
+    return schema.get("logicalType") == "decimal" and is_whole and 0 <= scale <= precision <= _MOST_DIGITS
+
+
 def _decimal(schema: Any, read_as: object) -> _AvroBranch:
-    precision, scale = int(schema["precision"]), int(schema.get("scale", 0))
+    precision, scale = schema["precision"], schema.get("scale", 0)
     most = precision // 2 + 8  # bytes: so many digits need fewer
 
     def exact(data: bytes) -> Decimal:

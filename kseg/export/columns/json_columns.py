@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
 
@@ -24,6 +24,7 @@ from kseg.export.columns.column_types import (
 
 _Fix = Callable[[Any], object]
 _Schema = Mapping[str, Any]
+_Container = TypeVar("_Container", list[Any], dict[str, Any])
 OTHERS = "additionalProperties"
 """The column, in JSON, of an object's members that its schema allows and doesn't name."""
 _ANYTHING: _Schema = MappingProxyType({})
@@ -96,12 +97,13 @@ class _JsonWalk:
         if "$ref" in schema:
             found, home = self._referred(str(schema["$ref"]), document)
             return self.branch(found, home, within)
-        choices = [each for word in ("oneOf", "anyOf") for each in schema.get(word, ())]
+        choices = [each for word in ("oneOf", "anyOf") for each in _part(schema, word, list)]
         if choices:
             others = [each for each in choices if each != {"type": "null"}]
             return self.branch(others[0], document, within) if len(others) == 1 else _TEXT
         if "allOf" in schema:
-            return _TEXT if len(schema["allOf"]) != 1 else self.branch(schema["allOf"][0], document, within)
+            every = _part(schema, "allOf", list)
+            return _TEXT if len(every) != 1 else self.branch(every[0], document, within)
         kinds = [kind for kind in _kinds(schema) if kind != "null"]
         if "number" in kinds:
             kinds = [kind for kind in kinds if kind != "integer"]
@@ -132,7 +134,7 @@ class _JsonWalk:
         return _JsonBranch(scalar, _FIXES.get(scalar))
 
     def _object(self, schema: _Schema, document: Any, within: tuple[int, ...]) -> _JsonBranch:
-        properties, more = schema.get("properties", {}), schema.get(OTHERS, _ANYTHING)
+        properties, more = _part(schema, "properties", dict), schema.get(OTHERS, _ANYTHING)
         if not properties:
             if not isinstance(more, dict) or not more or "patternProperties" in schema:
                 return _TEXT
@@ -166,6 +168,16 @@ class _JsonWalk:
         return _JsonBranch(UnionType(members), fix)
 
 
+def _part(schema: _Schema, word: str, kind: type[_Container]) -> _Container:
+    """A list or an object in a schema, empty if it has none. Raises NotDecodable if something else is there."""
+    part = schema.get(word)
+    if part is None:
+        return kind()
+    if not isinstance(part, kind):
+        raise NotDecodable(f"the schema's {word} is of another type than JSON Schema has there")
+    return part
+
+
 def _kinds(schema: _Schema) -> list[str]:
     """The types that a schema allows, as far as it says."""
     own = schema.get("type")
@@ -173,7 +185,7 @@ def _kinds(schema: _Schema) -> list[str]:
         return [str(kind) for kind in (own if isinstance(own, list) else [own])]
     if "properties" in schema:
         return ["object"]
-    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    values = _part(schema, "enum", list) or ([schema["const"]] if "const" in schema else [])
     return ["string"] if values and all(isinstance(value, str) for value in values) else []
 
 

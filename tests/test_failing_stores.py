@@ -19,7 +19,7 @@ from kseg.store.remote_files import MOST_EMPTY_PAGES
 from tests import golden
 from tests.export.object_store import CountingStore, meant, serving
 from tests.loops import for_each
-from tests.run import kseg
+from tests.run import bounded, kseg
 
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication
@@ -233,6 +233,71 @@ def test_listing_that_s3_never_writes_is_a_line(broken_store: BreakingStore, tmp
     assert said == "kseg: s3://tier: can't be read: the answer isn't a listing of objects"
 
 
+def of_size(size: int) -> Callable[..., Iterable[bytes]]:
+    """Lists one log of that size."""
+
+    def answer(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+        key, modified = "t-0/00000000000000000000.log", "2026-01-01T00:00:00.000Z"
+        contents = f"<Key>{key}</Key><Size>{size}</Size><LastModified>{modified}</LastModified>"
+        start_response("200 OK", [("Content-Type", "application/xml")])
+        return [f"<ListBucketResult><Contents>{contents}</Contents></ListBucketResult>".encode()]
+
+    return answer
+
+
+def test_sizes_that_no_object_has_are_a_line(broken_store: BreakingStore, tmp_path: Path) -> None:
+    for size in (-1, 1 << 63, 1 << 70):
+        for command, status in (("ls s3://tier", 3), ("salvage s3://tier --to out", 3), ("export s3://logs out", 2)):
+            broken_store.break_from(1, of_size(size))
+            ran = kseg(command.split(), tmp_path)
+            assert (ran.status, ran.stdout) == (status, b""), (size, ran)
+            assert ran.stderr.startswith(b"kseg: s3://"), ran
+            assert not (tmp_path / "out").exists()
+
+
+def test_object_that_is_larger_than_a_file_may_be_is_a_line(broken_store: BreakingStore, tmp_path: Path) -> None:
+    broken_store.break_from(1, of_size((1 << 63) - 1), 1)
+    ran = kseg(["ls", "s3://tier"], tmp_path)
+    said = "s3://tier/t-0/00000000000000000000.log: can't be read: no file here may have its 9223372036854775807 bytes"
+    assert (ran.status, ran.stderr.decode()) == (2, f"kseg: {said}\n")
+
+
+def test_large_log_is_asked_for_piece_by_piece(broken_store: BreakingStore, tmp_path: Path) -> None:
+    """However large it claims to be: all pieces were queued at once."""
+    broken_store.break_from(1, of_size(1 << 60), 2)
+    ran = bounded(["export", "s3://logs", "out"], tmp_path, memory=2 << 30)
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1)
+    assert ran.stderr.startswith(b"kseg: s3://logs/t-0/00000000000000000000.log: at position 0: can't be read: ")
+
+
+def whole(environ: dict[str, Any], start_response: "StartResponse", store: "WSGIApplication") -> Iterable[bytes]:
+    """Answers with the whole object, whatever part of it is wanted."""
+    environ.pop("HTTP_RANGE", None)
+    return store(environ, start_response)
+
+
+def longer(environ: dict[str, Any], start_response: "StartResponse", store: "WSGIApplication") -> Iterable[bytes]:
+    """Answers with more bytes than were asked for."""
+    status, kept = "", []
+
+    def start(told: str, given: list[tuple[str, str]], *_: object) -> Callable[[bytes], object]:
+        nonlocal status, kept
+        status, kept = told, [header for header in given if header[0].lower() != "content-length"]
+        return nowhere
+
+    body = b"".join(store(environ, start)) + bytes(1000)
+    start_response(status, [*kept, ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def test_answer_with_other_bytes_than_were_asked_for_is_none(broken_store: BreakingStore, tmp_path: Path) -> None:
+    for number, answer in ((REQUESTS, whole), (2, longer), (REQUESTS, longer)):
+        broken_store.break_from(number, answer, 1)
+        ran = kseg(LOOKUP.split(), tmp_path)
+        assert (ran.status, ran.stdout, broken_store.broken) == (3, b"", 1), (number, answer, ran)
+        assert b"the store gave other bytes than were asked for" in ran.stderr
+
+
 def test_endpoint_that_can_not_be_one_is_named(tmp_path: Path) -> None:
     with meant("localhost:9000"):
         ran = kseg(["ls", "s3://tier"], tmp_path)
@@ -309,14 +374,59 @@ def test_namenode_that_breaks_at_any_request_leaves_nothing_out(tmp_path: Path) 
         assert (number, ran.status) == (9, 0)
 
 
-def test_an_answer_of_hdfs_that_does_not_end_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kseg.store.web_hdfs.LARGEST_ANSWER", 5 << 20)
+class OddNameNode:
+    """A NameNode that says of each path what it is told to."""
 
-    def endless(_: dict[str, Any], start_response: "StartResponse") -> Iterable[bytes]:
+    def __init__(self, **changed: object) -> None:
+        self._changed = changed
+        self.requests = 0
+
+    def __call__(self, environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
+        """Answers a request, as WSGI has it."""
+        self.requests += 1
+        status = {"pathSuffix": "00000000000000000000.log", "type": "FILE", "length": 1, "modificationTime": 1}
+        listed = [status | self._changed]
+        folder = status | {"type": "DIRECTORY"}
         start_response("200 OK", [("Content-Type", "application/json")])
-        return itertools.repeat(b" " * (1 << 16))
+        is_listing = "LISTSTATUS" in environ["QUERY_STRING"]
+        return [json.dumps({"FileStatuses": {"FileStatus": listed}} if is_listing else {"FileStatus": folder}).encode()]
 
-    with serving(endless) as url:
-        ran = kseg(["export", url.replace("http", "webhdfs"), "out"], tmp_path)
-    assert (ran.status, ran.stdout) == (2, b"")
-    assert ran.stderr.endswith(b": can't be listed: answers with more than 5242880 bytes\n"), ran.stderr
+
+ODD_STATUSES: list[dict[str, object]] = [
+    {"length": -1},
+    {"length": 1 << 63},
+    {"length": "1"},
+    {"modificationTime": 1 << 70},
+    {"modificationTime": -(1 << 70)},
+    {"pathSuffix": 1},
+    {"pathSuffix": "../../t-0/00000000000000000000.log"},
+    {"type": None},
+    {"pathSuffix": "a", "type": "DIRECTORY"},
+]
+
+
+@for_each("changed", ODD_STATUSES)
+def test_status_that_no_namenode_gives_is_a_line(changed: dict[str, object], tmp_path: Path) -> None:
+    node = OddNameNode(**changed)
+    with serving(node) as url:
+        ran = kseg(["export", f"{url.replace('http', 'webhdfs')}/d/t-0", "out"], tmp_path)
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran
+    assert ran.stderr.endswith(b" answers as no HDFS does\n"), ran
+    assert not (tmp_path / "out").exists()
+    assert node.requests < 200
+
+
+def test_answer_of_a_namenode_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kseg.store.web_hdfs.LARGEST_ANSWER", 10)
+    with serving(OddNameNode()) as url:
+        ran = kseg(["export", f"{url.replace('http', 'webhdfs')}/d/t-0", "out"], tmp_path)
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
+    assert b"/webhdfs/v1/d/t-0 answers with more than 10 bytes" in ran.stderr
+
+
+def test_namenode_that_says_nothing_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kseg.store.web_hdfs.SECONDS", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ran = kseg(["export", f"webhdfs://127.0.0.1:{silent.getsockname()[1]}/d/t-0", "out"], tmp_path)
+    assert (ran.status, ran.stderr.count(b"\n")) == (2, 1)
+    assert ran.stderr.endswith(b"/webhdfs/v1/d/t-0 doesn't answer\n")

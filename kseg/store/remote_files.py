@@ -182,15 +182,21 @@ def s3_errors() -> tuple[type[Exception], ...]:
 
 
 def read_object(client: Any, bucket: str, key: str, start: int, end: int) -> bytes:
-    """Bytes of an object, fewer at its end. Raises `s3_errors`."""
+    """Bytes of an object, fewer at its end.
+
+    Raises `s3_errors`, also if other bytes come: some stores don't know of ranges.
+    """
     from botocore.exceptions import ResponseStreamingError
 
     answer = client.get_object(Bucket=bucket, Key=key, Range=f"bytes={start}-{end - 1}")
     if "ContentLength" not in answer:  # headers that end early look like an answer without bytes
         raise ResponseStreamingError(error="the connection broke in the answer's headers")
+    is_wanted = answer.get("ContentRange", "bytes 0-").startswith(f"bytes {start}-")
     with closing(answer["Body"]) as body:  # as a context manager it would give urllib3's stream
-        content: bytes = body.read()
-        return content
+        content: bytes = body.read(end - start) if is_wanted else b""
+        if not is_wanted or body.read(1):  # which also finds out whether it has ended too early
+            raise ResponseStreamingError(error="the store gave other bytes than were asked for")
+    return content
 
 
 class _S3File:
@@ -242,7 +248,7 @@ def _listing(root: "Element") -> dict[str, Any]:
         "Contents": [
             {
                 "Key": each[key] or "",
-                "Size": int(each[size] or 0),
+                "Size": _object_size(each[size]),
                 "LastModified": datetime.fromisoformat(each[modified] or ""),
             }
             for each in contents
@@ -256,6 +262,15 @@ def _listing(root: "Element") -> dict[str, Any]:
     }
 
 
+def _object_size(text: str | None) -> int:
+    size = int(text or 0)
+    if not 0 <= size <= LARGEST_SIZE:
+        raise ValueError(size)
+    return size
+
+
+LARGEST_SIZE = (1 << 63) - 1
+"""The most bytes that a file of any system may have."""
 PIECE = 8 << 20
 """Bytes that a request asks for."""
 PIECES_AT_ONCE = 4
@@ -347,16 +362,18 @@ def _objects(url: str) -> list[RemoteFile] | None:
 
 
 def _list_files(url: str) -> Iterator[RemoteFile]:
-    from pyarrow import fs
+    from pyarrow import ArrowInvalid, fs
 
     system, path = locate(url)
     try:
         found = system.get_file_info(fs.FileSelector(path, recursive=True))
-    except OSError as error:
+    except (OSError, ArrowInvalid) as error:  # Arrow takes a name with two slashes for none
         raise OpenError(f"can't be listed: {error}", url) from error
     prefix = url.rstrip("/").removesuffix(path)
     for info in found:
         if info.type == fs.FileType.File:
+            if info.size is None or info.size < 0:
+                raise OpenError("can't be listed: the store names a file without its size", prefix + info.path)
             yield RemoteFile(prefix + info.path, info.size, (info.mtime_ns or 0) // 1_000_000)
 
 

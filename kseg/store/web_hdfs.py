@@ -2,16 +2,47 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from typing import Any
 
 from fsspec.implementations.webhdfs import WebHDFile, WebHDFS
-from requests import Response
+from requests import PreparedRequest, Response
+from requests.adapters import HTTPAdapter
 from requests.exceptions import ConnectionError as NoConnection
+from requests.exceptions import JSONDecodeError, Timeout
+from urllib3.exceptions import HTTPError
 
 from kseg.store.location import require_all
 
+SECONDS = 60
+"""That nothing comes; the time that botocore waits, too."""
 LARGEST_ANSWER = 256 << 20
-"""Bytes: some hundred thousand files of a folder, or more of a file than is asked for at once."""
+"""Bytes of an answer: a folder of HDFS has a million entries at most."""
+LARGEST_SIZE, _LAST_MS = (1 << 63) - 1, (1 << 42) - 1
+"""The most bytes of a file, and the last time in milliseconds since 1970 (the year 2109), that are believed."""
+MOST_LEVELS = 128
+"""Folders within each other."""
+
+
+class _NoHdfsError(ValueError):
+    """An answer that no HDFS gives."""
+
+
+class _BoundedAdapter(HTTPAdapter):
+    """Waits for a while, and reads so much, without unpacking it: neither requests nor fsspec has a bound."""
+
+    def send(self, request: PreparedRequest, *_: Any, **options: Any) -> Response:
+        """The answer, with its bytes. Raises OSError if it has too many, or doesn't come."""
+        response = super().send(request, **{**options, "stream": True, "timeout": SECONDS})
+        try:
+            content = response.raw.read(LARGEST_ANSWER + 1)
+        except HTTPError as error:
+            raise NoConnection(error, request=request) from error
+        if len(content) > LARGEST_ANSWER:
+            response.close()
+            raise OSError(f"{str(request.url).partition('?')[0]} answers with more than {LARGEST_ANSWER} bytes")
+        response.raw = BytesIO(content)
+        return response
 
 
 class WebHdfsFile(WebHDFile):  # type: ignore[misc]
@@ -31,11 +62,6 @@ class WebHdfsFile(WebHDFile):  # type: ignore[misc]
 class WebHdfs(WebHDFS):  # type: ignore[misc]
     """A file system that tells when files were changed, and takes no failure for a file that isn't there."""
 
-    def _connect(self) -> None:
-        super()._connect()
-        self.session.stream = True  # an answer is read below, as far as it may go
-        self.session.hooks["response"].append(_read_whole)
-
     def info(self, path: str) -> dict[str, Any]:
         """A file's or folder's status. Raises FileNotFoundError, OSError."""
         with _as_system_errors(self.url):
@@ -44,6 +70,8 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]
     def ls(self, path: str, detail: bool = False, **options: Any) -> list[Any]:
         """What a folder holds. Raises FileNotFoundError, OSError."""
         with _as_system_errors(self.url):
+            if path.count("/") > MOST_LEVELS:
+                raise _NoHdfsError(path)
             return super().ls(path, detail, **options)  # type: ignore[no-any-return]
 
     def walk(self, path: str, *arguments: Any, **options: Any) -> Iterator[Any]:
@@ -61,6 +89,11 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]
     def isdir(self, path: str) -> bool:
         """Whether a folder is there."""
         return self._type(path) == "directory"
+
+    def _connect(self) -> None:
+        super()._connect()
+        for scheme in ("http://", "https://"):
+            self.session.mount(scheme, _BoundedAdapter())
 
     def replace(self, path: str, target: str) -> None:
         """Moves a file, in the place of one that is there."""
@@ -82,19 +115,12 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]
 
     @staticmethod
     def _process_info(info: dict[str, Any]) -> dict[str, Any]:
+        name, size, changed_ms = info["pathSuffix"], info["length"], info["modificationTime"]
+        is_name = isinstance(name, str) and "/" not in name and name not in (".", "..")
+        if not is_name or not 0 <= size <= LARGEST_SIZE or not 0 <= changed_ms <= _LAST_MS:
+            raise _NoHdfsError(name)
         changed: dict[str, Any] = WebHDFS._process_info(info)
-        return changed | {"mtime": info["modificationTime"] / 1000}
-
-
-def _read_whole(response: Response, **_: Any) -> None:
-    """Reads an answer, which may be endless. Raises ValueError for one that is too large."""
-    content = bytearray()
-    for piece in response.iter_content(1 << 20):
-        content += piece
-        if len(content) > LARGEST_ANSWER:
-            response.close()
-            raise ValueError(f"answers with more than {LARGEST_ANSWER} bytes")
-    response._content = bytes(content)  # as reading it at once leaves it
+        return changed | {"mtime": changed_ms / 1000}
 
 
 @contextmanager
@@ -102,13 +128,13 @@ def _as_system_errors(url: str) -> Iterator[None]:
     """Turns the errors of fsspec and requests into OSError; `url`: the service's."""
     try:
         yield
-    except NoConnection as error:
+    except (NoConnection, Timeout) as error:
         asked = url if error.request is None else error.request.url
         raise OSError(f"{str(asked).partition('?')[0]} doesn't answer") from error
+    except (_NoHdfsError, JSONDecodeError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise OSError(f"{url} answers as no HDFS does") from error
     except (RuntimeError, ValueError) as error:
         raise OSError(str(error)) from error
-    except (LookupError, TypeError) as error:
-        raise OSError(f"{url} answers as no HDFS does") from error
 
 
 def _raise_unless_gone(error: OSError) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.system.terminal_text import shown
 
 Identity = tuple[int, int]
 """A file's device and inode."""
@@ -33,10 +34,16 @@ _RANGE_PIECE = 8 << 20
 
 
 def let_stand_for(path: str, source: RangedBytes) -> Identity:
-    """Makes an empty file of the source's size at a path; from now on it stands for the source."""
+    """Makes an empty file of the source's size at a path; from now on it stands for the source.
+
+    Raises OpenError if no file may be that large.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        os.ftruncate(descriptor, source.size)
+        try:
+            os.ftruncate(descriptor, source.size)
+        except OSError as error:
+            raise OpenError(f"can't be read: no file here may have its {source.size} bytes", shown(path)) from error
         identity = _identity(os.fstat(descriptor))
         _STANDS_FOR[identity] = source
     finally:

@@ -3,22 +3,34 @@
 import resource
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 AT_ONCE = 8
 """Things that are worked on at the same time."""
+_AHEAD = 8
+"""Things for each thread that are begun before the first is done with."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE) -> Iterator[Result]:
-    """What `work` gives for each thing, in their order. If one fails, or no more is wanted, no other is begun."""
+    """What `work` gives for each thing, in their order. If one fails, or no more is wanted, no other is begun.
+
+    Things are taken as they are needed: there may be any number of them.
+    """
     pool = ThreadPoolExecutor(at_once)
+    begun: deque[Future[Result]] = deque()
     try:
-        yield from pool.map(work, items)
+        for item in items:
+            begun.append(pool.submit(work, item))
+            if len(begun) > _AHEAD * at_once:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
 

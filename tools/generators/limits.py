@@ -176,6 +176,9 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             "the command ends with 3",
             count,
         ),
+        Bound("an answer of WebHDFS", "kseg.store.web_hdfs:LARGEST_ANSWER", "the command ends with 2"),
+        Bound("folders within each other there", "kseg.store.web_hdfs:MOST_LEVELS", "the same", count),
+        Bound("until something comes from there", "kseg.store.web_hdfs:SECONDS", "the same", seconds),
     ),
     "Protocol": (
         Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.messages:MAX_FRAME", "it is no frame"),

@@ -94,6 +94,13 @@ def test_what_is_not_compressed_is_an_error_of_one_line(content: bytes, packed: 
     assert ran.stderr.count(b"\n") == 1
 
 
+def test_a_file_that_the_disk_cannot_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "00000000000000000000.log.gz").symlink_to("/proc/self/mem")
+    ran = kseg(["dump", "00000000000000000000.log.gz"], tmp_path)
+    said = b"kseg: 00000000000000000000.log.gz: can't be decompressed: [Errno 5] Input/output error\n"
+    assert (ran.status, ran.stderr) == (2, said)
+
+
 def test_a_bomb_ends_at_the_limit(packed: Path) -> None:
     bomb = PACK[packed.suffix[1:]](bytes(30_000_000))
     assert len(bomb) < 100_000

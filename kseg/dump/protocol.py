@@ -19,7 +19,7 @@ from kseg.dump.checked_batches import redacted_slices
 from kseg.dump.log_steps import new_output
 from kseg.dump.options import control_json
 from kseg.dump.record_rows import damage_object
-from kseg.errors import UsageError
+from kseg.errors import UnreadableError, UsageError
 from kseg.formats.codes import DamageKind
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
 from kseg.formats.schemas import Field, version_range
@@ -54,33 +54,48 @@ if TYPE_CHECKING:
     from kseg.redaction import Redaction
 
 
+MOST_TEXT = 256 << 20
+"""Bytes of text of a frame's records, which is printed as a whole: few bytes may become any number of records."""
+
+
 def record_lines(
-    records: bytes, options: LogOptions, redaction: "Redaction | None" = None
+    records: bytes, options: LogOptions, redaction: "Redaction | None" = None, most: int | None = None
 ) -> tuple[bytes, list[Damage]]:
-    """The lines of batches or of their records, and what is wrong with them. Positions are within the bytes."""
+    """The lines of batches or of their records, and what is wrong with them. Positions are within the bytes.
+
+    most: bytes of lines after which no further batch is read, MOST_TEXT by default.
+    """
     text = bytearray()
     slices = redacted_slices(record_slices(records, deep=options.deep), redaction)
     decoder = redacting_decoder(redaction, keeps_raw=False)
-    damages = _render(slices, documented_program(options), decoder, text)
+    damages = _render(slices, documented_program(options), decoder, text, MOST_TEXT if most is None else most)
     return bytes(text), damages
 
 
 def record_objects(
-    records: bytes, *, deep: bool, redaction: "Redaction | None" = None, zone: tzinfo = UTC
+    records: bytes,
+    *,
+    deep: bool,
+    redaction: "Redaction | None" = None,
+    zone: tzinfo = UTC,
+    most: int | None = None,
 ) -> tuple[JsonText, list[Damage]]:
-    """A list of objects as of `kseg dump -o json`, without a file's name, and what is wrong: the last of these."""
+    """A list of objects as of `kseg dump -o json`, without a file's name, and what is wrong: the last of these.
+
+    most: as for `record_lines`.
+    """
     text = bytearray()
     slices = redacted_slices(record_slices(records, deep=deep), redaction)
     decoder = redacting_decoder(redaction, keeps_raw=True)
     program = zoned_program(json_program(None, records=deep), zone_table(zone))
-    damages = _render(slices, program, decoder, text)
+    damages = _render(slices, program, decoder, text, MOST_TEXT if most is None else most)
     for damage in damages:
         text += json_line(damage_object(damage))
     return JsonText(b"[" + bytes(text).removesuffix(b"\n").replace(b"\n", b",") + b"]"), damages
 
 
 def _render(
-    slices: Iterator[Slice | Damage], program: Program, decoder: "Decode | None", text: bytearray
+    slices: Iterator[Slice | Damage], program: Program, decoder: "Decode | None", text: bytearray, most: int
 ) -> list[Damage]:
     output = new_output(text.extend)
     renderer = kernel.load().Renderer(program, output, decode=decoder, decode_control=control_json)
@@ -90,6 +105,10 @@ def _render(
             damages.append(item)
             continue
         run, row = item.run, item.first
+        if len(text) >= most:
+            position = run.position + run.rows[row * ROW + START]
+            damages.append(Damage(DamageKind.BAD_BODY, position, 0, _TOO_MUCH))
+            break
         damages += [damage for _, damage in item.damages]
         bad = {run.position + run.rows[each * ROW + START] for each, _ in item.damages}
         if not run.rows[item.first * ROW + VALID]:
@@ -100,10 +119,11 @@ def _render(
             row = renderer.render(run.buffer, run.rows, row, item.last, run.position, item.bodies, item.first)
             damages += [problem_damage(each) for each in renderer.problems if each.position not in bad]
             renderer.problems.clear()
-    output.flush()
+        output.flush()
     return damages
 
 
+_TOO_MUCH = "more text comes of the frame's records than memory should hold; --shallow prints a line per batch"
 _RECORDS = "records"
 _TORN = "torn-tail"
 _BYTES_SHOWN = 32
@@ -118,10 +138,12 @@ class Shown(NamedTuple):
 
 def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" = None, zone: tzinfo = UTC) -> Shown:
     """A frame as a line of JSON: bytes in base64, records as objects, redacted if asked for."""
-    message, wrong = frame.message, []
+    message, wrong, left = frame.message, [], MOST_TEXT
 
     def records(content: bytes) -> object:
-        objects, damages = record_objects(content, deep=options.deep, redaction=redaction, zone=zone)
+        nonlocal left
+        objects, damages = record_objects(content, deep=options.deep, redaction=redaction, zone=zone, most=left)
+        left = max(left - len(objects.text), 0)
         wrong.extend(_wrong_damages(message, damages))
         return objects
 
@@ -346,7 +368,8 @@ class _TextWriter:
             self.line(depth, f"{each.name}: {_scalar(value)}", mark)
 
     def _records(self, content: bytes, depth: int) -> None:
-        lines, damages = record_lines(content, self._options, self._redaction)
+        left = max(MOST_TEXT - len(self.text), 0)
+        lines, damages = record_lines(content, self._options, self._redaction, left)
         indent = b"  " * depth
         self.text += b"".join(indent + line + b"\n" for line in lines.split(b"\n")[:-1])
         for damage in damages:
@@ -390,14 +413,15 @@ def report_protocol(path: Path, options: ProtocolOptions) -> int:
     """
     wanted = frozenset(api_key_of(name) for name in options.apis)
     with _opened(path) as stream:
-        replay = Replay(stream)
         report = _FrameReport(str(path), options, wanted)
         try:
-            for item in _items(replay, options, report):
+            for item in _items(Replay(stream), options, report):
                 report.take(item)
         except (CaptureError, HexError) as error:
             error.path = str(path)
             raise
+        except OSError as error:  # whatever is printed raises errors of kseg's own
+            raise UnreadableError(f"can't be read: {error.strerror}", path) from error
         finally:
             flush_stdout()
     return report.end()

@@ -89,7 +89,10 @@ def _members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
 
 def opened_compressed(file: BinaryIO) -> IO[bytes]:
     """The content of a compressed file, by its first bytes. Raises CutError if it isn't gzip or zstd."""
-    first = file.peek(len(_ZSTD)) if isinstance(file, io.BufferedReader) else b""
+    try:
+        first = file.peek(len(_ZSTD)) if isinstance(file, io.BufferedReader) else b""
+    except OSError as error:
+        raise CutError(_reason(error)) from error
     if first.startswith(_ZSTD):
         return cast(IO[bytes], _ZstdStream(file))
     if first.startswith(_GZIP):

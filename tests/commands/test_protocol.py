@@ -236,6 +236,28 @@ def test_wrong_usage(arguments: list[str], said: str) -> None:
     assert kseg(CAPTURE, *arguments) == (2, [], [f"kseg: {said}"])
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_records_of_a_frame_end_where_their_text_is_too_much(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few bytes they were compressed to, over all partitions of the frame."""
+    monkeypatch.setattr("kseg.dump.protocol.MOST_TEXT", 1000)
+    builder = RecordsBuilder(codec=Codec.ZSTD)
+    builder.append(0, None, b"v" * 2000)
+    partition = {"index": 0, "records": builder.build().raw}
+    topics = [{"name": "orders", "partitionData": [partition] * 3}]
+    path = written(tmp_path, framed(request(0, 9, {"acks": 1, "topicData": topics})))
+    status, lines, _ = kseg(path, "-o", form, "--print-data-log")
+    text = "\n".join(lines)
+    assert status == 1
+    assert text.count("v" * 2000) == 1
+    assert text.count("more text comes of the frame's records than memory should hold; --shallow prints") == 2
+
+
+def test_input_that_cannot_be_read_is_named() -> None:
+    assert kseg(Path("/proc/self/mem")) == (1, [], ["kseg: /proc/self/mem: can't be read: Input/output error"])
+
+
 def test_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dpkt", None)
     assert kseg(CAPTURE) == (2, [], ["kseg: dpkt is missing: `pip install 'kseg[pcap]'` installs it"])

@@ -104,6 +104,31 @@ def test_batch_with_a_hole_in_its_value_is_whole(tmp_path: Path) -> None:
         assert log_file.stored_size < 1 << 20
 
 
+COPYING = [
+    "compact orders-0 --to new",
+    "retain orders-0 --retention-ms -1 --to new",
+    "slice orders-0 --to-offset 2 --to new",
+    "salvage orders-0 --to new",
+]
+
+
+@for_each("line", COPYING)
+def test_holes_of_what_is_copied_stay_holes(line: str, tmp_path: Path) -> None:
+    """A file of a few bytes would fill the disk."""
+    made = batch(BatchHeader(1), [Record(value=bytes(64 << 20))])
+    pieces = {0: FIRST, len(FIRST): made[:4096], len(FIRST) + len(made) - 4096: made[-4096:]}
+    size = len(FIRST) + len(made)
+    source = write(tmp_path / "orders-0", LOG, pieces, size + (64 << 20))
+    ran = bounded(line.split(), tmp_path)
+    assert ran.status == 0, ran
+    (copied,) = (tmp_path / "new").rglob(LOG)
+    found = copied.stat()
+    assert found.st_blocks * 512 < 1 << 20
+    assert found.st_size in (size, source.stat().st_size)
+    with copied.open("rb") as copy:
+        assert copy.read(size) == FIRST + made
+
+
 def test_islands_in_a_hole_cost_no_more_than_they_hold(tmp_path: Path) -> None:
     island = b"\xff" * 64
     path = tmp_path / LOG

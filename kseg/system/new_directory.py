@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kseg.errors import KsegError, OpenError, UnreadableError
-from kseg.system.files import open_regular
+from kseg.system.files import open_regular, stored_stretches
 from kseg.system.signals import Uninterrupted
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
@@ -184,6 +184,8 @@ COPIED_AT_ONCE = 32 << 20
 _SECTOR = 512
 """A disk can read all bytes of such a block, or none."""
 _PIECE = 1 << 20
+_WORTH_HOLES = 1 << 20
+"""Bytes from which a range may have holes that are worth looking for."""
 
 
 class WriteError(KsegError):
@@ -211,13 +213,32 @@ def copy_file(path: Path, target_path: Path) -> None:
 
 
 def copy_range(source: int, target: int, position: int, size: int) -> None:
-    """Appends bytes of one open file to another, inside the kernel if the platform can.
+    """Appends bytes of one open file to another, inside the kernel if the platform can. Large holes stay holes.
 
     Raises:
         WriteError: if the source has fewer bytes.
         UnreadableError: if the disk can't read the source's bytes.
         OSError: if the system can't read or write.
     """
+    end = position + size
+    stretches = [(position, end)] if size < _WORTH_HOLES else stored_stretches(source, position, end)
+    for start, stop in stretches:
+        os.lseek(target, start - position, os.SEEK_CUR)
+        _copy_stored(source, target, start, stop - start)
+        position = stop
+    if position < end:
+        left = end - os.fstat(source).st_size
+        if left > 0:
+            raise _cut(left, position)
+        os.ftruncate(target, os.lseek(target, end - position, os.SEEK_CUR))
+
+
+def _cut(left: int, position: int) -> WriteError:
+    return WriteError(f"the source ends {left} bytes early: it was cut meanwhile", position=position)
+
+
+def _copy_stored(source: int, target: int, position: int, size: int) -> None:
+    """As `copy_range`, for bytes that may all be stored."""
     ways = _ways_to_copy()
     copy = next(ways)
     while size > 0:
@@ -232,7 +253,7 @@ def copy_range(source: int, target: int, position: int, size: int) -> None:
             if copy is not _copy_by_hand:
                 copy = _copy_by_hand  # some file systems copy nothing this way
                 continue
-            raise WriteError(f"the source ends {size} bytes early: it was cut meanwhile", position=position)
+            raise _cut(size, position)
         position += count
         size -= count
         _begin_to_store(target, count)

@@ -9,11 +9,12 @@ import pytest
 
 from kseg.kernel import KERNEL_VARIABLE
 from tests import golden
-from tests.fuzz.cases import EVERY, LOG_NAME, Case, make_case, random_of
+from tests.fuzz.cases import EVERY, KINDS, LOG_NAME, Case, Series, kind_of
 from tests.fuzz.minimize import minimized
 from tests.fuzz.mutations import mutated_log
 from tests.fuzz.pieces import Batch, Entry, cut, of_tokens, records_of, right, taken_apart, tokens_of, with_length
 from tests.fuzz.worker import FOUND, Worker
+from tests.loops import for_each
 
 
 @pytest.fixture(autouse=True)
@@ -51,10 +52,15 @@ def test_most_changed_batches_are_valid() -> None:
     assert sum(right(piece) == piece for piece in batches) > 0.85 * len(batches)
 
 
-@pytest.mark.parametrize("number", [1, 2, 5, EVERY, 3 * EVERY, 8 * EVERY])
-def test_case_is_the_same_again(number: int) -> None:
-    assert make_case(random_of(3, number), number) == make_case(random_of(3, number), number)
-    assert make_case(random_of(3, number), number) != make_case(random_of(4, number), number)
+@for_each("kind", KINDS)
+def test_case_is_the_same_again(kind: str) -> None:
+    _, case = Series(3, kind).case(5)
+    assert Series(3, kind).case(5)[1] == case
+    assert Series(4, kind).case(5)[1] != case
+
+
+def test_all_kinds_take_turns() -> None:
+    assert {kind_of(number) for number in range(8 * EVERY)} == {*KINDS}
 
 
 def test_find_is_made_small() -> None:
@@ -69,7 +75,7 @@ def test_worker_keeps_what_breaks_and_goes_on(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("tests.fuzz.properties.STATUSES", (0, 1))
     monkeypatch.setattr("tests.fuzz.cases.EVERY", 1)
     monkeypatch.setattr("tests.fuzz.worker.ATTEMPTS", 100)  # how small a find becomes is looked at above
-    worker = Worker(1, 1, tmp_path / "progress", tmp_path / "found")
+    worker = Worker(Series(1), 1, tmp_path / "progress", tmp_path / "found")
     status = worker.work(float("inf"), 200_000)
     assert status == FOUND
     assert json.loads((tmp_path / "progress").read_text())["cases"] > 10

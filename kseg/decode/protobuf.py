@@ -1,5 +1,6 @@
 """Protobuf by Google's library, with bounds on what a descriptor may expand to."""
 
+import re
 import subprocess
 import sys
 from base64 import b64decode
@@ -324,8 +325,11 @@ def _compiled(texts: dict[str, str]) -> FileProtos:
         for name, text in texts.items():
             _write(folder, name, text)
         result = folder / "descriptors"
-        arguments = [f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={result}", MAIN_FILE]
-        _run_compiler(arguments)
+        errors = _compiler_errors(
+            [f"-I{folder}", f"-I{well_known}", "--include_imports", f"--descriptor_set_out={result}", MAIN_FILE]
+        )
+        if errors is not None:
+            raise NotDecodable(f"the schema doesn't compile: {one_line(errors.replace(f'{folder}/', ''))}")
         return _descriptor_set(result)
 
 
@@ -341,7 +345,8 @@ def _write(folder: Path, name: str, text: str) -> None:
         raise NotDecodable(f"the import {one_line(name)} can't be written: {one_line(error)}") from error
 
 
-def _run_compiler(arguments: list[str]) -> None:
+def _compiler_errors(arguments: list[str]) -> str | None:
+    """What protoc says is wrong; None if it compiled the files. Raises NotDecodable if it can't be run."""
     command = [sys.executable, "-P", "-m", f"{COMPILER}.protoc", *arguments]
     try:
         # The arguments are kseg's own; names from the registry are only names of files in the folder.
@@ -350,5 +355,10 @@ def _run_compiler(arguments: list[str]) -> None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotDecodable(f"protoc failed to run: {one_line(error)}") from error
-    if ran.returncode:
-        raise NotDecodable(f"the schema doesn't compile: {one_line(ran.stderr)}")
+    if not ran.returncode:
+        return None
+    return " ".join(line for line in ran.stderr.splitlines() if not _LOGGED.match(line))
+
+
+_LOGGED = re.compile(r"WARNING: All log messages before|[IWEF]\d{4} [\d:.]+ ")
+"""Lines of protoc's log: its warnings come before the errors, and have the time."""

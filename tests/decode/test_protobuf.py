@@ -167,6 +167,17 @@ def test_a_source_file_that_does_not_compile_is_the_reason(tmp_path: Path) -> No
     assert "schema 2: the schema doesn't compile" in (found.reason or "")
 
 
+def test_the_reason_is_the_compilers_and_the_same_each_time(tmp_path: Path) -> None:
+    """Where a file has no `syntax`, protoc logs a warning with the time before it says what is wrong."""
+    registry = SchemasTopic(source_topic(tmp_path, "message Order { nonsense }"))
+    found = value_decoder("protobuf", DecoderOptions(registry=registry), "value")(b"\0\0\0\0\2\0", ())
+    assert found.reason == (
+        "schema 2: the schema doesn't compile: "
+        'registered-schema.proto:1:17: Expected "required", "optional", or "repeated". '
+        "registered-schema.proto:1:26: Expected field name."
+    )
+
+
 @pytest.mark.parametrize("name", ["../outside.proto", "/outside.proto", "a/../../outside.proto"])
 def test_names_in_a_registry_lead_nowhere_else(tmp_path: Path, name: str) -> None:
     registry = source_topic(tmp_path, ORDER.replace("price.proto", name), name=name)

@@ -1,7 +1,11 @@
 """What must hold of any bytes: no exception, a status that means something, each byte accounted for, readers agree."""
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -22,11 +26,17 @@ from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run
 from kseg.releases import parse_release
 from tests.fuzz.cases import Case
-from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, outcome, some_commands
+from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, on_terminal, outcome, some_commands
+from tests.fuzz.disks import MARK
 from tests.kernel.runs import program_of, records_in
 from tests.run import KERNELS
+from tests.terminal import COLOR, HARMFUL, plain
 
 COMMANDS_OF_A_CASE = 4
+LONGEST_COMMAND = 20
+"""Seconds of a processor; the slowest takes one, with sanitizers some."""
+MOST_MEMORY = 512 << 20
+"""Bytes above what the process had before: large libraries are loaded by the first command that needs them."""
 GRAMMAR_SHARE = 0.03
 """The grammars take a hundred times as long as the kernel."""
 STATUSES = (0, 1, 2)
@@ -55,8 +65,10 @@ def check(
     if not case.is_partition:
         return 0
     commands = all_commands(case, random) if whole else some_commands(case, random, COMMANDS_OF_A_CASE)
-    for arguments in commands:
+    for place, arguments in enumerate(commands):
         check_command(arguments, directory)
+        if whole or place == 0:
+            check_terminal(arguments, directory)
     return len(commands)
 
 
@@ -93,7 +105,8 @@ def check_log(path: Path, wanted: Sequence[Rendering], random: Random, grammar_s
     reads = []
     for name in KERNELS:
         os.environ[kernels.KERNEL_VARIABLE] = name
-        reads.append(read_log(path, wanted))
+        with cheap("a log"):
+            reads.append(read_log(path, wanted))
     for part in LogRead._fields:
         by_fast, by_twin = (getattr(read, part) for read in (reads[0], reads[-1]))
         if by_fast != by_twin:
@@ -173,6 +186,14 @@ def _printed(log_file: LogFile, rendering: Rendering) -> tuple[bytes, LogSummary
 
 def _first_difference(one: Sequence[object], other: Sequence[object]) -> str:
     for first, second in zip(one, other, strict=False):
+        if isinstance(first, bytes | str) and isinstance(second, bytes | str) and first != second:
+            differing = (one != other for one, other in zip(first, second, strict=False))
+            at = max(next((place for place, differs in enumerate(differing) if differs), 0) - 100, 0)
+            return f"from {at}: {first[at:]!r:.500} | {second[at:]!r:.500}"
+        if isinstance(first, dict) and isinstance(second, dict) and first != second:
+            return _first_difference(*([*chain.from_iterable(sorted(each.items()))] for each in (first, second)))
+        if isinstance(first, tuple) and isinstance(second, tuple) and first != second:
+            return _first_difference(first, second)
         if first != second:
             return f"{first!r:.500} | {second!r:.500}"
     return f"{len(one)} and {len(other)} items"
@@ -242,15 +263,78 @@ def check_command(arguments: list[str], directory: Path) -> None:
     """Holds a command to its statuses, and to the same outcome with both kernels."""
     outcomes = []
     for name in KERNELS:
-        found = outcome(arguments, directory, name)
+        with cheap(" ".join(arguments)):
+            found = outcome(arguments, directory, name)
         if found.status not in STATUSES:
             raise BrokenError(f"status {found.status}", " ".join(arguments))
         outcomes.append(found)
     if outcomes[0] != outcomes[-1]:
         detail = _first_difference(outcomes[0], outcomes[-1])
         raise BrokenError("the kernels' outcomes differ", f"kseg {' '.join(arguments)}: {detail}")
+    _check_line(arguments, outcomes[0].stderr)
+    check_page(outcomes[0].stdout)
     if arguments[0] == "salvage" and NEW in arguments:
         _check_salvaged(outcomes[0], directory)
+
+
+def _check_line(arguments: list[str], stderr: bytes) -> None:
+    """Messages are for people, wherever they go: nothing of a file controls their terminal."""
+    harm = HARMFUL & set(stderr.decode("utf-8", "surrogateescape"))
+    if harm:
+        raise BrokenError("a message has a control character", f"kseg {' '.join(arguments)}: {sorted(harm)!a}")
+
+
+def check_terminal(arguments: list[str], directory: Path) -> None:
+    """Holds a command to what may reach a terminal: text, and where colours are off no style but bold or faint."""
+    shown = on_terminal(arguments, directory)
+    if COLOR.search(shown):
+        raise BrokenError("a file colours the terminal", f"kseg {' '.join(arguments)}")
+    harm = HARMFUL & set(plain(shown))
+    if harm:
+        raise BrokenError("a control character reaches a terminal", f"kseg {' '.join(arguments)}: {sorted(harm)!a}")
+
+
+class _Page(HTMLParser):
+    """Looks for elements and attributes that only a name can have brought."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if MARK in tag or any(name == f"on{MARK}" for name, _ in attrs):
+            raise BrokenError("a name becomes markup", f"{tag} {attrs}")
+
+
+def check_page(content: bytes) -> None:
+    """Holds a page or picture to its own elements and attributes, whatever names are in it; no other text is held."""
+    if not content.startswith((b"<!DOCTYPE", b"<svg")):
+        return
+    at = content.find(f"<{MARK}".encode())
+    if at >= 0:
+        raise BrokenError("a name becomes markup", repr(content[max(at - 100, 0) :][:200]))
+    _Page().feed(content.decode("utf-8", "replace"))
+
+
+@contextmanager
+def cheap(what: str) -> Iterator[None]:
+    """Holds what is done to bounds of processor time and memory, which are far above what small files may cost."""
+    with suppress(OSError):
+        _PEAK_RESET.write_text("5")
+    before, start = _kibibytes("VmRSS"), time.process_time()
+    yield
+    seconds, more = time.process_time() - start, (_kibibytes("VmHWM") - before) << 10
+    if seconds > LONGEST_COMMAND:
+        raise BrokenError(f"takes more than {LONGEST_COMMAND} seconds of a processor", what)
+    if more > MOST_MEMORY:
+        raise BrokenError(f"takes more than {MOST_MEMORY >> 20} MiB of memory", f"{what}: {more >> 20} MiB")
+
+
+_PEAK_RESET = Path("/proc/self/clear_refs")
+"""Linux begins to measure the peak again where 5 is written to it."""
+
+
+def _kibibytes(name: str) -> int:
+    """What Linux tells of this process's memory; 0 where it doesn't."""
+    with suppress(OSError), Path("/proc/self/status").open(encoding="ascii") as status:
+        return next((int(line.split()[1]) for line in status if line.startswith(f"{name}:")), 0)
+    return 0
 
 
 def _check_salvaged(saved: Outcome, directory: Path) -> None:

@@ -1,18 +1,24 @@
 """docs/reference/streams.md names all fields of the objects that `-o json` prints, and their kinds."""
 
 import json
+import math
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import click
 import pytest
 
 from kseg.cli import COMMANDS, cli
+from kseg.formats.messages import build_message
+from kseg.formats.schemas import message_schema
 from kseg.output.table import Section
 from kseg.text import groups, metadata, transactions
 from tests import run
+from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
+from tests.protocol.packets import framed, request
 from tools.generators.streams import ObjectKind, objects
 
 OBJECTS = objects()
@@ -144,3 +150,39 @@ def test_page_has_the_columns_of_tables_in_their_order(commands: tuple[str, ...]
         if isinstance(section, Section):
             names = [column.name for column in section.columns]
             assert [field.name for field in objects[section.type].fields] == names
+
+
+def test_numbers_that_json_lacks_are_texts_as_in_java(tmp_path: Path) -> None:
+    """Quotas are doubles, which may be infinite or no number: a line with NaN in it is JSON to no other program."""
+    entity = [{"entityType": "user", "entityName": "u"}]
+    values = {"a": math.inf, "b": -math.inf, "c": math.nan, "d": 1.5}
+    quotas = [{"entity": entity, "key": key, "value": value, "remove": False} for key, value in values.items()]
+    message = message_schema("ClientQuotaRecord")
+    records = [
+        NewRecord(None, bytes((1, message.api_key or 0, 0)) + build_message(message, 0, each)) for each in quotas
+    ]
+    log = write_segment(tmp_path / "__cluster_metadata-0", [NewBatch(records)])
+    frame = request(49, 1, {"entries": [{"entity": entity, "ops": quotas}]})
+    (tmp_path / "frames").write_bytes(framed(frame))
+    lines = {
+        name: run.kseg([*arguments, "-o", "json"], tmp_path).stdout.decode().splitlines()
+        for name, arguments in {
+            "metadata": ["metadata", ".", "--show", "quotas"],
+            "dump": ["dump", "__cluster_metadata-0", "-q"],
+            "protocol": ["protocol", "frames", "--print-data-log"],
+            "explain": ["explain", str(log)],
+        }.items()
+    }
+    found = {name: [json.loads(line, parse_constant=_refuse) for line in own] for name, own in lines.items()}
+    script = run.kseg(["metadata", ".", "--as-commands"], tmp_path).stdout
+    assert b"--add-config a=Infinity,b=-Infinity,c=NaN,d=1.5" in script
+    wanted = ["Infinity", "-Infinity", "NaN", 1.5]
+    assert [row["value"] for row in found["metadata"] if row["type"] == "quota"] == wanted
+    decoded = [row["valueDecoded"]["data"]["value"] for row in found["dump"] if row["type"] == "record"]
+    assert decoded == wanted
+    assert [each["value"] for each in found["protocol"][0]["body"]["entries"][0]["ops"]] == wanted
+    assert [row["value"] for row in found["explain"] if row.get("kind") == "float64"] == wanted
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise AssertionError(f"{constant} isn't JSON's")

@@ -11,7 +11,7 @@ from kseg.formats.checkpoints import QuorumState, parse_quorum_state
 from kseg.formats.codes import ControlType
 from kseg.formats.file_names import plain_text
 from kseg.formats.header_fields import CONTROL_KEY_TYPE
-from kseg.formats.messages import Fields, MessageError, parse_message
+from kseg.formats.messages import Fields, MessageError, double_text, parse_message
 from kseg.formats.schemas import message_schema
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog, read_small_file
@@ -71,8 +71,8 @@ class DelegationToken(NamedTuple):
 
 
 def number_text(value: float) -> str:
-    """A quota's value; whole numbers without a point."""
-    return str(int(value)) if value.is_integer() else repr(value)
+    """A quota's value as Kafka's tools take it; whole numbers without a point."""
+    return str(int(value)) if value.is_integer() else double_text(value)
 
 
 def entity_text(entity: tuple[QuotaEntity, ...]) -> str:

@@ -1,6 +1,7 @@
 """CSV and JSON lines, with counts and sizes as text."""
 
 import io
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -63,7 +64,10 @@ class JsonText(NamedTuple):
 
 
 def json_line(members: Mapping[str, object]) -> bytes:
-    """An object as a line. Text that isn't UTF-8, of a file's name, has its bytes as \\udcNN."""
+    """An object as a line. Text that isn't UTF-8, of a file's name, has its bytes as \\udcNN.
+
+    Numbers that JSON lacks are text as in Java: `Infinity`, `-Infinity`, `NaN`.
+    """
     return _json(members) + b"\n"
 
 
@@ -83,8 +87,23 @@ def _json(value: object) -> bytes:
 def _encoded(value: object) -> bytes:
     import json
 
-    text = shown(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
-    return json_escaped(text).encode("utf-8", "backslashreplace")
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError:
+        text = json.dumps(finite_json(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return json_escaped(shown(text)).encode("utf-8", "backslashreplace")
+
+
+def finite_json(value: object) -> object:
+    """A value whose numbers JSON has; the others are text as in Java."""
+    match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        case dict():
+            return {name: finite_json(member) for name, member in value.items()}
+        case list() | tuple():
+            return [finite_json(element) for element in value]
+    return value
 
 
 def json_by_pieces(members: Mapping[str, object]) -> Iterator[bytes]:

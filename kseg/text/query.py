@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from kseg.output.rows import CsvWriter, JsonText, write_json
+from kseg.output.rows import CsvWriter, JsonText, finite_json, write_json
 from kseg.output.table import GrowingLines, OutputForm, TableColumn, write_rich_table
 
 if TYPE_CHECKING:
@@ -139,8 +139,6 @@ def _as_json(value: Any) -> Any:
     match value:
         case Decimal():
             return JsonText(str(value).encode())
-        case float() if value != value or value in (float("inf"), float("-inf")):
-            return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
         case dict():
             return {name: _as_json(inner) for name, inner in value.items()}
         case list():
@@ -156,7 +154,7 @@ def _as_field(value: Any) -> Any:
 def _json_text(value: Any) -> str:
     import json
 
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    return json.dumps(finite_json(value), ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def _as_text(value: Any) -> str:

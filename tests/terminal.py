@@ -59,7 +59,8 @@ class Screen(io.RawIOBase):
 def kseg_on_terminal(arguments: Sequence[str], directory: Path, **environment: str) -> str:
     """What a terminal gets of a run in this process; exceptions that would be tracebacks go through.
 
-    Cheaper than `in_terminal`, but neither a system's terminal nor what kseg does to its own streams is tried.
+    A byte that isn't UTF-8 is in it as os.fsdecode has it. Cheaper than `in_terminal`, but neither a system's terminal
+    nor what kseg does to its own streams is tried.
     """
     from kseg.cli import main
 
@@ -72,7 +73,7 @@ def kseg_on_terminal(arguments: Sequence[str], directory: Path, **environment: s
         stream.flush()
     talk.detach()
     stream.detach().detach()
-    return screen.content.decode()
+    return screen.content.decode("utf-8", "surrogateescape")
 
 
 def _pieces(leader: int) -> Iterator[bytes]:

@@ -316,7 +316,7 @@ def outcome(arguments: list[str], directory: Path, kernel: str) -> Outcome:
     try:
         with _known_ids() if arguments[0] == "rebuild-metadata" else nullcontext():
             status, stdout, stderr = run.kseg(arguments, directory)
-        kept = _NOW.sub(b"", stdout) if arguments[0] == "salvage" else _AVAILABLE.sub(b"", stdout)
+        kept = _NOW.sub(b"", stdout) if arguments[0] == "salvage" else _AVAILABLE.sub(b'"availableBytes":0', stdout)
         return Outcome(status, kept, stderr, _files(directory / NEW))
     finally:
         _take_away(directory)

@@ -1,5 +1,6 @@
 """What must hold of any bytes: no exception, a status that means something, each byte accounted for, readers agree."""
 
+import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,7 +9,7 @@ from html.parser import HTMLParser
 from itertools import chain
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from construct import ConstructError
 
@@ -271,17 +272,34 @@ def check_command(arguments: list[str], directory: Path) -> None:
     if outcomes[0] != outcomes[-1]:
         detail = _first_difference(outcomes[0], outcomes[-1])
         raise BrokenError("the kernels' outcomes differ", f"kseg {' '.join(arguments)}: {detail}")
-    _check_line(arguments, outcomes[0].stderr)
+    check_messages(outcomes[0].stderr, are_own=arguments[0] != "dump")
+    if "json" in arguments:
+        check_json(outcomes[0].stdout)
     check_page(outcomes[0].stdout)
     if arguments[0] == "salvage" and NEW in arguments:
         _check_salvaged(outcomes[0], directory)
 
 
-def _check_line(arguments: list[str], stderr: bytes) -> None:
-    """Messages are for people, wherever they go: nothing of a file controls their terminal."""
-    harm = HARMFUL & set(stderr.decode("utf-8", "surrogateescape"))
-    if harm:
-        raise BrokenError("a message has a control character", f"kseg {' '.join(arguments)}: {sorted(harm)!a}")
+def check_messages(stderr: bytes, *, are_own: bool) -> None:
+    """Holds messages to lines in which no name controls a terminal; are_own: none is as Kafka's tool has it."""
+    text = stderr.decode("utf-8", "surrogateescape")
+    if harm := HARMFUL & set(text):
+        raise BrokenError("a message has a control character", f"{sorted(harm)!a}")
+    if are_own and (odd := [line for line in text.splitlines() if not line.startswith("kseg: ")]):
+        raise BrokenError("a message has several lines", f"{odd!a:.500}")
+
+
+def check_json(stdout: bytes) -> None:
+    """Holds output as JSON to objects, one a line, of which each program reads the same."""
+    for line in stdout.split(b"\n")[:-1]:
+        try:
+            json.loads(line, parse_constant=_refuse)
+        except ValueError as error:
+            raise BrokenError("a line isn't JSON", f"{error}: {line!r:.300}") from error
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} isn't JSON's")
 
 
 def check_terminal(arguments: list[str], directory: Path) -> None:
@@ -289,7 +307,7 @@ def check_terminal(arguments: list[str], directory: Path) -> None:
     shown = on_terminal(arguments, directory)
     if COLOR.search(shown):
         raise BrokenError("a file colours the terminal", f"kseg {' '.join(arguments)}")
-    harm = HARMFUL & set(plain(shown))
+    harm = {letter for letter in plain(shown) if letter in HARMFUL or "\udc80" <= letter <= "\udcff"}
     if harm:
         raise BrokenError("a control character reaches a terminal", f"kseg {' '.join(arguments)}: {sorted(harm)!a}")
 

@@ -16,7 +16,9 @@ from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header
 from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
-from tests.log_files import NewRecord
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
+from tests.run import kseg
 
 PRICE = 'syntax = "proto3"; package shop; message Price { int64 cents = 1; string currency = 2; }'
 ORDER = """
@@ -214,6 +216,21 @@ def test_a_message_that_is_not_in_the_descriptor_set_is_refused(descriptor_set: 
 def test_a_message_name_is_asked_for(descriptor_set: Path) -> None:
     with pytest.raises(UsageError, match=r"no message is named; there are .*shop\.Order"):
         value_decoder("protobuf", DecoderOptions(schema=descriptor_set), "value")
+
+
+@for_each("name", ["seconds", "nanos"])
+def test_an_own_timestamp_with_other_fields_is_no_time(name: str, descriptor_set: Path, tmp_path: Path) -> None:
+    """Protobuf's library shows a google.protobuf.Timestamp as a time by the names of its fields."""
+    files = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set.read_bytes())
+    own = next(file for file in files.file if file.name == "google/protobuf/timestamp.proto")
+    next(field for field in own.message_type[0].field if field.name == name).name = "other"
+    (tmp_path / "set").write_bytes(files.SerializeToString())
+    message = order(descriptor_set).SerializeToString()
+    found = value_decoder("protobuf", options(tmp_path / "set"), "value")(message, ())
+    assert (found.value, found.reason) == (message, f"not a shop.Order: {name}")
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", message)])])
+    line = ["--value-decoder", "protobuf", "--schema", "set", "--message", "shop.Order"]
+    assert kseg(["export", "orders-0", "out", "-q", *line], tmp_path).status == 0
 
 
 @pytest.mark.parametrize("content", [b"\xff\xff", b"", None], ids=["no set", "empty", "not there"])

@@ -18,6 +18,7 @@ from tests import run
 from tests.decode.test_avro import ORDER, VALUE, bare
 from tests.export.typed_logs import TypedLogs, report, values
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
 
 
 @pytest.fixture
@@ -255,6 +256,34 @@ def test_what_has_no_column_is_refused_before_anything_is_written(
     assert f"schema {second} (orders-value version 2) of topic orders: {said}" in message
     assert f"as in schema {first} (orders-value version 1)" in message
     assert "--on-mismatch raw" in message
+
+
+@for_each(
+    "schema, said",
+    [
+        *(
+            (record({"name": name, "type": "int"}), f"the field name {json.dumps(name)} isn't text")
+            for name in (None, 5, True, 0.5, ["x"], {"a": 1})
+        ),
+        (record(field("a", "int"), field("a", "int")), "record Order has two fields a"),
+        (record(field("a", ["null", "string", "string"])), "a union has string twice"),
+        (record(field("a", ["null", ["int"], "string"])), "a union stands directly in a union"),
+        (record(field("a", {"type": "bytes", "logicalType": "decimal", "scale": 2})), "a decimal's precision is null"),
+        (
+            record(field("a", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": None})),
+            "a decimal's scale is null",
+        ),
+        (record({**field("a", "int"), "aliases": 5}), "aliases must be a list, not 5"),
+        (record({**field("a", "int"), "aliases": [None]}), "field a has the aliases [null], not names"),
+    ],
+)
+def test_a_schema_against_avros_rules_is_refused_in_a_line(schema: object, said: str, tmp_path: Path) -> None:
+    """fastavro takes them all."""
+    (tmp_path / "s.avsc").write_text(json.dumps(schema))
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"\2\2")])])
+    ran = run.kseg(["export", "orders-0", "out", "--value-decoder", "avro", "--schema", "s.avsc"], tmp_path)
+    assert (ran.status, (tmp_path / "out").exists(), ran.stderr.count(b"\n")) == (2, False, 1)
+    assert said in ran.stderr.decode()
 
 
 def test_what_has_no_column_stays_raw_where_that_is_asked_for(logs: TypedLogs, out: Path) -> None:

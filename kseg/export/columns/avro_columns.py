@@ -4,6 +4,7 @@ fastavro reads by a schema of the same bytes that is made here: a union's types 
 values say which of them they are; logical types are left to Arrow, which converts whole columns.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from itertools import count
@@ -13,7 +14,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from kseg.decode.avro import Types, parsed_schema, value_reader
-from kseg.decode.decoded import NotDecodable, json_able, json_bytes
+from kseg.decode.decoded import NotDecodable, json_able, json_bytes, one_line
 from kseg.export.columns.column_types import (
     MOST_COLUMNS,
     MOST_LEVELS,
@@ -142,12 +143,17 @@ class _AvroWalk:
         others = [each for each in schema if each != "null"]
         if not others:
             return _PRIMITIVES["null"]._replace(schema=schema)
+        if any(isinstance(each, list) for each in others):
+            raise NotDecodable("not an Avro schema: a union stands directly in a union")
         if len(others) == 1:
             only = self.branch(others[0], within)
             return only._replace(schema=[only.schema if each != "null" else "null" for each in schema])
         simple = [_simple(_type_name(each)) for each in others]
         names = [own if simple.count(own) == 1 else _type_name(each) for own, each in zip(simple, others, strict=True)]
         branches = {name: self.branch(each, within) for name, each in zip(names, others, strict=True)}
+        if len(branches) < len(others):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise NotDecodable(f"not an Avro schema: a union has {one_line(twice)} twice")
         wrapped = iter(
             {"type": "record", "name": self._new_name(), "fields": [{"name": name, "type": branch.schema}]}
             for name, branch in branches.items()
@@ -226,8 +232,16 @@ def _fixed_members(branches: dict[str, _AvroBranch]) -> _Fix | None:
     return fix
 
 
+def _digits(schema: Any, word: str, default: int | None) -> int:
+    value = schema.get(word, default)
+    if not isinstance(value, int):
+        shown = one_line(json.dumps(value))
+        raise NotDecodable(f"not an Avro schema: a decimal's {word} is {shown}, not a whole number")
+    return value
+
+
 def _decimal(schema: Any, read_as: object) -> _AvroBranch:
-    precision, scale = int(schema["precision"]), int(schema.get("scale", 0))
+    precision, scale = _digits(schema, "precision", None), _digits(schema, "scale", 0)
     most = precision // 2 + 8  # bytes: so many digits need fewer
 
     def exact(data: bytes) -> Decimal:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 import pyarrow as pa
 
-from kseg.decode.decoded import NotDecodable, json_bytes
+from kseg.decode.decoded import NotDecodable, json_bytes, one_line
 from kseg.decode.simple_values import parse_json
 from kseg.export.columns.column_types import (
     MOST_COLUMNS,
@@ -96,12 +96,13 @@ class _JsonWalk:
         if "$ref" in schema:
             found, home = self._referred(str(schema["$ref"]), document)
             return self.branch(found, home, within)
-        choices = [each for word in ("oneOf", "anyOf") for each in schema.get(word, ())]
+        choices = [each for word in ("oneOf", "anyOf") for each in _listed(schema, word)]
         if choices:
             others = [each for each in choices if each != {"type": "null"}]
             return self.branch(others[0], document, within) if len(others) == 1 else _TEXT
         if "allOf" in schema:
-            return _TEXT if len(schema["allOf"]) != 1 else self.branch(schema["allOf"][0], document, within)
+            every = _listed(schema, "allOf")
+            return _TEXT if len(every) != 1 else self.branch(every[0], document, within)
         kinds = [kind for kind in _kinds(schema) if kind != "null"]
         if "number" in kinds:
             kinds = [kind for kind in kinds if kind != "integer"]
@@ -118,7 +119,7 @@ class _JsonWalk:
             word = step.replace("~1", "/").replace("~0", "~")
             found = found.get(word) if isinstance(found, dict) else None
         if found is None:
-            raise NotDecodable(f"the schema's reference {reference[:80]} leads nowhere")
+            raise NotDecodable(f"the schema's reference {one_line(reference[:80])} leads nowhere")
         return found, home
 
     def _of_kind(self, kind: str, schema: _Schema, document: Any, within: tuple[int, ...]) -> _JsonBranch:
@@ -128,11 +129,13 @@ class _JsonWalk:
             return self._array(schema, document, within)
         scalar = _SCALARS.get(kind)
         if scalar is None:
-            raise NotDecodable(f"the schema has the type {kind[:40]}, which JSON Schema doesn't know")
+            raise NotDecodable(f"the schema has the type {one_line(kind[:40])}, which JSON Schema doesn't know")
         return _JsonBranch(scalar, _FIXES.get(scalar))
 
     def _object(self, schema: _Schema, document: Any, within: tuple[int, ...]) -> _JsonBranch:
         properties, more = schema.get("properties", {}), schema.get(OTHERS, _ANYTHING)
+        if not isinstance(properties, dict):
+            raise NotDecodable("properties in the schema isn't an object")
         if not properties:
             if not isinstance(more, dict) or not more or "patternProperties" in schema:
                 return _TEXT
@@ -166,6 +169,14 @@ class _JsonWalk:
         return _JsonBranch(UnionType(members), fix)
 
 
+def _listed(schema: _Schema, word: str) -> list[Any]:
+    """What a word of JSON Schema lists; nothing if it isn't there. Raises NotDecodable if it isn't a list."""
+    found = schema.get(word, [])
+    if not isinstance(found, list):
+        raise NotDecodable(f"{word} in the schema isn't a list")
+    return found
+
+
 def _kinds(schema: _Schema) -> list[str]:
     """The types that a schema allows, as far as it says."""
     own = schema.get("type")
@@ -173,7 +184,7 @@ def _kinds(schema: _Schema) -> list[str]:
         return [str(kind) for kind in (own if isinstance(own, list) else [own])]
     if "properties" in schema:
         return ["object"]
-    values = schema.get("enum", [schema["const"]] if "const" in schema else [])
+    values = _listed(schema, "enum") if "enum" in schema else [schema["const"]] if "const" in schema else []
     return ["string"] if values and all(isinstance(value, str) for value in values) else []
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from tests import golden
 from tests.fuzz import seeds
-from tests.fuzz.definitions import definition_files
+from tests.fuzz.definitions import COLUMNS, column_files, definition_files
 from tests.fuzz.disks import disk_files, named_files
 from tests.fuzz.mutations import havoc, mutated_file, mutated_log
 
@@ -45,7 +45,8 @@ class Case:
         """The case that was written there."""
         paths = [path for path in sorted(directory.rglob("*")) if path.is_file()]
         files = {path.relative_to(directory).as_posix(): path.read_bytes() for path in paths}
-        return cls(files, is_partition=set(files) != {LOG_NAME})
+        are_columns = any(path.startswith(COLUMNS) for path in files)
+        return cls(files, is_partition=set(files) != {LOG_NAME} and not are_columns)
 
 
 class Series(NamedTuple):
@@ -66,6 +67,8 @@ class Series(NamedTuple):
 
 def kind_of(number: int) -> str:
     """The kind of a series' case, where the series has all."""
+    if number % EVERY == 1:
+        return "columns"
     return "log" if number % EVERY else _TURNS[number // EVERY % len(_TURNS)]
 
 
@@ -112,6 +115,7 @@ KINDS: dict[str, Callable[[Random], Case]] = {
     "log": lambda random: Case({LOG_NAME: mutated_log(random, _log(random), seeds.pieces())}, is_partition=False),
     "partition": _partition,
     "capture": _capture,
+    "columns": lambda random: Case(column_files(random), is_partition=False),
     "definitions": lambda random: Case(definition_files(random), is_partition=True),
     "disks": lambda random: Case(disk_files(random, seeds.pieces()), is_partition=True),
     "names": lambda random: Case(named_files(random), is_partition=True),

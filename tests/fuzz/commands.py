@@ -133,6 +133,9 @@ OF_DEFINITIONS = (
     f"export orders-0 {NEW} -j 1 -q --value-decoder json {_REGISTERED} --on-mismatch raw",
     f"export orders-0 {NEW} -j 1 -q --value-decoder auto --decoded text {_REGISTERED}",
     f"export orders-0 {NEW} --dry-run --value-decoder avro {_REGISTERED} --on-mismatch raw",
+    f"query RECORDS orders-0 -o json {_AVRO} {FOLDER}/order.avsc --on-mismatch raw",
+    f"query RECORDS orders-0 -o csv {_PROTOBUF} {_SET} --message shop.Order --on-mismatch raw",
+    f"query RECORDS orders-0 -o table --value-decoder json --schema {FOLDER}/object.json --on-mismatch raw",
 )
 OF_DISKS = (
     "plan-move disk1 disk2",
@@ -297,6 +300,7 @@ def _numbers(case: Case, random: Random) -> dict[str, str]:
         "NAME": _name(case),
         "header:NAME": f"header:{_name(case)}",
         "SQL": "select * from segments order by all",
+        "RECORDS": "select * from records",
     }
 
 

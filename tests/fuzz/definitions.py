@@ -31,7 +31,7 @@ ORDER: dict[str, Any] = {
     "name": "shop.Order",
     "fields": [
         {"name": "id", "type": "long"},
-        {"name": "name", "type": ["null", "string"], "default": None},
+        {"name": "name", "type": ["null", "string"], "default": None, "aliases": ["title"]},
         {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
         {"name": "placed", "type": {"type": "long", "logicalType": "timestamp-millis"}},
         {"name": "day", "type": {"type": "int", "logicalType": "date"}},
@@ -68,6 +68,7 @@ OBJECT: dict[str, Any] = {
         "placed": {"type": "string", "format": "date-time"},
         "lines": {"type": "array", "items": {"$ref": "#/definitions/line"}},
         "more": {"type": "object", "additionalProperties": {"type": "number"}},
+        "every": {"allOf": [{"$ref": "#/definitions/line"}]},
         "either": {"anyOf": [{"type": "boolean"}, {"type": ["integer", "null"]}], "const": 3},
     },
     "definitions": {"line": {"type": "object", "properties": {"n": {"type": "number"}, "next": {"$ref": "#"}}}},
@@ -203,6 +204,26 @@ def definition_files(random: Random) -> dict[str, bytes]:
         schemas = [*schemas[:at], _changed_schema(random, schemas[at]), *schemas[at + 1 :]]
     topic = _topic(random, schemas, is_changed=changed == 2)
     return {**files, f"_schemas-0/{LOG}": topic, f"orders-0/{LOG}": _orders(random, is_changed=changed != 1)}
+
+
+COLUMNS = "columns"
+"""The folder of a definition whose columns are made without a command."""
+
+
+def column_files(random: Random) -> dict[str, bytes]:
+    """A definition, mostly changed, and a message of it."""
+    kind = random.choice((AVRO_ID, PROTOBUF_ID, JSON_ID))
+    body = random.choice([sent.body for sent in _messages() if sent.schema_id == kind])
+    if random.random() < 0.5:
+        body = havoc(random, body)
+    match kind:
+        case 1:
+            name, text = "order.avsc", _changed(random, json.dumps(WHOLE_ORDER).encode())
+        case 3:
+            name, text = "order.set", _changed_descriptors(random, FileDescriptorSet(), descriptors())
+        case _:
+            name, text = "object.json", _changed(random, json.dumps(OBJECT).encode())
+    return {f"{COLUMNS}/{name}": text, f"{COLUMNS}/message": body}
 
 
 def _changed(random: Random, text: bytes) -> bytes:

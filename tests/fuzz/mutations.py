@@ -376,7 +376,11 @@ def mutated_json_text(random: Random, content: bytes) -> bytes:
         value = json.loads(content)
     except ValueError:
         return havoc(random, content)
-    return json.dumps(mutated_json(random, value), ensure_ascii=random.random() < 0.5).encode("utf-8", "replace")
+    changed, is_ascii = mutated_json(random, value), random.random() < 0.5
+    try:
+        return json.dumps(changed, ensure_ascii=is_ascii).encode("utf-8", "replace")
+    except RecursionError:  # it was deep before
+        return havoc(random, content)
 
 
 def mutated_json(random: Random, value: Any) -> Any:

@@ -3,19 +3,26 @@
 import json
 import os
 import time
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from html.parser import HTMLParser
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from random import Random
 from typing import NamedTuple, NoReturn
 
+import pyarrow as pa
 from construct import ConstructError
 
 from kseg import kernel as kernels
 from kseg.codecs.bodies import decompress
+from kseg.decode.decoded import decoded_text, one_line
+from kseg.decode.protobuf import described_message
+from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.dump.log_steps import LogSummary, Rendering, dump_log, new_output
+from kseg.errors import KsegError
+from kseg.export.columns.typed_cells import WriterSchema, column_reader
 from kseg.formats.batch import LOG_ENTRY, RECORD_BATCH
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD
 from kseg.kernel.contract import ROW, GapRule, Problem, RecordProblem
@@ -28,6 +35,7 @@ from kseg.reading.log_file import LogFile, Run
 from kseg.releases import parse_release
 from tests.fuzz.cases import Case
 from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, on_terminal, outcome, some_commands
+from tests.fuzz.definitions import COLUMNS
 from tests.fuzz.disks import MARK
 from tests.kernel.runs import program_of, records_in
 from tests.run import KERNELS
@@ -63,6 +71,9 @@ def check(
         if path.endswith((".log", ".checkpoint")) and (whole or not case.is_partition):
             wanted = _RENDERINGS if whole else random.choices(_RENDERINGS, k=1)
             check_log(directory / path, wanted, random, 1 if whole else grammar_share)
+    if any(path.startswith(COLUMNS) for path in case.files):
+        with cheap("columns"):
+            check_columns(directory / COLUMNS)
     if not case.is_partition:
         return 0
     commands = all_commands(case, random) if whole else some_commands(case, random, COMMANDS_OF_A_CASE)
@@ -257,6 +268,58 @@ def _legacy_records(batch: Batch) -> list[tuple[bytes | None, bytes | None, int]
     return [(parsed.message.key, parsed.message.value, parsed.offset)]
 
 
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+MESSAGE = "shop.Order"
+
+
+def check_columns(directory: Path) -> None:
+    """Holds a definition to a decoder and a column, or to one line that says why there is none."""
+    message = directory / "message"
+    body = message.read_bytes() if message.exists() else b""
+    for path in sorted(directory.iterdir()):
+        if path != message:
+            with _one_line():
+                _check_value(path, body)
+            with _one_line():
+                _check_cell(path, body)
+
+
+def _check_value(path: Path, body: bytes) -> None:
+    """A message becomes JSON, or stays as it is with a reason of one line."""
+    kind = {".avsc": "avro", ".set": "protobuf"}.get(path.suffix, "json")
+    is_described = kind != "json"
+    decode = value_decoder(kind, DecoderOptions(path if is_described else None, MESSAGE), "value")
+    decoded = decode(body, ())
+    if decoded.reason is not None and decoded.reason != one_line(decoded.reason):
+        raise BrokenError("a reason isn't one line", decoded.reason)
+    decoded_text(decoded.value)
+
+
+def _check_cell(path: Path, body: bytes) -> None:
+    """A message becomes a cell of the column, or has none for what pyarrow says of it."""
+    if path.suffix == ".set":
+        descriptors, name = described_message(path, MESSAGE)
+        schema = WriterSchema("", path.name, "PROTOBUF", (b64encode(descriptors).decode(), name))
+    else:
+        kind = "AVRO" if path.suffix == ".avsc" else "JSON"
+        schema = WriterSchema("", path.name, kind, (path.read_text(encoding="utf-8", errors="replace"),))
+    reader = column_reader(schema)
+    value = reader.value(body)
+    with suppress(pa.ArrowException, ValueError, TypeError, ArithmeticError):
+        reader.array([value])
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except KsegError as error:
+        if "\n" in error.one_line():
+            raise BrokenError("an error has several lines", error.one_line()) from error
+
+
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
@@ -273,7 +336,7 @@ def check_command(arguments: list[str], directory: Path) -> None:
         detail = _first_difference(outcomes[0], outcomes[-1])
         raise BrokenError("the kernels' outcomes differ", f"kseg {' '.join(arguments)}: {detail}")
     check_messages(outcomes[0].stderr, are_own=arguments[0] != "dump")
-    if "json" in arguments:
+    if ("-o", "json") in pairwise(arguments):
         check_json(outcomes[0].stdout)
     check_page(outcomes[0].stdout)
     if arguments[0] == "salvage" and NEW in arguments:

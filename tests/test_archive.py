@@ -1,5 +1,6 @@
 """Archives and standard input in the place of directories and files: the same output, and no harm from hostile ones."""
 
+import csv
 import io
 import itertools
 import json
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -468,3 +469,32 @@ def test_preallocated_indexes_take_no_room(unpacked_into: Path, tmp_path: Path) 
         assert path.stat().st_size == 10_485_760
         assert path.stat().st_blocks * 512 < 100_000
         assert path.is_relative_to(unpacked_into)
+
+
+def test_a_name_that_json_and_csv_escape_is_right_in_both(tmp_path: Path) -> None:
+    """Contents are unpacked elsewhere: what is shown of them is the archive's name."""
+    name = 'a"b\\c,d\u2028é.tar'
+    with tarfile.open(tmp_path / name, "w") as archive:
+        archive.add(golden.ROOT / "docs" / "test-1-0", "test-1-0")
+    for command in ("ls", "verify", "report --now 0", "dump --limit 1", "retain --now 0"):
+        lines = run.kseg([*command.split(), name, "-o", "json"], tmp_path).stdout.splitlines()
+        texts = [text for line in lines for text in texts_of(json.loads(line))]
+        assert any(text.startswith(name) for text in texts) or command.startswith(("retain", "verify"))
+        assert not [text for text in texts if "kseg-scratch" in text]
+    rows = [*csv.reader(io.StringIO(run.kseg(["ls", name, "-o", "csv"], tmp_path).stdout.decode()))]
+    assert f"{name}/test-1-0" in rows[1]
+    page = run.kseg(["report", name, "--now", "0"], tmp_path).stdout.decode()
+    assert "kseg-scratch" not in page
+    found = re.search(r'<script type="application/json" id="kseg">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    assert name in json.dumps(json.loads(found[1]), ensure_ascii=False).replace("\\\\", "\\").replace('\\"', '"')
+
+
+def texts_of(value: object) -> Iterator[str]:
+    """All texts in a value of JSON."""
+    match value:
+        case str():
+            yield value
+        case dict() | list():
+            for each in value.values() if isinstance(value, dict) else value:
+                yield from texts_of(each)

@@ -9,11 +9,13 @@ import pytest
 
 from kseg.kernel import KERNEL_VARIABLE
 from tests import golden
-from tests.fuzz.cases import EVERY, LOG_NAME, Case, make_case, random_of
+from tests.fuzz.cases import EVERY, KINDS, LOG_NAME, Case, Series, kind_of
 from tests.fuzz.minimize import minimized
 from tests.fuzz.mutations import mutated_log
 from tests.fuzz.pieces import Batch, Entry, cut, of_tokens, records_of, right, taken_apart, tokens_of, with_length
+from tests.fuzz.properties import BrokenError, cheap, check_page, check_terminal
 from tests.fuzz.worker import FOUND, Worker
+from tests.loops import for_each
 
 
 @pytest.fixture(autouse=True)
@@ -51,10 +53,40 @@ def test_most_changed_batches_are_valid() -> None:
     assert sum(right(piece) == piece for piece in batches) > 0.85 * len(batches)
 
 
-@pytest.mark.parametrize("number", [1, 2, 5, EVERY, 3 * EVERY, 8 * EVERY])
-def test_case_is_the_same_again(number: int) -> None:
-    assert make_case(random_of(3, number), number) == make_case(random_of(3, number), number)
-    assert make_case(random_of(3, number), number) != make_case(random_of(4, number), number)
+@for_each("kind", KINDS)
+def test_case_is_the_same_again(kind: str) -> None:
+    _, case = Series(3, kind).case(5)
+    assert Series(3, kind).case(5)[1] == case
+    assert Series(4, kind).case(5)[1] != case
+
+
+def test_all_kinds_take_turns() -> None:
+    assert {kind_of(number) for number in range(8 * EVERY)} == {*KINDS}
+
+
+def test_control_characters_on_a_terminal_are_found(tmp_path: Path) -> None:
+    _, case = Series(1, "names").case(0)
+    case.write(tmp_path)
+    arguments = ["dump", "--print-data-log", "broker"]
+    check_terminal(arguments, tmp_path)
+    with pytest.raises(BrokenError, match="terminal"):
+        check_terminal([*arguments, "--raw"], tmp_path)
+
+
+@for_each("element", ["<fuzz>", '<a href="" onfuzz="">', "<b onfuzz=1>"])
+def test_markup_of_a_name_is_found(element: str) -> None:
+    page = "<!DOCTYPE html><html><a href='&lt;fuzz onfuzz=1'>&quot;onfuzz=</a>"
+    check_page(page.encode())
+    with pytest.raises(BrokenError, match="markup"):
+        check_page(f"{page}{element}".encode())
+
+
+def test_what_takes_much_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.fuzz.properties.MOST_MEMORY", 32 << 20)
+    with cheap("little"):
+        bytes(1 << 20)
+    with pytest.raises(BrokenError, match="MiB of memory"), cheap("much"):
+        bytearray(b"\1") * (41 << 20)
 
 
 def test_find_is_made_small() -> None:
@@ -67,9 +99,8 @@ def test_find_is_made_small() -> None:
 
 def test_worker_keeps_what_breaks_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.properties.STATUSES", (0, 1))
-    monkeypatch.setattr("tests.fuzz.cases.EVERY", 1)
-    monkeypatch.setattr("tests.fuzz.worker.ATTEMPTS", 100)  # how small a find becomes is looked at above
-    worker = Worker(1, 1, tmp_path / "progress", tmp_path / "found")
+    monkeypatch.setattr("tests.fuzz.worker.ATTEMPTS", 30)  # how small a find becomes is looked at above
+    worker = Worker(Series(1, "partition"), 1, tmp_path / "progress", tmp_path / "found")
     status = worker.work(float("inf"), 200_000)
     assert status == FOUND
     assert json.loads((tmp_path / "progress").read_text())["cases"] > 10

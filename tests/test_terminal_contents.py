@@ -1,31 +1,24 @@
 """A terminal is not spoken to by a file: every command and form escapes what is a file's; pipes get it as it is."""
 
-import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
 from kseg.output.streams import Terminal
-from kseg.system.terminal_text import control_characters
 from kseg.writer.batches import MemoryRecords, RecordsBuilder
 from tests import run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.protocol.packets import framed, request
-from tests.terminal import in_terminal, plain
+from tests.terminal import HARMFUL, Screen, in_terminal, plain
 
-if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
-
-HARMFUL = {*control_characters(), "\r"} - {"\n"}
 STYLE = "\x1b[35;1;7m"
 """None of kseg's own."""
 EVERY = "".join(sorted(HARMFUL)) + f"\x1b[2J\x1b]0;owned\x07\x9b31m{STYLE}"
@@ -208,24 +201,12 @@ def _pieces() -> Iterator[tuple[bytes, ...]]:
 def test_a_character_may_come_in_pieces() -> None:
     wanted = r"aä\x9b\u202e\U000e0041€\x1b[0m\x9b\xff\xe2\x80"
     for pieces in _pieces():
-        kept = _Kept()
+        kept = Screen()
         terminal = Terminal(kept)
         for piece in pieces:
             terminal.write_contents(piece)
         terminal.flush()
         assert kept.content.decode() == wanted
-
-
-class _Kept(io.RawIOBase):
-    def __init__(self) -> None:
-        self.content = bytearray()
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, piece: "ReadableBuffer", /) -> int:
-        self.content += piece
-        return memoryview(piece).nbytes
 
 
 @for_each("arguments", [case for case in CASES if "table" in case], ids=shown)

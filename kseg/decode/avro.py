@@ -193,9 +193,34 @@ def parsed_schema(schema: object, types: Types) -> object:
     """A schema (parsed JSON) as fastavro knows it; adds its named types to `types`. Raises NotDecodable."""
     avro = fastavro()
     try:
-        return cast(object, avro.parse_schema(schema, named_schemas=types))
+        parsed = cast(object, avro.parse_schema(schema, named_schemas=types))
     except _errors(avro) as error:
         raise NotDecodable(f"not an Avro schema: {one_line(error) or type(error).__name__}") from error
+    _check_names(parsed)
+    return parsed
+
+
+def is_text(name: object) -> bool:
+    """Whether it can be a name: fastavro takes anything."""
+    return isinstance(name, str) and not any("\ud800" <= char <= "\udfff" for char in name)
+
+
+def _check_names(schema: object) -> None:
+    """Raises NotDecodable if names of fields aren't text, or the same in one record: fastavro takes them."""
+    waiting = [schema]
+    while waiting:
+        each = waiting.pop()
+        waiting += _made_of(each)
+        if not isinstance(each, dict) or "fields" not in each:
+            continue
+        seen: set[str] = set()
+        for field in each["fields"]:
+            name = field["name"]
+            if not is_text(name):
+                raise NotDecodable(f"not an Avro schema: the field name {one_line(json.dumps(name))} isn't text")
+            if name in seen:
+                raise NotDecodable(f"not an Avro schema: record {each['name']} has two fields {one_line(name)}")
+            seen.add(name)
 
 
 def value_reader(schema: object, types: Types, read_as: object) -> Callable[[bytes], object]:
@@ -375,9 +400,16 @@ class _SchemaFiles:
     def load(self, name: str) -> object:
         """A schema's JSON. Raises UsageError if it isn't a schema, OpenError if it can't be read."""
         path = self._path if name == self._path.stem else self._path.with_name(f"{Path(name).name}.avsc")
-        if path != self._path and (path.stem != name or not path.exists()):
+        if path != self._path and (path.stem != name or not _is_there(path)):
             raise self._missing(name)
         return _file_json(path)
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # no file can have such a name
+        return False
 
 
 def _by_id(files: dict[SchemaId, Path], part: Part) -> ValueDecoder:

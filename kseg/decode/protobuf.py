@@ -222,7 +222,8 @@ def _message_json(pool: Descriptor, counts: FieldCounts, data: bytes) -> Json:
             always_print_fields_with_no_presence=True,
             descriptor_pool=pool,
         )
-    except (errors, json_format.Error, ValueError, TypeError, RecursionError) as error:
+    # AttributeError: a set's own google.protobuf.Timestamp, for example, has other fields than Protobuf's.
+    except (errors, json_format.Error, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise NotDecodable(f"not a {descriptor.full_name}: {one_line(error)}") from error
     return cast(Json, value)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.errors import UsageError
 from kseg.kernel.contract import FORMULA_STARTS
 from kseg.output.streams import write_stdout
-from kseg.system.terminal_text import json_escaped, shown
+from kseg.system.terminal_text import json_escaped, shown, shown_in_json
 
 _FORMULA_STARTS = tuple(start.decode() for start in FORMULA_STARTS)
 
@@ -36,14 +36,16 @@ class CsvWriter:
     def write(self, values: Iterable[object]) -> None:
         """Writes a row."""
         self._writer.writerow([self._cell(value) for value in values])
-        write_stdout(shown(self._text.getvalue()).encode("utf-8", "surrogateescape"))
+        write_stdout(self._text.getvalue().encode("utf-8", "surrogateescape"))
         self._text.seek(0)
         self._text.truncate()
 
     def _cell(self, value: object) -> object:
         if isinstance(value, bool):
             return str(value).lower()
-        return no_formula(value) if self._is_safe and isinstance(value, str) else value
+        if not isinstance(value, str):
+            return value
+        return no_formula(shown(value)) if self._is_safe else shown(value)
 
 
 def no_formula(text: str) -> str:
@@ -91,7 +93,7 @@ def _encoded(value: object) -> bytes:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
         text = json.dumps(finite_json(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return json_escaped(shown(text)).encode("utf-8", "backslashreplace")
+    return json_escaped(shown_in_json(text)).encode("utf-8", "backslashreplace")
 
 
 def finite_json(value: object) -> object:

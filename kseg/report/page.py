@@ -1,6 +1,5 @@
 """The page of a report with its style and script, and the same as JSON objects."""
 
-import json
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kseg.errors import UsageError
-from kseg.output.rows import human_size
+from kseg.output.rows import human_size, json_line
 from kseg.output.streams import printable, write_stdout
 from kseg.report.block import About, Block, Cell, CellColumn, CellKind, DiskReport, Figure, Sentence, Table, Weight
 from kseg.report.charts import COLORS, number, shown
@@ -104,7 +103,7 @@ def report_json(report: DiskReport, zone: tzinfo) -> str:
             for table in block.tables
         },
     }
-    text = json.dumps(found, ensure_ascii=True, separators=(",", ":"))
+    text = json_line(found).decode().rstrip("\n")
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -313,7 +312,7 @@ def write_report(report: DiskReport, output: str, file: NewFile | None, zone: tz
 
 def _json_lines(report: DiskReport, zone: tzinfo) -> Iterator[str]:
     for found in report_objects(report, zone):
-        yield json.dumps(found, ensure_ascii=False) + "\n"
+        yield json_line(found).decode()
 
 
 def _text_lines(report: DiskReport, _: tzinfo) -> Iterator[str]:

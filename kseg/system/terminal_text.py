@@ -1,5 +1,6 @@
 """Text that is safe on a terminal: no control characters, and the user's paths."""
 
+import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -81,6 +82,14 @@ def show_as(path: str, name: str) -> None:
 def forget(path: str) -> None:
     """Forgets a path that is gone."""
     _NAMES.pop(path, None)
+
+
+def shown_in_json(text: str) -> str:
+    """The same of a text that is JSON, with characters as they are: there the names are escaped."""
+    for path, name in reversed(_NAMES.items()):
+        inner, own = (json.dumps(each, ensure_ascii=False)[1:-1] for each in (path, name))
+        text = text.replace(inner, own)
+    return text
 
 
 def shown(text: str) -> str:

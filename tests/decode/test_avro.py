@@ -219,7 +219,19 @@ def test_every_cut_and_flipped_message_is_shown_or_has_a_reason(order_file: Path
             assert found.reason is None or found.value == bytes(flipped)
 
 
-@pytest.mark.parametrize("text", ["{", '{"type": "nonsense"}', "[]x", '{"type": "fixed"}'])
+def test_two_fields_of_one_name_lose_no_value(tmp_path: Path) -> None:
+    """A record has each name once: of two such fields only one would be shown."""
+    fields = [{"name": "a", "type": "long"}] * 2
+    (tmp_path / "s.avsc").write_text(json.dumps({"type": "record", "name": "R", "fields": fields}))
+    with pytest.raises(UsageError, match="record R has two fields a"):
+        value_decoder("avro", DecoderOptions(schema=tmp_path / "s.avsc"), "value")
+
+
+NO_FILE = "a" * 300
+"""A type whose name no file can have."""
+
+
+@pytest.mark.parametrize("text", ["{", '{"type": "nonsense"}', "[]x", '{"type": "fixed"}', f'["{NO_FILE}"]'])
 def test_a_file_that_is_no_schema_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "s.avsc").write_text(text)
     with pytest.raises(UsageError, match=r"s\.avsc"):

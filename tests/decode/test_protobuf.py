@@ -17,7 +17,9 @@ from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.errors import KsegError, UsageError
 from kseg.kernel.record import Header
 from tests.decode.schemas_topic import new_client, registered, schema_key, schema_value, write_topic
-from tests.log_files import NewRecord
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import for_each
+from tests.run import kseg
 
 PRICE = 'syntax = "proto3"; package shop; message Price { int64 cents = 1; string currency = 2; }'
 ORDER = """
@@ -178,10 +180,15 @@ def test_a_source_file_that_becomes_too_large_is_the_reason(tmp_path: Path, monk
     assert found.reason == "schema 2: the schema compiles to more than 100 bytes"
 
 
-def test_a_compilers_complaint_names_no_temporary_place(tmp_path: Path) -> None:
-    registry = source_topic(tmp_path, "syntax = nonsense")
-    found = value_decoder("protobuf", DecoderOptions(registry=SchemasTopic(registry)), "value")(b"\0\0\0\0\2\0", ())
-    assert "doesn't compile: registered-schema.proto:1:" in (found.reason or "")
+def test_the_reason_is_the_compilers_and_the_same_each_time(tmp_path: Path) -> None:
+    """Where a file has no `syntax`, protoc logs a warning with the time before it says what is wrong."""
+    registry = SchemasTopic(source_topic(tmp_path, "message Order { nonsense }"))
+    found = value_decoder("protobuf", DecoderOptions(registry=registry), "value")(b"\0\0\0\0\2\0", ())
+    assert found.reason == (
+        "schema 2: the schema doesn't compile: "
+        'registered-schema.proto:1:17: Expected "required", "optional", or "repeated". '
+        "registered-schema.proto:1:26: Expected field name."
+    )
 
 
 @pytest.mark.parametrize(
@@ -222,6 +229,21 @@ def test_a_message_that_is_not_in_the_descriptor_set_is_refused(descriptor_set: 
 def test_a_message_name_is_asked_for(descriptor_set: Path) -> None:
     with pytest.raises(UsageError, match=r"no message is named; there are .*shop\.Order"):
         value_decoder("protobuf", DecoderOptions(schema=descriptor_set), "value")
+
+
+@for_each("name", ["seconds", "nanos"])
+def test_an_own_timestamp_with_other_fields_is_no_time(name: str, descriptor_set: Path, tmp_path: Path) -> None:
+    """Protobuf's library shows a google.protobuf.Timestamp as a time by the names of its fields."""
+    files = descriptor_pb2.FileDescriptorSet.FromString(descriptor_set.read_bytes())
+    own = next(file for file in files.file if file.name == "google/protobuf/timestamp.proto")
+    next(field for field in own.message_type[0].field if field.name == name).name = "other"
+    (tmp_path / "set").write_bytes(files.SerializeToString())
+    message = order(descriptor_set).SerializeToString()
+    found = value_decoder("protobuf", options(tmp_path / "set"), "value")(message, ())
+    assert (found.value, found.reason) == (message, f"not a shop.Order: {name}")
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", message)])])
+    line = ["--value-decoder", "protobuf", "--schema", "set", "--message", "shop.Order"]
+    assert kseg(["export", "orders-0", "out", "-q", *line], tmp_path).status == 0
 
 
 @pytest.mark.parametrize("content", [b"\xff\xff", b"", None], ids=["no set", "empty", "not there"])

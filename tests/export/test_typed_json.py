@@ -8,6 +8,7 @@ import pytest
 
 from tests import run
 from tests.export.typed_logs import TypedLogs, report, values
+from tests.loops import for_each
 
 SCHEMA = {
     "type": "object",
@@ -32,6 +33,7 @@ SCHEMA = {
         },
     },
 }
+LISTS = ("oneOf", "anyOf", "allOf", "enum")
 GIVEN = {
     "id": 1.0,
     "name": None,
@@ -107,8 +109,8 @@ def test_without_a_schema_text_stays(logs: TypedLogs, out: Path) -> None:
     assert values(out) == ['{"b":1}']
 
 
-@pytest.mark.parametrize(
-    ("schema", "said"),
+@for_each(
+    "schema, said",
     [
         ({"type": "object", "properties": {"a": {"$ref": "#/nowhere"}}}, "leads nowhere"),
         ({"type": "text"}, "the type text"),
@@ -117,11 +119,13 @@ def test_without_a_schema_text_stays(logs: TypedLogs, out: Path) -> None:
         ({"enum": 5}, "the schema's enum"),
         ({"properties": [1]}, "the schema's properties"),
         ("{", "the schema isn't JSON"),
+        ({"type": "object", "properties": ["a"]}, "properties in the schema isn't an object"),
+        ({"properties": {"a": {"properties": "b"}}}, "properties in the schema isn't an object"),
+        *(({word: wrong}, f"{word} in the schema isn't a list") for word in LISTS for wrong in (3, None, {}, "text")),
     ],
 )
-def test_a_wrong_schema_is_refused_before_anything_is_written(
-    schema: object, said: str, logs: TypedLogs, out: Path
-) -> None:
+def test_a_wrong_schema_is_refused_before_anything_is_written(schema: object, said: str, tmp_path: Path) -> None:
+    logs, out = TypedLogs(tmp_path / "logs"), tmp_path / "out"
     logs.raw("orders", [b"{}"])
     if isinstance(schema, str):
         (logs.directory / "order.json").write_text(schema)

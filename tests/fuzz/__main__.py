@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from tests.fuzz.cases import Case, make_case, random_of
+from tests.fuzz.cases import KINDS, Case, Series
 from tests.fuzz.minimize import minimized
 from tests.fuzz.worker import FOUND, LONGEST_CASE, Tally, Worker, keep, try_case
 
@@ -30,13 +30,14 @@ def fuzz() -> None:
 @click.option("--bytes", "most_bytes", type=float, default=1e18, help="Ends earlier, once so many were read.")
 @click.option("--seed", type=int, help="The same cases again; a new one by itself.")
 @click.option("--first", type=int, default=0, help="Number of the first case.")
+@click.option("--kind", type=click.Choice([*KINDS]), help="Only cases of this kind; by default of all.")
 @click.option("--found", type=click.Path(path_type=Path), default=Path("tests/found"), help="Where finds are kept.")
-def run(seconds: float, most_bytes: float, seed: int | None, first: int, found: Path) -> None:
+def run(seconds: float, most_bytes: float, seed: int | None, first: int, kind: str | None, found: Path) -> None:
     """Runs cases; ends with 1 if something broke."""
     seed = SystemRandom().getrandbits(32) if seed is None else seed
     click.echo(f"seed {seed}")
     start = time.time()
-    done = _run(seed, first, start + seconds, int(most_bytes), found.absolute())
+    done = _run(Series(seed, kind), first, start + seconds, int(most_bytes), found.absolute())
     spent = time.time() - start
     click.echo(
         f"seed {seed}: {done.cases} cases, {done.bytes} bytes, {done.commands} commands on each kernel, "
@@ -45,14 +46,14 @@ def run(seconds: float, most_bytes: float, seed: int | None, first: int, found: 
     sys.exit(1 if done.finds else 0)
 
 
-def _run(seed: int, first: int, until: float, most_bytes: int, found: Path) -> Tally:
+def _run(series: Series, first: int, until: float, most_bytes: int, found: Path) -> Tally:
     """Runs workers until the time is over: one, if none dies."""
     done = Tally(first)
     with TemporaryDirectory(prefix="kseg-fuzz-") as directory:
         progress = Path(directory) / "progress"
         while time.time() < until and done.bytes < most_bytes:
-            arguments = [seed, done.number, until, most_bytes - done.bytes, progress, found]
-            with _python("work", *map(str, arguments)) as worker:
+            arguments = [done.number, until, most_bytes - done.bytes, progress, found]
+            with _python("work", *series.arguments(), *map(str, arguments)) as worker:
                 status = _watched(worker, progress)
             worked = _tally(progress)
             if worked is None:
@@ -66,7 +67,7 @@ def _run(seed: int, first: int, until: float, most_bytes: int, found: Path) -> T
             )
             if status not in (0, FOUND):
                 done.finds += 1
-                _keep_crash(seed, worked.number, status, found)
+                _keep_crash(series, worked.number, status, found)
     return done
 
 
@@ -97,41 +98,42 @@ def _tally(progress: Path) -> Tally | None:
         return None
 
 
-def _keep_crash(seed: int, number: int, status: int, found: Path) -> None:
+def _keep_crash(series: Series, number: int, status: int, found: Path) -> None:
     """Keeps a case that ended its process, as small as some attempts in other processes make it."""
 
     def breaks(case: Case) -> bool:
         with TemporaryDirectory(prefix="kseg-fuzz-") as directory:
             case.write(Path(directory))
-            with _python("again", str(seed), str(number), directory) as process:
+            with _python("again", *series.arguments(), str(number), directory) as process:
                 return process.wait() not in (0, FOUND)
 
-    case = make_case(random_of(seed, number), number)
+    _, case = series.case(number)
     if breaks(case):
         case = minimized(case, breaks, CRASH_ATTEMPTS)
     click.echo(f"case {number}: ended its process with {status}; kept in {keep(case, 'crash', found)}", err=True)
 
 
 @fuzz.command(hidden=True)
+@click.option("--kind")
 @click.argument("seed", type=int)
 @click.argument("first", type=int)
 @click.argument("until", type=float)
 @click.argument("most_bytes", type=int)
 @click.argument("progress", type=click.Path(path_type=Path))
 @click.argument("found", type=click.Path(path_type=Path))
-def work(seed: int, first: int, until: float, most_bytes: int, progress: Path, found: Path) -> None:
+def work(kind: str | None, seed: int, first: int, until: float, most_bytes: int, progress: Path, found: Path) -> None:
     """A worker."""
-    sys.exit(Worker(seed, first, progress, found).work(until, most_bytes))
+    sys.exit(Worker(Series(seed, kind), first, progress, found).work(until, most_bytes))
 
 
 @fuzz.command(hidden=True)
+@click.option("--kind")
 @click.argument("seed", type=int)
 @click.argument("number", type=int)
 @click.argument("directory", type=click.Path(path_type=Path))
-def again(seed: int, number: int, directory: Path) -> None:
+def again(kind: str | None, seed: int, number: int, directory: Path) -> None:
     """What is asked of a case, asked of a smaller one."""
-    random = random_of(seed, number)
-    make_case(random, number)
+    random, _ = Series(seed, kind).case(number)
     try_case(Case.read(directory), random)
 
 

@@ -3,16 +3,20 @@
 import os
 import re
 import shutil
+from contextlib import AbstractContextManager, nullcontext
 from itertools import product
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
+from unittest.mock import patch
+from uuid import UUID
 
 import pyarrow.parquet as pq
 
 from tests import run
 from tests.fuzz.cases import Case
-from tests.fuzz.schemas import AVRO, DESCRIPTORS, JSON, RECORDS, REGISTRY
+from tests.fuzz.definitions import FOLDER
+from tests.terminal import kseg_on_terminal
 
 RELEASES = (
     *("0.8", "0.9", "0.10.0.1", "0.10.1", "0.10.2", "0.11.0.0", "0.11", "1.0", "2.0.0", "2.0", "2.1", "2.2", "2.4"),
@@ -21,7 +25,6 @@ RELEASES = (
 NEW = "new"
 """The directory that commands write."""
 NOW = "--now 1700000000000"
-DECODERS = ("avro", "protobuf", "json", "auto")
 
 OF_LOGS = (
     "dump LOG",
@@ -97,38 +100,141 @@ OF_PARTITIONS = (
     "metadata -o json PARTITION",
     "metadata --as-commands PARTITION",
     "plan-move .",
-    "plan-move -o json --within 0 .",
-    "rebuild-metadata --node-id 9 --dry-run .",
-    f"rebuild-metadata --node-id 9 --endpoint C://localhost:9093 --accept-loss --to {NEW} -o json .",
-    f"doctor {NOW} .",
-    f"doctor {NOW} -o json PARTITION",
-    "diff PARTITION .",
-    "diff -o json . PARTITION",
-    f"report {NOW} --show-keys .",
-    "metadata --settings .",
-    "ls --name disk .",
-    "dump --all-replicas -o json .",
-    "dump --merge time -o csv .",
-    "query COUNTS -o json .",
-    "query RECORDS -o json .",
     f"export PARTITION {NEW} -j 1 -q",
     f"export . {NEW} -j 1 -q --batch-columns --isolation read_committed",
     f"export . {NEW} -j 1 -q --batch-columns --control",
     f"export PARTITION {NEW} -j 1 -q --latest-per-key --value-decoder json",
     f"export . {NEW} --dry-run",
 )
-OF_SCHEMAS = (
-    *(f"dump -o json --value-decoder {name} --schema-registry {REGISTRY} {RECORDS}" for name in DECODERS),
-    f"dump -o json --value-decoder avro --schema {AVRO} {RECORDS}",
-    f"dump --strict --print-data-log --value-decoder protobuf --schema {DESCRIPTORS} --message shop.Order {RECORDS}",
-    *(f"export {RECORDS} {NEW} -j 1 -q --value-decoder {name} --schema-registry {REGISTRY}" for name in DECODERS),
-    f"export {RECORDS} {NEW} -j 1 -q --value-decoder avro --schema {AVRO}",
-    f"export {RECORDS} {NEW} -j 1 -q --value-decoder json --schema {JSON}",
-    f"export {RECORDS} {NEW} -j 1 -q --value-decoder protobuf --schema {DESCRIPTORS} --message shop.Order",
-    f"query COUNTS -o json --value-decoder avro --schema-registry {REGISTRY} {RECORDS}",
-    f"metadata {REGISTRY}",
-)
 OF_CAPTURES = ("protocol FILE", "protocol -o json FILE")
+_AVRO, _PROTOBUF = "--value-decoder avro --schema", "--value-decoder protobuf --schema"
+_SET = f"{FOLDER}/order.set"
+_REGISTERED = "--schema-registry _schemas-0"
+OF_DEFINITIONS = (
+    f"dump -o json {_AVRO} {FOLDER}/order.avsc orders-0",
+    f"dump --print-data-log {_AVRO} {FOLDER}/ids.json orders-0",
+    f"dump -o csv {_AVRO} {FOLDER} --strict orders-0",
+    f"dump -o json {_PROTOBUF} {_SET} --message shop.Order orders-0",
+    f"dump -o table {_PROTOBUF} {_SET} --message shop.Order.Line orders-0",
+    f"dump {_PROTOBUF} {_SET} --message shop.Price orders-0",
+    f"dump -o json --value-decoder avro {_REGISTERED} orders-0",
+    f"dump -o json --value-decoder protobuf {_REGISTERED} orders-0",
+    f"dump -o table --value-decoder auto --key-decoder auto {_REGISTERED} orders-0",
+    "dump --print-data-log --value-decoder json-pretty orders-0",
+    "dump -o json --value-decoder json --key-decoder msgpack --strict orders-0",
+    "dump -o json --value-decoder msgpack _schemas-0",
+    f"export orders-0 {NEW} -j 1 -q {_AVRO} {FOLDER}/order.avsc --on-mismatch raw",
+    f"export orders-0 {NEW} -j 1 -q {_AVRO} {FOLDER}/ids.json --decoded text",
+    f"export orders-0 {NEW} -j 1 -q {_PROTOBUF} {_SET} --message shop.Order --on-mismatch raw --keep-raw undecoded",
+    f"export orders-0 {NEW} -j 1 -q --value-decoder json --schema {FOLDER}/object.json --on-mismatch raw",
+    f"export orders-0 {NEW} -j 1 -q --value-decoder json --schema {FOLDER}/object.json",
+    f"export orders-0 {NEW} -j 1 -q --value-decoder avro {_REGISTERED} --on-mismatch raw",
+    f"export orders-0 {NEW} -j 1 -q --value-decoder protobuf {_REGISTERED} --on-mismatch raw",
+    f"export orders-0 {NEW} -j 1 -q --value-decoder json {_REGISTERED} --on-mismatch raw",
+    f"export orders-0 {NEW} -j 1 -q --value-decoder auto --decoded text {_REGISTERED}",
+    f"export orders-0 {NEW} --dry-run --value-decoder avro {_REGISTERED} --on-mismatch raw",
+    f"query RECORDS orders-0 -o json {_AVRO} {FOLDER}/order.avsc --on-mismatch raw",
+    f"query RECORDS orders-0 -o csv {_PROTOBUF} {_SET} --message shop.Order --on-mismatch raw",
+    f"query RECORDS orders-0 -o table --value-decoder json --schema {FOLDER}/object.json --on-mismatch raw",
+)
+OF_DISKS = (
+    "plan-move disk1 disk2",
+    "plan-move disk1 disk2 --within 0 --cluster-metadata other -o csv",
+    "plan-move disk1 disk2 --topic orders",
+    "rebuild-metadata . --node-id 1 --dry-run",
+    "rebuild-metadata disk1 disk2 other --node-id 2 --dry-run -o table",
+    f"rebuild-metadata disk1 --node-id 1 --accept-loss --to {NEW}",
+    f"rebuild-metadata other disk1 --node-id 1 --endpoint CONTROLLER://a:9093 --accept-loss -o json --to {NEW}",
+    "metadata disk1",
+    "metadata -o json other",
+    "metadata -o csv --show voters disk1",
+    "metadata -o table --show partitions --at OFFSET disk1",
+    "metadata --as-commands --keep-brokers disk1",
+    "metadata --settings -o json disk1",
+    "dump FILE",
+    "dump -o json FILE",
+    "explain FILE",
+    "explain -o json FILE",
+    f"ls . {NOW}",
+    f"ls . {NOW} --deep -o json",
+    f"doctor {NOW} -o json .",
+    f"doctor {NOW} disk1 disk2",
+    "verify .",
+    "verify -o json disk1 disk2",
+    "diff disk1 other -o json --records",
+    "diff disk1 disk2 other --leader other",
+    "salvage . --dry-run",
+    "salvage . --dry-run -o json --drop-unreadable",
+    f"salvage disk1 disk2 other -o json --to {NEW}",
+    f"salvage disk1 disk2 other --cluster-metadata other --keep-diverged {NEW}-diverged --to {NEW}",
+    "lookup --offset OFFSET --print-data-log PARTITION",
+    "lookup --timestamp TIME --topic orders --partition 1 .",
+    "dump --merge time -o json --limit 50 .",
+    "groups . --show commits -o json",
+    f"txns . {NOW} -o json",
+    f"retain . {NOW} -o json",
+    f"reindex --to {NEW} --cluster-metadata other disk1 disk2",
+    f"compact --to {NEW} {NOW} PARTITION",
+    f"export disk1 disk2 other {NEW} -j 1 -q",
+    "where --group orders .",
+)
+OF_NAMES = (
+    f"report {NOW} broker",
+    f"report {NOW} --show-keys --price 0.1 broker",
+    f"report {NOW} --show-keys -o text broker",
+    f"report {NOW} --quick -o json .",
+    f"ls {NOW} broker",
+    f"ls {NOW} -o table broker",
+    f"ls {NOW} -o csv --csv-safe --by segment .",
+    f"doctor {NOW} broker",
+    f"doctor {NOW} -o json broker",
+    "verify broker",
+    f"retain {NOW} broker",
+    f"retain {NOW} -o timeline broker",
+    "groups broker",
+    "groups -o table --show members broker",
+    "groups -o csv --show commits broker",
+    "groups -o table --show share-partitions broker",
+    "groups -o reset-csv broker",
+    f"txns {NOW} broker",
+    f"txns {NOW} -o table --open broker",
+    "metadata broker",
+    "metadata -o csv --show configs broker",
+    "metadata -o table --show topics --show acls broker",
+    "metadata -o table --show quotas --show scram --show tokens broker",
+    "metadata --as-commands broker",
+    "metadata --settings broker",
+    "rebuild-metadata broker --node-id 1 --dry-run",
+    "plan-move broker broker2 -o text",
+    "plan-move broker broker2 --within 0",
+    "where --group NAME broker",
+    "where --transactional-id NAME -o json broker",
+    "lookup --offset 0 --print-data-log PARTITION",
+    "lookup --offset 0 --topic NAME --partition 0 broker",
+    "get --offset 1 --field header:NAME PARTITION",
+    "dump --print-data-log PARTITION",
+    "dump -o kcat PARTITION",
+    "dump -o table --fields topic,file,key,value,headers .",
+    "dump -o csv --csv-safe --fields topic,file,key,value,headers PARTITION",
+    "dump --offsets-decoder --print-data-log LOG",
+    "dump --cluster-metadata-decoder --print-data-log LOG",
+    "dump FILE",
+    "explain FILE",
+    "explain -o html LOG",
+    "explain -o svg --batch 0 LOG",
+    f"export broker {NEW} -j 1 -q",
+    f"export broker {NEW} --dry-run",
+    f"salvage --to {NEW} broker",
+    "salvage --dry-run PARTITION",
+    "diff broker broker -o table --records",
+    f"compact --dry-run {NOW} broker",
+    f"slice --to {NEW} --from-offset 1 PARTITION",
+    "protocol frames",
+    "protocol --print-data-log frames",
+    "protocol -o json frames",
+    "protocol --count frames",
+    "query SQL broker",
+)
 
 
 class Outcome(NamedTuple):
@@ -142,12 +248,15 @@ class Outcome(NamedTuple):
 
 def lines_of(case: Case) -> tuple[str, ...]:
     """The command lines that fit a case's files."""
-    if any(path.endswith(".pcap") for path in case.files):
-        return OF_CAPTURES
-    if AVRO in case.files:
-        return OF_SCHEMAS
+    for lines, begin in _BY_FOLDER:
+        if any(path.startswith(begin) for path in case.files):
+            return lines
     has_log = any(path.endswith(".log") for path in case.files)
     return (*(OF_LOGS if has_log else ()), *OF_FILES, *OF_PARTITIONS)
+
+
+_BY_FOLDER = ((OF_CAPTURES, "clients.pcap"), (OF_DEFINITIONS, FOLDER), (OF_DISKS, "disk1/"), (OF_NAMES, "broker/"))
+"""Command lines for cases in which a path begins so."""
 
 
 def some_commands(case: Case, random: Random, count: int) -> list[list[str]]:
@@ -174,7 +283,7 @@ def _choices(case: Case) -> dict[str, list[str]]:
     return {
         "LOG": [path for path in case.files if path.endswith(".log")] or ["none.log"],
         "FILE": list(case.files),
-        "PARTITION": sorted({path.partition("/")[0] for path in case.files if "/" in path}) or ["."],
+        "PARTITION": sorted({path.rpartition("/")[0] for path in case.files if path.endswith(".log")} - {""}) or ["."],
         "RELEASE": list(RELEASES),
     }
 
@@ -188,9 +297,17 @@ def _numbers(case: Case, random: Random) -> dict[str, str]:
         "OFFSET": str(max(offset, 0)),
         "TIME": str(time if 0 <= time < 1 << 45 else 1_700_000_000_000),
         "OFFSETS": "{offset} {key} {value}",
-        "COUNTS": "SELECT topic, partition, count(*) FROM records GROUP BY ALL ORDER BY ALL",
-        "RECORDS": "SELECT * FROM batches ORDER BY ALL LIMIT 9",
+        "NAME": _name(case),
+        "header:NAME": f"header:{_name(case)}",
+        "SQL": "select * from segments order by all",
+        "RECORDS": "select * from records",
     }
+
+
+def _name(case: Case) -> str:
+    """A topic's name out of a case, or another one."""
+    topics = [path.split("/")[1].rpartition("-")[0] for path in case.files if path.count("/") > 1]
+    return next((topic for topic in topics if not topic.startswith("_")), "orders")
 
 
 def _filled(line: str, values: dict[str, str]) -> list[str]:
@@ -201,23 +318,40 @@ def outcome(arguments: list[str], directory: Path, kernel: str) -> Outcome:
     """Runs kseg with a kernel; what it writes is taken away again."""
     os.environ["KSEG_KERNEL"] = kernel
     try:
-        status, stdout, stderr = run.kseg(arguments, directory)
-        changing = _CHANGING.get(arguments[0])
-        return Outcome(
-            status, stdout if changing is None else changing.sub(b"", stdout), stderr, _files(directory / NEW)
-        )
+        with _known_ids() if arguments[0] == "rebuild-metadata" else nullcontext():
+            status, stdout, stderr = run.kseg(arguments, directory)
+        kept = _NOW.sub(b"", stdout) if arguments[0] == "salvage" else _AVAILABLE.sub(b'"availableBytes":0', stdout)
+        return Outcome(status, kept, stderr, _files(directory / NEW))
     finally:
-        shutil.rmtree(directory / NEW, ignore_errors=True)
+        _take_away(directory)
+
+
+def _known_ids() -> AbstractContextManager[object]:
+    """The same id for each new log directory."""
+    return patch("uuid.uuid4", return_value=UUID(int=1 << 127))
+
+
+def on_terminal(arguments: list[str], directory: Path) -> str:
+    """What a terminal without colours gets of kseg; what it writes is taken away again."""
+    try:
+        return kseg_on_terminal(arguments, directory, NO_COLOR="1")
+    finally:
+        _take_away(directory)
+
+
+def _take_away(directory: Path) -> None:
+    for name in (NEW, f"{NEW}-diverged"):
+        shutil.rmtree(directory / name, ignore_errors=True)
 
 
 _OF_A_RUN = re.compile(rb'[0-9a-f]{8}-\d+-[0-9a-f]{12}|"(seconds|modifiedMs)": *[0-9.]+|"run": *"[0-9a-f]+"')
 """What differs between two runs of an export: its name, those of attempts, and times."""
 
-_CHANGING = {
-    "salvage": re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"),
-    "doctor": re.compile(rb'^.*("type":"disk"| in use, ).*\n', re.MULTILINE),
-}
-"""What differs between two runs: when a salvage ran and its files were written; how full the disk is."""
+_AVAILABLE = re.compile(rb'"availableBytes": *\d+')
+"""What others do to the disk meanwhile."""
+
+_NOW = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+"""What differs between two reports of a salvage: when it ran and when its files were written."""
 
 
 def _files(directory: Path) -> dict[str, object]:
@@ -228,5 +362,6 @@ def _files(directory: Path) -> dict[str, object]:
 
 def _content(path: Path) -> object:
     if path.suffix == ".parquet":
-        return repr(pq.ParquetFile(path).read().to_pylist())  # not the values: NaN isn't equal to itself
+        rows = pq.ParquetFile(path).read()
+        return rows.schema, repr(rows.to_pylist())  # as text: NaN is unlike itself
     return _OF_A_RUN.sub(b"", path.read_bytes())

@@ -1,10 +1,11 @@
-"""What is done to a piece, a log or a file beside it: edits of single fields, and of bytes without knowledge."""
+"""What is done to a piece, a log, a file beside it, or JSON: edits of single fields, and of bytes without knowledge."""
 
+import json
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from crc32c import crc32c
 
@@ -307,6 +308,8 @@ def mutated_file(random: Random, name: str, content: bytes, others: Sequence[byt
         changed = content[:10] + _entries(random, content[10:], (8, 2, 4, 8, 4, 8, 4, 8))
         changed = havoc(random, changed) if random.random() < 0.3 else changed
         return changed[:2] + struct.pack(">I", crc32c(changed[6:])) + changed[6:] if random.random() < 0.9 else changed
+    if content[:1] == b"{" and random.random() < 0.7:
+        return mutated_json_text(random, content)
     return _lines(random, content) if random.random() < 0.7 else havoc(random, content)
 
 
@@ -359,3 +362,88 @@ def _lines(random: Random, content: bytes) -> bytes:
     if at < len(lines):
         lines[at] = b" ".join(words)
     return b"\n".join(lines)
+
+
+# --- JSON ------------------------------------------------------------------------------------------------------------
+
+DEPTH = 300
+"""Levels that a value is put into: more than kseg shows, fewer than Python's stack has."""
+
+
+def mutated_json_text(random: Random, content: bytes) -> bytes:
+    """A text of JSON with an edit of a value, or of bytes if it is no JSON."""
+    try:
+        value = json.loads(content)
+    except ValueError:
+        return havoc(random, content)
+    changed, is_ascii = mutated_json(random, value), random.random() < 0.5
+    try:
+        return json.dumps(changed, ensure_ascii=is_ascii).encode("utf-8", "replace")
+    except RecursionError:  # it was deep before
+        return havoc(random, content)
+
+
+def mutated_json(random: Random, value: Any) -> Any:
+    """A value of objects, lists, texts and numbers with one of its parts changed, gone, doubled or put elsewhere."""
+    places = list(_places(value, ()))
+    place = random.choice(places)
+    old = _at(value, place)
+    return _with(value, place, _edited(random, old, lambda: _at(value, random.choice(places))))
+
+
+def _places(value: Any, place: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """Ways to all values within one, by names and numbers; its own is the empty one."""
+    yield place
+    if isinstance(value, dict | list):
+        for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _places(inner, (*place, name))
+
+
+def _at(value: Any, place: tuple[Any, ...]) -> Any:
+    for name in place:
+        value = value[name]
+    return value
+
+
+def _with(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    changed = value.copy()
+    changed[place[0]] = _with(value[place[0]], place[1:], new)
+    return changed
+
+
+def _edited(random: Random, old: Any, other: Callable[[], Any]) -> Any:
+    """Mostly a value of the same type; now and then one from elsewhere, of any type, or one that is very deep."""
+    draw = random.random()
+    if draw < 0.1:
+        return other()
+    if draw < 0.15:
+        return random.choice((None, True, -1, 1e308, "", [], {}, "null"))
+    if draw < 0.17:
+        return _deep(random, old)
+    match old:
+        case bool():
+            return not old
+        case int():
+            return number(random, old)
+        case str():
+            return random.choice((random.choice(TEXTS), havoc(random, old.encode()))).decode("utf-8", "replace")
+        case bytes():
+            return random.choice((random.choice(TEXTS), havoc(random, old)))
+        case list() if old:
+            at = random.randrange(len(old))
+            return random.choice((old[:at] + old[at + 1 :], old + old[at:], [*old, other()], old[::-1]))
+        case dict() if old:
+            name = random.choice(list(old))
+            rest = {each: inner for each, inner in old.items() if each != name}
+            return random.choice((rest, {**rest, random.choice(list(old)): old[name]}, {**old, name: other()}))
+        case _:
+            return other()
+
+
+def _deep(random: Random, value: Any) -> Any:
+    is_list = random.random() < 0.5
+    for _ in range(DEPTH):
+        value = [value] if is_list else {"type": "array", "items": value}
+    return value

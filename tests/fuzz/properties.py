@@ -2,17 +2,27 @@
 
 import json
 import os
-import re
+import time
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from html.parser import HTMLParser
+from itertools import chain, pairwise
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+import pyarrow as pa
 from construct import ConstructError
 
 from kseg import kernel as kernels
 from kseg.codecs.bodies import decompress
+from kseg.decode.decoded import decoded_text, one_line
+from kseg.decode.protobuf import described_message
+from kseg.decode.values import DecoderOptions, value_decoder
 from kseg.dump.log_steps import LogSummary, Rendering, dump_log, new_output
+from kseg.errors import KsegError
+from kseg.export.columns.typed_cells import WriterSchema, column_reader
 from kseg.formats.batch import LOG_ENTRY, RECORD_BATCH
 from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, LOG_OVERHEAD
 from kseg.kernel.contract import ROW, GapRule, Problem, RecordProblem
@@ -23,12 +33,19 @@ from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run
 from kseg.releases import parse_release
-from tests.fuzz.cases import HARMFUL, Case
-from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, outcome, some_commands
+from tests.fuzz.cases import Case
+from tests.fuzz.commands import NEW, RELEASES, Outcome, all_commands, on_terminal, outcome, some_commands
+from tests.fuzz.definitions import COLUMNS
+from tests.fuzz.disks import MARK
 from tests.kernel.runs import program_of, records_in
 from tests.run import KERNELS
+from tests.terminal import COLOR, HARMFUL, plain
 
 COMMANDS_OF_A_CASE = 4
+LONGEST_COMMAND = 20
+"""Seconds of a processor; the slowest takes one, with sanitizers some."""
+MOST_MEMORY = 512 << 20
+"""Bytes above what the process had before: large libraries are loaded by the first command that needs them."""
 GRAMMAR_SHARE = 0.03
 """The grammars take a hundred times as long as the kernel."""
 STATUSES = (0, 1, 2)
@@ -54,11 +71,16 @@ def check(
         if path.endswith((".log", ".checkpoint")) and (whole or not case.is_partition):
             wanted = _RENDERINGS if whole else random.choices(_RENDERINGS, k=1)
             check_log(directory / path, wanted, random, 1 if whole else grammar_share)
+    if any(path.startswith(COLUMNS) for path in case.files):
+        with cheap("columns"):
+            check_columns(directory / COLUMNS)
     if not case.is_partition:
         return 0
     commands = all_commands(case, random) if whole else some_commands(case, random, COMMANDS_OF_A_CASE)
-    for arguments in commands:
+    for place, arguments in enumerate(commands):
         check_command(arguments, directory)
+        if whole or place == 0:
+            check_terminal(arguments, directory)
     return len(commands)
 
 
@@ -95,7 +117,8 @@ def check_log(path: Path, wanted: Sequence[Rendering], random: Random, grammar_s
     reads = []
     for name in KERNELS:
         os.environ[kernels.KERNEL_VARIABLE] = name
-        reads.append(read_log(path, wanted))
+        with cheap("a log"):
+            reads.append(read_log(path, wanted))
     for part in LogRead._fields:
         by_fast, by_twin = (getattr(read, part) for read in (reads[0], reads[-1]))
         if by_fast != by_twin:
@@ -175,6 +198,14 @@ def _printed(log_file: LogFile, rendering: Rendering) -> tuple[bytes, LogSummary
 
 def _first_difference(one: Sequence[object], other: Sequence[object]) -> str:
     for first, second in zip(one, other, strict=False):
+        if isinstance(first, bytes | str) and isinstance(second, bytes | str) and first != second:
+            differing = (one != other for one, other in zip(first, second, strict=False))
+            at = max(next((place for place, differs in enumerate(differing) if differs), 0) - 100, 0)
+            return f"from {at}: {first[at:]!r:.500} | {second[at:]!r:.500}"
+        if isinstance(first, dict) and isinstance(second, dict) and first != second:
+            return _first_difference(*([*chain.from_iterable(sorted(each.items()))] for each in (first, second)))
+        if isinstance(first, tuple) and isinstance(second, tuple) and first != second:
+            return _first_difference(first, second)
         if first != second:
             return f"{first!r:.500} | {second!r:.500}"
     return f"{len(one)} and {len(other)} items"
@@ -237,6 +268,58 @@ def _legacy_records(batch: Batch) -> list[tuple[bytes | None, bytes | None, int]
     return [(parsed.message.key, parsed.message.value, parsed.offset)]
 
 
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+MESSAGE = "shop.Order"
+
+
+def check_columns(directory: Path) -> None:
+    """Holds a definition to a decoder and a column, or to one line that says why there is none."""
+    message = directory / "message"
+    body = message.read_bytes() if message.exists() else b""
+    for path in sorted(directory.iterdir()):
+        if path != message:
+            with _one_line():
+                _check_value(path, body)
+            with _one_line():
+                _check_cell(path, body)
+
+
+def _check_value(path: Path, body: bytes) -> None:
+    """A message becomes JSON, or stays as it is with a reason of one line."""
+    kind = {".avsc": "avro", ".set": "protobuf"}.get(path.suffix, "json")
+    is_described = kind != "json"
+    decode = value_decoder(kind, DecoderOptions(path if is_described else None, MESSAGE), "value")
+    decoded = decode(body, ())
+    if decoded.reason is not None and decoded.reason != one_line(decoded.reason):
+        raise BrokenError("a reason isn't one line", decoded.reason)
+    decoded_text(decoded.value)
+
+
+def _check_cell(path: Path, body: bytes) -> None:
+    """A message becomes a cell of the column, or has none for what pyarrow says of it."""
+    if path.suffix == ".set":
+        descriptors, name = described_message(path, MESSAGE)
+        schema = WriterSchema("", path.name, "PROTOBUF", (b64encode(descriptors).decode(), name))
+    else:
+        kind = "AVRO" if path.suffix == ".avsc" else "JSON"
+        schema = WriterSchema("", path.name, kind, (path.read_text(encoding="utf-8", errors="replace"),))
+    reader = column_reader(schema)
+    value = reader.value(body)
+    with suppress(pa.ArrowException, ValueError, TypeError, ArithmeticError):
+        reader.array([value])
+
+
+@contextmanager
+def _one_line() -> Iterator[None]:
+    try:
+        yield
+    except KsegError as error:
+        if "\n" in error.one_line():
+            raise BrokenError("an error has several lines", error.one_line()) from error
+
+
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
@@ -244,28 +327,95 @@ def check_command(arguments: list[str], directory: Path) -> None:
     """Holds a command to its statuses, and to the same outcome with both kernels."""
     outcomes = []
     for name in KERNELS:
-        found = outcome(arguments, directory, name)
+        with cheap(" ".join(arguments)):
+            found = outcome(arguments, directory, name)
         if found.status not in STATUSES:
             raise BrokenError(f"status {found.status}", " ".join(arguments))
         outcomes.append(found)
     if outcomes[0] != outcomes[-1]:
         detail = _first_difference(outcomes[0], outcomes[-1])
         raise BrokenError("the kernels' outcomes differ", f"kseg {' '.join(arguments)}: {detail}")
-    _check_form(arguments, outcomes[0])
+    check_messages(outcomes[0].stderr, are_own=arguments[0] != "dump")
+    if ("-o", "json") in pairwise(arguments):
+        check_json(outcomes[0].stdout)
+    check_page(outcomes[0].stdout)
     if arguments[0] == "salvage" and NEW in arguments:
         _check_salvaged(outcomes[0], directory)
 
 
-def _check_form(arguments: list[str], found: Outcome) -> None:
-    """JSON is JSON, a page has no names as tags, and what is wrong is said in lines of kseg's own."""
-    if "json" in arguments and "-o" in arguments and arguments[0] != "protocol":
-        for line in found.stdout.splitlines():
-            json.loads(line)
-    is_page = "html" in arguments or "svg" in arguments or (arguments[0] == "report" and "-o" not in arguments)
-    if is_page and HARMFUL.encode() in found.stdout:
-        raise BrokenError("a name stands on a page as it is", " ".join(arguments))
-    if b"Traceback (most recent" in found.stderr or re.search(rb"^kseg: [A-Za-z]+(Error|Exception)\b", found.stderr):
-        raise BrokenError("an exception is told", f"{' '.join(arguments)}: {found.stderr!r:.500}")
+def check_messages(stderr: bytes, *, are_own: bool) -> None:
+    """Holds messages to lines in which no name controls a terminal; are_own: none is as Kafka's tool has it."""
+    text = stderr.decode("utf-8", "surrogateescape")
+    if harm := HARMFUL & set(text):
+        raise BrokenError("a message has a control character", f"{sorted(harm)!a}")
+    if are_own and (odd := [line for line in text.splitlines() if not line.startswith("kseg: ")]):
+        raise BrokenError("a message has several lines", f"{odd!a:.500}")
+
+
+def check_json(stdout: bytes) -> None:
+    """Holds output as JSON to objects, one a line, of which each program reads the same."""
+    for line in stdout.split(b"\n")[:-1]:
+        try:
+            json.loads(line, parse_constant=_refuse)
+        except ValueError as error:
+            raise BrokenError("a line isn't JSON", f"{error}: {line!r:.300}") from error
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} isn't JSON's")
+
+
+def check_terminal(arguments: list[str], directory: Path) -> None:
+    """Holds a command to what may reach a terminal: text, and where colours are off no style but bold or faint."""
+    shown = on_terminal(arguments, directory)
+    if COLOR.search(shown):
+        raise BrokenError("a file colours the terminal", f"kseg {' '.join(arguments)}")
+    harm = {letter for letter in plain(shown) if letter in HARMFUL or "\udc80" <= letter <= "\udcff"}
+    if harm:
+        raise BrokenError("a control character reaches a terminal", f"kseg {' '.join(arguments)}: {sorted(harm)!a}")
+
+
+class _Page(HTMLParser):
+    """Looks for elements and attributes that only a name can have brought."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if MARK in tag or any(name == f"on{MARK}" for name, _ in attrs):
+            raise BrokenError("a name becomes markup", f"{tag} {attrs}")
+
+
+def check_page(content: bytes) -> None:
+    """Holds a page or picture to its own elements and attributes, whatever names are in it; no other text is held."""
+    if not content.startswith((b"<!DOCTYPE", b"<svg")):
+        return
+    at = content.find(f"<{MARK}".encode())
+    if at >= 0:
+        raise BrokenError("a name becomes markup", repr(content[max(at - 100, 0) :][:200]))
+    _Page().feed(content.decode("utf-8", "replace"))
+
+
+@contextmanager
+def cheap(what: str) -> Iterator[None]:
+    """Holds what is done to bounds of processor time and memory, which are far above what small files may cost."""
+    with suppress(OSError):
+        _PEAK_RESET.write_text("5")
+    before, start = _kibibytes("VmRSS"), time.process_time()
+    yield
+    seconds, more = time.process_time() - start, (_kibibytes("VmHWM") - before) << 10
+    if seconds > LONGEST_COMMAND:
+        raise BrokenError(f"takes more than {LONGEST_COMMAND} seconds of a processor", what)
+    if more > MOST_MEMORY:
+        raise BrokenError(f"takes more than {MOST_MEMORY >> 20} MiB of memory", f"{what}: {more >> 20} MiB")
+
+
+_PEAK_RESET = Path("/proc/self/clear_refs")
+"""Linux begins to measure the peak again where 5 is written to it."""
+
+
+def _kibibytes(name: str) -> int:
+    """What Linux tells of this process's memory; 0 where it doesn't."""
+    with suppress(OSError), Path("/proc/self/status").open(encoding="ascii") as status:
+        return next((int(line.split()[1]) for line in status if line.startswith(f"{name}:")), 0)
+    return 0
 
 
 def _check_salvaged(saved: Outcome, directory: Path) -> None:

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import Any
 
-from tests.fuzz.cases import Case, make_case, random_of
+from tests.fuzz.cases import Case, Series
 from tests.fuzz.minimize import minimized
 from tests.fuzz.properties import BrokenError, check
 
@@ -39,10 +39,10 @@ class Tally:
 
 
 class Worker:
-    """Works on the cases of a seed."""
+    """Works on the cases of a series."""
 
-    def __init__(self, seed: int, first: int, progress: Path, found: Path) -> None:
-        self._seed = seed
+    def __init__(self, series: Series, first: int, progress: Path, found: Path) -> None:
+        self._series = series
         self._tally = Tally(first)
         self._progress = os.open(progress, os.O_WRONLY | os.O_CREAT)
         self._found = found
@@ -53,8 +53,7 @@ class Worker:
         tally = self._tally
         while time.time() < until and tally.bytes < most_bytes:
             self._tell()
-            random = random_of(self._seed, tally.number)
-            case = make_case(random, tally.number)
+            random, case = self._series.case(tally.number)
             try:
                 tally.commands += try_case(case, random)
             except Exception as error:  # noqa: BLE001  whatever a mutant raises is a find
@@ -78,8 +77,7 @@ class Worker:
         number = self._tally.number
 
         def breaks(smaller: Case) -> bool:
-            random = random_of(self._seed, number)
-            make_case(random, number)  # what is asked is drawn after it
+            random, _ = self._series.case(number)  # what is asked is drawn after it
             try:
                 try_case(smaller, random, grammar_share=1)
             except Exception as other:  # noqa: BLE001  the same

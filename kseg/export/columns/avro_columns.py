@@ -12,8 +12,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kseg.decode.avro import Types, parsed_schema, value_reader
-from kseg.decode.decoded import NotDecodable, json_able, json_bytes
+from kseg.decode.avro import Types, is_text, parsed_schema, value_reader
+from kseg.decode.decoded import NotDecodable, json_able, json_bytes, one_line
 from kseg.export.columns.column_types import (
     MOST_COLUMNS,
     MOST_LEVELS,
@@ -123,8 +123,6 @@ class _AvroWalk:
 
     def _record(self, schema: Any, within: tuple[str, ...]) -> _AvroBranch:
         name = schema["name"]
-        if not all(_is_text(field["name"]) for field in schema["fields"]):
-            raise NotDecodable("not an Avro schema: a field's name isn't text")
         if name in within:
             return _AvroBranch(Scalar.JSON, name, pa.string(), _json_text)
         branches = {field["name"]: self.branch(field["type"], (*within, name)) for field in schema["fields"]}
@@ -146,15 +144,18 @@ class _AvroWalk:
         others = [each for each in schema if each != "null"]
         if not others:
             return _PRIMITIVES["null"]._replace(schema=schema)
+        if any(isinstance(each, list) for each in others):
+            raise NotDecodable("not an Avro schema: a union stands directly in a union")
         if len(others) == 1:
             only = self.branch(others[0], within)
             return only._replace(schema=[only.schema if each != "null" else "null" for each in schema])
-        if any(isinstance(each, list) for each in others):
-            raise NotDecodable("not an Avro schema: a union stands directly in another one")
         simple = [_simple(_type_name(each)) for each in others]
         names = [own if simple.count(own) == 1 else _type_name(each) for own, each in zip(simple, others, strict=True)]
-        if len(set(names)) < len(names) or not all(map(_is_text, names)):
-            raise NotDecodable("not an Avro schema: a union has a type twice, or one without a name")
+        if not all(map(is_text, names)):
+            raise NotDecodable("not an Avro schema: a union has a type without a name")
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise NotDecodable(f"not an Avro schema: a union has {one_line(twice)} twice")
         branches = {name: self.branch(each, within) for name, each in zip(names, others, strict=True)}
         wrapped = iter(
             {"type": "record", "name": self._new_name(), "fields": [{"name": name, "type": branch.schema}]}
@@ -200,14 +201,9 @@ class _AvroWalk:
 _MAKERS = {"array": _AvroWalk.array, "map": _AvroWalk.map, "enum": _AvroWalk.enum, "fixed": _AvroWalk.fixed}
 
 
-def _is_text(name: object) -> bool:
-    """Whether it is a name: fastavro takes anything."""
-    return isinstance(name, str) and not any("\ud800" <= char <= "\udfff" for char in name)
-
-
 def _aliases(schema: Any) -> tuple[str, ...]:
     listed = schema.get("aliases")
-    return tuple(filter(_is_text, listed)) if isinstance(listed, list) else ()
+    return tuple(filter(is_text, listed)) if isinstance(listed, list) else ()
 
 
 def _type_name(schema: Any) -> str:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import pyarrow as pa
 
-from kseg.decode.decoded import NotDecodable, json_bytes
+from kseg.decode.decoded import NotDecodable, json_bytes, one_line
 from kseg.decode.simple_values import parse_json
 from kseg.export.columns.column_types import (
     MOST_COLUMNS,
@@ -120,7 +120,7 @@ class _JsonWalk:
             word = step.replace("~1", "/").replace("~0", "~")
             found = found.get(word) if isinstance(found, dict) else None
         if found is None:
-            raise NotDecodable(f"the schema's reference {reference[:80]} leads nowhere")
+            raise NotDecodable(f"the schema's reference {one_line(reference[:80])} leads nowhere")
         return found, home
 
     def _of_kind(self, kind: str, schema: _Schema, document: Any, within: tuple[int, ...]) -> _JsonBranch:
@@ -130,7 +130,7 @@ class _JsonWalk:
             return self._array(schema, document, within)
         scalar = _SCALARS.get(kind)
         if scalar is None:
-            raise NotDecodable(f"the schema has the type {kind[:40]}, which JSON Schema doesn't know")
+            raise NotDecodable(f"the schema has the type {one_line(kind[:40])}, which JSON Schema doesn't know")
         return _JsonBranch(scalar, _FIXES.get(scalar))
 
     def _object(self, schema: _Schema, document: Any, within: tuple[int, ...]) -> _JsonBranch:

@@ -85,10 +85,10 @@ class _MessageWalk:
 
     def message(self, descriptor: Descriptor, within: tuple[str, ...]) -> _Maker:
         name = descriptor.full_name
-        if name in _WRAPPERS:
+        if name in _WRAPPERS and "value" in descriptor.fields_by_name:
             column = _scalar(descriptor.fields_by_name["value"])
             return _Maker(column.type, lambda messages: column.make([_of(each, "value") for each in messages]))
-        if name == _TIMESTAMP:
+        if name == _TIMESTAMP and {"seconds", "nanos"} <= {*descriptor.fields_by_name.keys()}:
             return _Maker(Scalar.TIMESTAMP, _timestamps)
         if name in _AS_JSON or name in within:
             return _Maker(Scalar.JSON, self._json_texts)
@@ -149,7 +149,7 @@ class _MessageWalk:
                 always_print_fields_with_no_presence=True,
                 descriptor_pool=self._pool,
             )
-        except (json_format.Error, TypeError, RecursionError) as error:
+        except (json_format.Error, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(one_line(error)) from error
         return json_bytes(shown).decode()
 

@@ -215,7 +215,7 @@ class Table(NamedTuple):
 
     @property
     def counts(self) -> Path:
-        """What each filter takes of it, by Spark."""
+        """What each filter takes of it, by Spark; and for a Delta table, how many files one of them reads."""
         return self.out.with_name("counts.json")
 
     @property
@@ -269,6 +269,13 @@ def _read(session: "SparkSession", table: Table) -> "DataFrame":
     return reader.load(table.location)
 
 
+def _files_read(frame: "DataFrame") -> int:
+    """How many files Spark reads for rows, as its plan has counted them."""
+    frame.collect()
+    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()
+    return sum(leaves.apply(number).metrics().apply("numFiles").value() for number in range(leaves.size()))
+
+
 def main(place: Path, jars: str) -> None:
     """Makes the tables by Spark, beside those that are there, and leaves what it reads of each next to it."""
     from pyspark.sql import SparkSession
@@ -287,7 +294,9 @@ def main(place: Path, jars: str) -> None:
             if table.is_filtered:
                 read.createOrReplaceTempView("found")
                 counts = session.sql(counting(table.way, "found")).collect()
-                table.counts.write_text(json.dumps(sorted(map(list, counts))))
+                is_delta = table.way.table_format is TableFormat.DELTA
+                files = _files_read(read.filter(f"partition = {LOGS[1][1]}").select("offset")) if is_delta else None
+                table.counts.write_text(json.dumps([sorted(map(list, counts)), files]))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ DIST := $(VENV)/dist# a file: what checks wheels is installed
 BROWSER := $(VENV)/browser# a file: what drives a browser for the tests is installed
 SITE := $(VENV)/site# a file: what makes the site is installed
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
+OLDER_SPARK := $(VENV)/spark-4.1/installed# a file: a Spark that the connectors of Delta and Iceberg are made for
 RELEASE := 4.3.1
 TESTS :=
 FUZZ :=# other options of tests/fuzz
@@ -141,7 +142,7 @@ test-hours: $(DEVELOPMENT) ## Export a busy broker's disks for HOURS=200 of seco
 test-go: $(DEVELOPMENT) ## Read from `kseg serve` with franz-go and sarama; needs Go
 	$(PYTEST) $(PATIENT) -m go tests/serve $(TESTS)
 
-test-spark: $(SPARK) ## Run the tests of Spark's data source, and those that compare with its connector; needs Maven
+test-spark: $(SPARK) $(OLDER_SPARK) ## Run the tests of Spark's data source, and those that compare with its connector; needs Maven
 	$(PYTEST) $(PATIENT) tests/spark -m spark $(TESTS)
 
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
@@ -243,6 +244,12 @@ $(SPARK): $(DEVELOPMENT)
 	@echo 'Installing Spark: some 700 MB'
 	@PYTHONWARNINGS=ignore $(INSTALL) --no-build-isolation --config-settings editable_mode=compat \
 	    -e '.[spark,delta]' --group spark
+	@touch $@
+
+$(OLDER_SPARK): $(DEVELOPMENT)
+	@echo 'Installing Spark 4.1, which reads tables of Delta and Iceberg: some 500 MB'
+	@rm -rf $(@D)
+	@$(INSTALL) --target $(@D) 'pyspark==4.1.4'
 	@touch $@
 
 # An interpreter: its version and where it is installed, the same in an environment that it made.

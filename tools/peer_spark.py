@@ -83,13 +83,18 @@ def _put_in_place(directory: Path, path: Path) -> None:
 
 
 def connector_jars(work: Path) -> list[Path]:
-    """The connector's jars, each as it is, without what it asks for."""
+    """The connector's jars."""
+    return fetched_jars((f"{name}:{version}" for name, version in CONNECTOR.items()), work)
+
+
+def fetched_jars(artifacts: Iterable[str], work: Path) -> list[Path]:
+    """Jars (GROUP:NAME:VERSION) as Maven fetches them, each as it is, without what it asks for."""
     dependencies = "".join(
         "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version><exclusions><exclusion>"
         "<groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>".format(
-            *name.split(":"), version
+            *artifact.split(":")
         )
-        for name, version in CONNECTOR.items()
+        for artifact in artifacts
     )
     work.mkdir(parents=True, exist_ok=True)
     (work / "pom.xml").write_text(

@@ -20,6 +20,14 @@ from tests.loops import for_each
 COUNT = 1000
 
 
+def without_an_end(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def without_anything(path: Path) -> None:
+    path.write_bytes(b"")
+
+
 def without_the_last_row(path: Path) -> None:
     table = pq.ParquetFile(path).read()
     pq.write_table(table.slice(0, table.num_rows - 1), path)
@@ -68,6 +76,12 @@ def export_spoilt(tmp_path: Path, table_format: TableFormat, spoil: Callable[[Pa
 def test_files_with_other_rows_than_the_report_says_are_an_error(table_format: TableFormat, tmp_path: Path) -> None:
     said = export_spoilt(tmp_path, table_format, without_the_last_row)
     assert f"has {COUNT - 1} rows, not {COUNT} as the report says" in said
+
+
+@for_each("spoil", [without_an_end, without_anything])
+def test_files_without_a_footer_are_an_error(spoil: Callable[[Path], None], tmp_path: Path) -> None:
+    for table_format in (TableFormat.PARQUET, TableFormat.DELTA):
+        assert ".parquet can't be read: " in export_spoilt(tmp_path / table_format, table_format, spoil)
 
 
 @for_each("table_format", [TableFormat.PARQUET, TableFormat.DELTA])

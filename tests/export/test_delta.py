@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import pyarrow as pa
+
 from kseg.export.settings import TableFormat
 from tests import golden
 from tests.export import exports
 from tests.export.typed_logs import TypedLogs
+from tests.log_files import NewBatch, NewRecord, write_segment
 
 
 def export(sources: list[Path], out: Path, **options: object) -> None:
@@ -33,6 +36,30 @@ def test_delta_table_has_the_exports_rows(tmp_path: Path) -> None:
     exports.export([golden.ROOT / "logs" / "4.3.1"], tmp_path / "plain")
     assert rows == sum(table.num_rows for _, _, table in exports.tables(tmp_path / "plain")) > 0
     assert table.metadata().partition_columns == ["topic", "date"]
+
+
+def null_counts(out: Path, *names: str) -> list[list[int | None]]:
+    """How many nulls the log says that the columns have, by file; the files by their lowest partition."""
+    from deltalake import DeltaTable
+
+    found = pa.table(DeltaTable(str(out)).get_add_actions(flatten=True)).sort_by("min.partition")
+    return list(map(list, zip(*(found.column(f"null_count.{name}").to_pylist() for name in names), strict=True)))
+
+
+def test_the_log_has_what_spark_needs_to_pass_over_files(tmp_path: Path) -> None:
+    """Its connector believes no bounds without counts of nulls. Those of timestamps are known where all have one."""
+    disk, out = tmp_path / "disk", tmp_path / "out"
+    exports.write_log(disk / "orders-0", 0, 10)
+    write_segment(disk / "orders-1", [NewBatch([NewRecord(b"k", b"v", time) for time in (0, 1 << 62)])])
+    exports.write_log(disk / "orders-2", 0, 10)
+    export([disk], out, partition_by=())
+    columns = ("topic", "partition", "offset")
+    assert null_counts(out, *columns) == [[0, 0, 0]] * 3
+    assert null_counts(out, "timestamp") == [[0], [None], [0]]
+    export([disk], out, partition_by=(), merge_files=True)
+    exports.write_log(disk / "orders-2", 0, 10, value=b"another")
+    export([disk], out, partition_by=())
+    assert null_counts(out, "partition", "offset", "timestamp") == [[0, 0, 1], [0, 0, 0]]
 
 
 def test_a_later_run_appends_and_one_without_news_writes_nothing(tmp_path: Path) -> None:

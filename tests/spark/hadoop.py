@@ -1,13 +1,18 @@
 """HDFS and YARN on this machine: Hadoop's mini cluster in a process of its own (MiniHadoop.java), by Maven's jars."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from tests import golden
 from tests.spark.processes import wait_until
+
+sys.path.insert(0, str(golden.ROOT.parent / "tools"))
+import peer_spark
 
 JARS = (
     "org.apache.hadoop:hadoop-client-minicluster:3.5.0",
@@ -47,7 +52,8 @@ def mini_hadoop(work: Path) -> Iterator[Hadoop]:
     """A cluster on 127.0.0.1, of one node of HDFS and two of YARN."""
     import pyspark
 
-    jars = f"{_fetched(work)}/*:{Path(pyspark.__file__).parent}/jars/*"
+    fetched = ":".join(map(str, peer_spark.fetched_jars(JARS, work)))
+    jars = f"{fetched}:{Path(pyspark.__file__).parent}/jars/*"
     source = Path(__file__).with_name("MiniHadoop.java")
     subprocess.run(["javac", "-cp", jars, "-d", str(work / "classes"), str(source)], check=True)
     settings = [f"{name}={value}" for name, value in SETTINGS.items()]
@@ -66,24 +72,6 @@ def mini_hadoop(work: Path) -> Iterator[Hadoop]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _fetched(work: Path) -> Path:
-    """The folder of the jars, each as it is, without what it asks for."""
-    dependencies = "".join(
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version><exclusions><exclusion>"
-        "<groupId>*</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>".format(*jar.split(":"))
-        for jar in JARS
-    )
-    (work / "pom.xml").write_text(
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion><groupId>kseg</groupId>'
-        f"<artifactId>hadoop</artifactId><version>1</version><dependencies>{dependencies}</dependencies></project>",
-        encoding="utf-8",
-    )
-    subprocess.run(
-        ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={work}/jars"], cwd=work, check=True
-    )
-    return work / "jars"
 
 
 def _setting(file: Path, name: str) -> str:

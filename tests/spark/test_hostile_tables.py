@@ -1,173 +1,170 @@
-"""Tables of records that do harm hold the same rows whoever reads them: Spark, and the libraries of each format.
+"""Tables of hostile records: whoever reads them, and whatever made them, they have every row and every value."""
 
-Delta's and Iceberg's jars come by Maven, for one release of Spark: `pip install pyspark==4.1.4` for them.
-"""
-
+import json
+import os
 import subprocess
+import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from deltalake import DeltaTable
 
 from kseg.export.commit.table_log import NO_TABLE
+from kseg.export.run import execute_here
 from kseg.export.settings import TableFormat
-from tests import run
-from tests.export.test_hostile_values import TIMES, held
+from tests import golden
 from tests.export.test_tables import catalog
-from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.spark.hostile_tables import CONNECTORS, EXPORT, WAYS, Table, counting, make, rows_of, tables
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+sys.path.insert(0, str(golden.ROOT.parent / "tools"))
+import peer_spark
 
 pytestmark = pytest.mark.spark
 
-SPARK = "4.1"
-"""The newest that both formats have jars for: another one reads Parquet alone."""
-SCALA = f"{SPARK}_2.13"
-JARS = (f"io.delta:delta-spark_{SCALA}:4.4.0", f"org.apache.iceberg:iceberg-spark-runtime-{SCALA}:1.12.0")
-CATALOG = {
-    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.driver.memory": "1g",
-}
-BYTES = (b"", None, b"\0", b"\xed\xa0\x80", "é\u202e".encode(), b"'\"\\\n,;", b"k" * 70_000)
-"""Keys and values: no bytes, none, NUL, half of a surrogate pair, text that turns the line, quotes, a large one."""
-NAMES = ("id", "naïve", "a b", "a.b", "", "`", "日本", "n" * 300, "=1+1", "select", "null")
-"""Of fields in the values."""
-TOPICS = ("orders", "Orders", "a.b_c-d", "0", "__HIVE_DEFAULT_PARTITION__")
-
-Row = tuple[str, int, int, int | None, int, bytes | None, bytes | None]
-"""Topic, partition, offset, timestamp in microseconds, in milliseconds, key, value."""
-
-
-def write_disk(directory: Path, partition: int, topics: Sequence[str]) -> None:
-    """A partition of each topic, with each time and each text."""
-    for seed, topic in enumerate(topics):
-        records = [
-            NewRecord(BYTES[(n + seed) % len(BYTES)], BYTES[(n * 3 + seed) % len(BYTES)], time)
-            for n, time in enumerate(TIMES * 2)
-        ]
-        batches = [NewBatch([record], offset) for offset, record in enumerate(records)]
-        write_segment(directory / f"{topic}-{partition}", batches)
-
-
-def rows_of_disk(partitions: int, topics: Sequence[str]) -> Counter[Row]:
-    found: Counter[Row] = Counter()
-    for partition in range(partitions):
-        for seed, topic in enumerate(topics):
-            for n, time in enumerate(TIMES * 2):
-                key, value = BYTES[(n + seed) % len(BYTES)], BYTES[(n * 3 + seed) % len(BYTES)]
-                found[topic, partition, n, held(time), time, key, value] += 1
-    return found
-
-
-COLUMNS = ["topic", "partition", "offset", "timestamp", "timestampMs", "key", "value"]
-
-
-def of_arrow(table: pa.Table) -> Counter[Row]:
-    """Rows of a table of Arrow."""
-    chosen = table.select(COLUMNS)
-    at = chosen.schema.get_field_index("timestamp")
-    micros = chosen.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
-    lists = chosen.set_column(at, "timestamp", micros).to_pydict()
-    texts = map(str, lists["topic"])
-    return Counter(zip(texts, *(lists[name] for name in COLUMNS[1:]), strict=True))
-
-
-def by_pyarrow(out: Path) -> pa.Table:
-    hive = ds.partitioning(flavor="hive", schema=pa.schema([("topic", pa.string()), ("date", pa.string())]))
-    return ds.dataset(
-        sorted(map(str, out.rglob("*.parquet"))), partitioning=hive, partition_base_dir=str(out)
-    ).to_table()
-
-
-def by_duckdb(out: Path) -> pa.Table:
-    types = ", hive_types = {'topic': VARCHAR}" if any(out.glob("topic=*")) else ""
-    files = f"read_parquet('{out}/**/*.parquet', hive_partitioning = true{types})"
-    return duckdb.sql(f"SELECT * FROM {files}").to_arrow_table()
-
-
-def by_polars(out: Path) -> pa.Table:
-    folders = {"topic": pl.String(), "date": pl.Date()}
-    schema = {name: kind for name, kind in folders.items() if any(out.rglob(f"{name}=*"))}
-    return pl.scan_parquet(f"{out}/**/*.parquet", hive_schema=schema or None).collect().to_arrow()
-
-
-READERS: dict[TableFormat, tuple[Callable[[Path], pa.Table], ...]] = {
-    TableFormat.PARQUET: (by_pyarrow, by_duckdb, by_polars),
-    TableFormat.DELTA: (
-        lambda out: DeltaTable(str(out)).to_pyarrow_table(),
-        lambda out: pl.read_delta(str(out)).to_arrow(),
-    ),
-    TableFormat.ICEBERG: (
-        lambda out: catalog(out).load_table(NO_TABLE.name).scan().to_arrow(),
-        lambda out: pl.scan_iceberg(catalog(out).load_table(NO_TABLE.name)).collect().to_arrow(),
-    ),
-}
-
-
-def by_spark(spark: "SparkSession", out: Path, table_format: TableFormat) -> Counter[Row]:
-    place = str(out)
-    if table_format is TableFormat.ICEBERG:
-        place = catalog(out).load_table(NO_TABLE.name).metadata_location.removeprefix("file://")
-    table = spark.read.format(table_format.value).load(place)
-    wanted = [name if name != "timestamp" else "unix_micros(timestamp)" for name in COLUMNS]
-    found = table.selectExpr(*(f"CAST({name} AS STRING)" if name == "topic" else name for name in wanted)).collect()
-    return Counter(tuple(bytes(each) if isinstance(each, bytearray) else each for each in row) for row in found)
+SPARK = Path(sys.prefix) / "spark-4.1"
+COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestamp", "key", "value")
+OTHERS = ("timestampType", "headers", "decodedValue")
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A session that reads Delta's and Iceberg's tables."""
-    from pyspark.sql import SparkSession
-
-    from kseg.spark.job import open_context
-
-    place = tmp_path_factory.mktemp("jars")
-    dependencies = "".join(
-        "<dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version><exclusions><exclusion>"
-        "<groupId>org.apache.spark</groupId><artifactId>*</artifactId></exclusion></exclusions></dependency>".format(
-            *jar.split(":")
-        )
-        for jar in JARS
-    )
-    (place / "pom.xml").write_text(
-        "<project><modelVersion>4.0.0</modelVersion><groupId>kseg</groupId><artifactId>jars</artifactId>"
-        f"<version>1</version><dependencies>{dependencies}</dependencies></project>"
-    )
-    asked = ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={place}/jars"]
-    subprocess.run(asked, cwd=place, check=True)
-    wanted = ("delta-", "iceberg-", "unitycatalog-")
-    jars = ",".join(str(path) for path in (place / "jars").iterdir() if path.name.startswith(wanted))
-    with open_context("local[2]", {"spark.jars": jars, **CATALOG}) as context:
-        yield SparkSession(context)
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+    """The tables that `export` and `spark-export` make, which one session of Spark has read."""
+    place = tmp_path_factory.mktemp("tables")
+    assert SPARK.is_dir(), f"{SPARK} is missing: make .venv/spark-4.1/installed"
+    for way in WAYS:
+        make(way, place / EXPORT / way.name, execute_here)
+    jars = ",".join(map(str, peer_spark.fetched_jars(CONNECTORS, tmp_path_factory.mktemp("jars"))))
+    command = [sys.executable, "-m", "tests.spark.hostile_tables", str(place), jars]
+    subprocess.run(command, cwd=golden.ROOT.parent, env={**os.environ, "PYTHONPATH": str(SPARK)}, check=True)
+    return list(tables(place))
 
 
-WAYS = list(product(TableFormat, (("none",), ("date",), ("topic",), ("topic", "date"))))
+# --- readers ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("table_format", "folders"), WAYS, ids=str)
-def test_all_readers_find_the_same_rows(
-    table_format: TableFormat, folders: tuple[str, ...], spark: "SparkSession", tmp_path: Path
-) -> None:
-    out, disk = tmp_path / "out", tmp_path / "disk"
-    topics = TOPICS if folders == ("none",) or table_format is TableFormat.ICEBERG else TOPICS[:-1]
-    command = ["export", str(disk), str(out), "--format", table_format.value, "-q"]
-    command += ["--partition-by", ",".join(folders)]
-    for partitions, more in ((1, []), (2, []), (2, ["--overwrite"])):
-        write_disk(disk, partitions - 1, topics)
-        ran = run.kseg([*command, *more], tmp_path)
-        assert ran.status == 0, ran.stderr
-        expected = rows_of_disk(partitions, topics)
-        found = [of_arrow(read(out)) for read in READERS[table_format]]
-        if table_format is TableFormat.PARQUET or spark.version.startswith(SPARK):
-            found.append(by_spark(spark, out, table_format))
-        assert [(len(each), sum((each - expected).values())) for each in found if each != expected] == []
+def by_spark(table: Table) -> pa.Table:
+    with pa.memory_map(str(table.spark)) as source:
+        return pa.ipc.open_file(source).read_all()
+
+
+def by_polars(table: Table) -> pa.Table:
+    found: pl.LazyFrame = eval(table.lines["polars"], {"pl": pl})
+    return found.collect().to_arrow()
+
+
+def by_duckdb(table: Table) -> pa.Table:
+    """By the report's line; of a table with a log, whose extensions come from DuckDB's own servers, by its files."""
+    with duckdb.connect() as connection:
+        connection.execute("SET timezone = 'UTC'")
+        if table.way.table_format is TableFormat.PARQUET:
+            return connection.sql(table.lines["duckdb"]).to_arrow_table()
+        topic = "hive_types = {'topic': VARCHAR}" if "topic" in table.way.folders else "hive_partitioning = false"
+        files = f"read_parquet({_files(table)}, union_by_name = true, {topic})"
+        return connection.sql(f"FROM {files}").to_arrow_table()
+
+
+def _files(table: Table) -> list[str]:
+    """The files that a table's log names."""
+    if table.way.table_format is TableFormat.DELTA:
+        from deltalake import DeltaTable
+
+        uris = DeltaTable(str(table.out)).file_uris()
+    else:
+        uris = [task.file.file_path for task in catalog(table.out).load_table(NO_TABLE.name).scan().plan_files()]
+    return [uri.removeprefix("file://") for uri in uris]
+
+
+def by_own_library(table: Table) -> pa.Table:
+    """pyarrow, deltalake or pyiceberg."""
+    if table.way.table_format is TableFormat.DELTA:
+        from deltalake import DeltaTable
+
+        return DeltaTable(str(table.out)).to_pyarrow_table()
+    if table.way.table_format is TableFormat.ICEBERG:
+        return catalog(table.out).load_table(NO_TABLE.name).scan().to_arrow()
+    types = {"topic": pa.string(), "date": pa.date32()}
+    folders = ds.partitioning(pa.schema([(name, types[name]) for name in table.way.folders]), flavor="hive")
+    return ds.dataset(table.out, partitioning=folders).to_table()
+
+
+READERS: tuple[Callable[[Table], pa.Table], ...] = (by_own_library, by_duckdb, by_polars, by_spark)
+
+
+# --- what they read --------------------------------------------------------------------------------------------------
+
+
+def rows(found: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows as `rows_of` gives them."""
+    table = found.select(COLUMNS).to_pydict()
+    table["timestamp"] = found.column("timestamp").cast(pa.int64()).to_pylist()
+    return sorted(zip(*(table[name] for name in COLUMNS), strict=True), key=lambda row: row[:3])
+
+
+def others(found: pa.Table) -> Counter[str]:
+    """All other columns, by offset: values as text, in which readers' own types are one."""
+    columns = found.select(("topic", "partition", "offset", *OTHERS)).to_pylist()
+    return Counter(repr({name: plain(value) for name, value in row.items()}) for row in columns)
+
+
+def plain(value: Any) -> Any:
+    """A value without what readers have otherwise: maps as lists, times without zones, and pyiceberg's lists.
+
+    pyiceberg gives an empty list for a list that is null, as docs/how-to/tables.md says.
+    """
+    if isinstance(value, dict):
+        return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [
+            plain(dict(zip(("key", "value"), each, strict=True)) if isinstance(each, tuple) else each) for each in value
+        ] or None
+    if isinstance(value, datetime):
+        return str(value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None))
+    return value
+
+
+def differences(table: Table) -> Iterator[str]:
+    """What readers have otherwise than the logs, or than the format's own library."""
+    wanted, own = rows_of(table.way), None
+    for read in READERS:
+        name = f"{table.maker}, {table.way.name}, {read.__name__}"
+        try:
+            found = read(table)
+        except Exception as error:  # noqa: BLE001 - whatever a library raises, the table can't be read
+            yield f"{name}: {type(error).__name__}: {str(error)[:300]}"
+            continue
+        if (has := rows(found)) != wanted:
+            first = next((pair for pair in zip(has, wanted, strict=False) if pair[0] != pair[1]), None)
+            yield f"{name}: {len(has)} rows instead of {len(wanted)}; first difference: {first}"
+        values = others(found)
+        own = own or values
+        if values != own:
+            yield f"{name}: {[*(values - own)][:1]} instead of {[*(own - values)][:1]}"
+
+
+def test_all_readers_have_every_row_and_every_value(made: list[Table], capsys: pytest.CaptureFixture[str]) -> None:
+    assert len(made) == 2 * len(WAYS)
+    assert [each for table in made for each in differences(table)] == []
+    with capsys.disabled():
+        print(f"\n{len(made)} tables, {len(READERS)} readers of each: no difference")  # noqa: T201
+
+
+def test_filters_of_spark_take_all_rows_and_read_few_files(made: list[Table]) -> None:
+    filtered = [table for table in made if table.is_filtered]
+    assert len(filtered) == len(WAYS) / 2
+    for table in filtered:
+        with duckdb.connect() as connection:
+            connection.execute("SET timezone = 'UTC'")
+            connection.register("every_row", by_own_library(table))
+            counts = sorted(map(list, connection.sql(counting(table.way, "every_row")).fetchall()))
+        found, files = json.loads(table.counts.read_bytes())
+        assert found == counts, table.way.name
+        assert all(count for _, count in counts)
+        if table.way.folders != ("date",):  # else a partition has many files
+            assert files == (1 if table.way.table_format is TableFormat.DELTA else None), table.way.name

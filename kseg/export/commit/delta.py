@@ -30,6 +30,7 @@ from kseg.export.commit.table_log import (
     TableChange,
     bounds_of,
     copy_rows,
+    nulls_of,
     parse_progress,
     progress_text,
     without,
@@ -332,7 +333,9 @@ class DeltaLog:
             bounds = bounds_of(kept.metadata, column)
             if bounds is not None:
                 lowest[column], highest[column] = bounds
-        statistics = _statistics(kept.metadata.num_rows, lowest, highest, bounds_of(kept.metadata, "timestamp"))
+        nulls = nulls_of(kept.metadata, (*lowest, "timestamp"))
+        times = bounds_of(kept.metadata, "timestamp")
+        statistics = _statistics(kept.metadata.num_rows, lowest, highest, nulls, times)
         return AddAction(quote(target, safe="/=~"), kept.size, dict(values), _now_ms(), True, statistics)
 
     def _added(self, result: Result, file: ExportedFile) -> Any:
@@ -346,7 +349,8 @@ class DeltaLog:
             if name not in self._files.partition_by and value is not None:
                 lowest[name] = highest[name] = value
         times = None if file.first_time is None else (file.first_time, file.last_time)
-        statistics = _statistics(file.rows, lowest, highest, times)
+        nulls = dict.fromkeys([*lowest, *([] if result.tally.without_time else ["timestamp"])], 0)
+        statistics = _statistics(file.rows, lowest, highest, nulls, times)
         return AddAction(quote(file.attempt, safe="/=~"), file.size, values, _now_ms(), True, statistics)
 
     def merge(self, target_size: int) -> dict[str, Any]:
@@ -413,8 +417,17 @@ def _holds_only(row: Mapping[str, Any], part: RowRange) -> bool:
     return lowest is not None and highest is not None and part.first <= lowest and highest < part.end
 
 
-def _statistics(rows: int, lowest: dict[str, Any], highest: dict[str, Any], times: tuple[Any, Any] | None) -> str:
-    """A file's statistics as JSON, as Delta has them. Times that Delta's text can't tell are left out."""
+def _statistics(
+    rows: int,
+    lowest: dict[str, Any],
+    highest: dict[str, Any],
+    nulls: Mapping[str, int],
+    times: tuple[Any, Any] | None,
+) -> str:
+    """A file's statistics as JSON, as Delta has them. Times that Delta's text can't tell are left out.
+
+    nulls: how many each column has, where that is known: without them, Spark's connector believes no bounds.
+    """
     if times is not None:
         try:
             first, last = (_EPOCH + timedelta(microseconds=time) for time in times)
@@ -425,7 +438,7 @@ def _statistics(rows: int, lowest: dict[str, Any], highest: dict[str, Any], time
                 first.isoformat(timespec="milliseconds"),
                 last.isoformat(timespec="milliseconds"),
             )
-    return json.dumps({"numRecords": rows, "minValues": lowest, "maxValues": highest})
+    return json.dumps({"numRecords": rows, "minValues": lowest, "maxValues": highest, "nullCount": nulls})
 
 
 def _now_ms() -> int:

@@ -218,14 +218,26 @@ def _row_groups(place: Destination, name: str) -> Iterable[pa.Table]:
 
 def bounds_of(metadata: pq.FileMetaData, name: str) -> tuple[Any, Any] | None:
     """The lowest and the highest value of a column, by the footer; None if it doesn't say."""
-    lowest, highest = [], []
+    found = _statistics_of(metadata, name)
+    if not found or not all(each.has_min_max for each in found):
+        return None
+    return min(each.min_raw for each in found), max(each.max_raw for each in found)
+
+
+def nulls_of(metadata: pq.FileMetaData, names: Iterable[str]) -> dict[str, int]:
+    """How many nulls columns have, by the footer; without those of which it doesn't say."""
+    known = {name: _statistics_of(metadata, name) for name in names}
+    return {
+        name: sum(each.null_count for each in found)
+        for name, found in known.items()
+        if found and all(each.has_null_count for each in found)
+    }
+
+
+def _statistics_of(metadata: pq.FileMetaData, name: str) -> list[pq.Statistics]:
+    """What the footer says of a column, by row group; nothing if it says nothing of one, or has no such column."""
     index = next((i for i in range(metadata.num_columns) if metadata.schema.column(i).path == name), None)
     if index is None:
-        return None
-    for group in range(metadata.num_row_groups):
-        statistics = metadata.row_group(group).column(index).statistics
-        if statistics is None or not statistics.has_min_max:
-            return None
-        lowest.append(statistics.min_raw)
-        highest.append(statistics.max_raw)
-    return (min(lowest), max(highest)) if lowest else None
+        return []
+    found = [metadata.row_group(group).column(index).statistics for group in range(metadata.num_row_groups)]
+    return [] if any(each is None for each in found) else found

@@ -170,11 +170,9 @@ class _JsonWalk:
 
 def _part(schema: _Schema, word: str, kind: type[_Container]) -> _Container:
     """A list or an object in a schema, empty if it has none. Raises NotDecodable if something else is there."""
-    part = schema.get(word)
-    if part is None:
-        return kind()
+    part = schema.get(word, kind())
     if not isinstance(part, kind):
-        raise NotDecodable(f"the schema's {word} is of another type than JSON Schema has there")
+        raise NotDecodable(f"{word} in the schema isn't {'a list' if kind is list else 'an object'}")
     return part
 
 

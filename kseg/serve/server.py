@@ -38,7 +38,7 @@ from kseg.system.signals import ENDING
 
 _BACKLOG = 512
 """Connections that the system keeps until they are let in."""
-_LET_IN_AT_ONCE = 4
+_LET_IN_AT_ONCE = 1
 """Between two looks at what other clients have sent: hundreds that come at once would keep these waiting."""
 _OTHER_FILES = 64
 """Open files besides connections and the logs that are being sent."""

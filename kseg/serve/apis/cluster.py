@@ -1,5 +1,6 @@
 """APIs about the cluster: metadata, log directories, topic partitions, transactions, producers, ACLs."""
 
+import re
 import shutil
 import time
 from collections import defaultdict
@@ -151,15 +152,24 @@ def answer_metadata(request: ApiRequest) -> ApiAnswer:
 
 def _asked(request: ApiRequest, asked: Fields) -> Fields:
     name, topic_id = asked["name"], asked.get("topicId", ZERO_UUID)
+    if name is None and request.version < _NAME_MAY_BE_NULL:
+        return {"errorCode": ErrorCode.INVALID_REQUEST, "name": "", "topicId": topic_id, "partitions": []}
     topic = request.served.topic_of(name, topic_id)
     if topic is not None:
         return _found(topic, request.served.node_id)
-    error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    nameless = None if request.version >= _NAME_MAY_BE_NULL else ""
-    return {"errorCode": error, "name": nameless if name is None else name, "topicId": topic_id, "partitions": []}
+    return {"errorCode": _missing(name), "name": name, "topicId": topic_id, "partitions": []}
+
+
+def _missing(name: str | None) -> ErrorCode:
+    """What is wrong with a topic that isn't here. Source: Topic.validate."""
+    if name is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    is_possible = _TOPIC_NAME.fullmatch(name) and name not in (".", "..")
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_possible else ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 _NAME_MAY_BE_NULL = 12
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def _found(topic: ServedTopic, node_id: int) -> dict[str, Any]:

@@ -187,7 +187,7 @@ NOWHERE = (-1, -1)
 
 
 def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
-    """An offset for each partition and time, with its leader epoch; an error for those that are named twice.
+    """An offset for each partition and time, with its leader epoch; one error for those that are named twice.
 
     Source: KafkaApis.handleListOffsetRequest, ListOffsetsRequest.duplicatePartitions.
     """
@@ -196,7 +196,7 @@ def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
     repeated = {key for key, count in counts.items() if count > 1}
     topics = [
         {"name": topic["name"], "partitions": _listed_partitions(request, topic, repeated)}
-        for topic in request.body["topics"]
+        for topic in merged_topics(request.body["topics"], "partitions", "partitionIndex")
     ]
     first = f"{asked[0][0]}-{asked[0][1]['partitionIndex']} at {asked[0][1]['timestamp']}" if asked else "nothing"
     return ApiAnswer({"topics": topics}, first if len(asked) < 2 else f"{first} and {len(asked) - 1} more")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kseg.cluster.metadata_copy import CHEAP_METADATA
-from kseg.cluster.partition_settings import TopicCleaning, TopicRetention
+from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, roll_settings_of
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.settings import NO_SETTINGS
 from kseg.errors import OpenError
@@ -37,8 +37,8 @@ class Lister:
         """Reads nothing yet.
 
         Args:
-            settings: how to list; its retention and cleaning hold where the topics' own settings aren't known.
-            given: fields of its retention and cleaning that hold whatever a topic's settings are.
+            settings: how to list; its retention, rolling and cleaning hold where the topics' settings aren't known.
+            given: fields of these that hold whatever a topic's settings are.
             selection: which records are wanted; unless it is everything, only segments that have such are listed.
             note: takes what the user should know, as it is found.
             log_dirs: where to look for metadata that aren't beside a partition; not read before it is needed.
@@ -46,6 +46,7 @@ class Lister:
         """
         self.found_problems = False
         self._settings = settings
+        self._given = given
         self._selection = selection
         self._note = note
         self._left = selection.limit
@@ -95,8 +96,10 @@ class Lister:
         own = self._settings
         for partition in partitions:
             retention, cleaning = self._topics.of(partition), self._cleaning.of(partition)
-            if retention is not own.retention or cleaning is not own.cleaning:
-                own = replace(self._settings, retention=retention, cleaning=cleaning)
+            found = {} if partition.topic is None else self._topics.beside.topic_settings(partition, partition.topic)
+            roll = roll_settings_of(found, self._settings.roll, self._given) if found else self._settings.roll
+            if retention is not own.retention or cleaning is not own.cleaning or roll != own.roll:
+                own = replace(self._settings, retention=retention, cleaning=cleaning, roll=roll)
             self._said_before.append(self._unsaid)
             self._unsaid = []
             yield _ListOrder(partition, own, self._left)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from kseg.cluster.cluster import furthest_metadata
 from kseg.cluster.directories import DirectoryIdentity, Refuse, identity_of
 from kseg.cluster.schemas_topic import TopicPlaces, find_topic
-from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, in_force
+from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, set_for_topics
 from kseg.errors import KsegError, UsageError
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 
@@ -109,17 +109,14 @@ def missing_text(places: TopicPlaces, topic: str, metadata: "ClusterMetadata | N
 
 
 class _Topics(NamedTuple):
-    """What metadata tell of topics: how many partitions they have, by name; and the settings of all resources."""
+    """What metadata tell of topics: how many partitions they have, by name; the settings of all resources.
+
+    of_broker: what a log directory's broker sets for topics that don't, by their names for it.
+    """
 
     counts: dict[str, int]
     settings: "DynamicSettings"
-
-
-def _topics_of(metadata: "ClusterMetadata | None") -> _Topics:
-    if metadata is None:
-        return _Topics({}, DynamicSettings())
-    counts = {topic.name: len(topic.partitions) for topic in metadata.topics if topic.partitions}
-    return _Topics(counts, DynamicSettings(metadata))
+    of_broker: dict[str, str]
 
 
 class MetadataBeside:
@@ -171,14 +168,18 @@ class MetadataBeside:
 
     def topic_settings(self, partition: PartitionLog, topic: str) -> dict[str, str]:
         """What is set for a topic by name, by itself or its broker; none of Kafka's defaults."""
-        known = self._topics_beside(partition).settings
-        brokers = known.of_broker(self._identity(partition.log_dir).broker, self._static)
-        return in_force(known.of("topic", topic), brokers)
+        known = self._topics_beside(partition)
+        return {**known.of_broker, **known.settings.of("topic", topic)}
 
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
         log_dir = partition.log_dir
         if log_dir not in self._topics:
-            self._topics[log_dir] = _topics_of(self._of_cluster(log_dir))
+            metadata = self._of_cluster(log_dir)
+            topics = () if metadata is None else metadata.topics
+            counts = {topic.name: len(topic.partitions) for topic in topics if topic.partitions}
+            settings = DynamicSettings(metadata)
+            of_broker = set_for_topics(settings.of_broker(self._identity(log_dir).broker, self._static))
+            self._topics[log_dir] = _Topics(counts, settings, of_broker)
         return self._topics[log_dir]
 
     def _of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":

@@ -2,19 +2,20 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cached_property
 from itertools import tee
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kseg.cluster.metadata_copy import MetadataBeside, OnUnread, read_cluster_metadata
 from kseg.cluster.remote_tier import RemoteCopies
-from kseg.cluster.settings import NO_SETTINGS
+from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, set_for_topics
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.freeing import FreeablePartition, freeable_partition
 from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spacing
-from kseg.log.segments import RetentionSettings
+from kseg.log.segments import RetentionSettings, RollSettings
 
 CLEANUP_POLICY = "cleanup.policy"
 _KINDS = {
@@ -70,6 +71,20 @@ class TopicCleaning:
         return kind(value) if is_usable else None
 
 
+def roll_settings_of(
+    found: Mapping[str, str],
+    otherwise: RollSettings = RollSettings(),  # noqa: B008  frozen
+    given: Collection[str] = (),
+) -> RollSettings:
+    """When a topic with such settings rolls its segments; otherwise: what holds where these don't tell.
+
+    given: fields of `otherwise` that hold whatever the settings are.
+    """
+    names = (each.name for each in fields(RollSettings) if each.name not in given)
+    texts = {name: found.get(name.replace("_", "."), "") for name in names}
+    return replace(otherwise, **{name: int(text) for name, text in texts.items() if re.fullmatch("[0-9]{1,19}", text)})
+
+
 _SETTING = "index.interval.bytes"
 
 
@@ -92,7 +107,6 @@ class IndexIntervals:
         self._given = given
         self._metadata = metadata
         self._beside = MetadataBeside()
-        self._of_topics: dict[str, str] | None = None
 
     def told_of(self, partition: PartitionLog) -> IndexInterval | None:
         """The one that was given for a partition, or that its topic has; None if neither tells it.
@@ -111,20 +125,21 @@ class IndexIntervals:
             return ""
         if self._metadata is None:
             return self._beside.topic_settings(partition, partition.topic).get(_SETTING, "")
-        if self._of_topics is None:
-            self._of_topics = _settings_at(self._metadata)
-        return self._of_topics.get(partition.topic, "")
+        return self._chosen.of("topic", partition.topic).get(_SETTING) or self._of_brokers.get(_SETTING, "")
+
+    @cached_property
+    def _chosen(self) -> DynamicSettings:
+        return DynamicSettings(None if self._metadata is None else read_cluster_metadata(self._metadata))
+
+    @cached_property
+    def _of_brokers(self) -> dict[str, str]:
+        return set_for_topics(self._chosen.of_broker(None))
 
 
 def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
     """The interval that a partition's entries have; Kafka's default if they don't tell."""
     spacing = interval_by_spacing(partition)
     return IndexInterval(INDEX_INTERVAL_BYTES) if spacing is None else IndexInterval(spacing, "its entries' places")
-
-
-def _settings_at(path: Path) -> dict[str, str]:
-    configs = read_cluster_metadata(path).configs
-    return {each.resource: each.value for each in configs if (each.resource_type, each.name) == ("topic", _SETTING)}
 
 
 _SAME_AS_TOTAL = -2

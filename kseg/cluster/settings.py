@@ -277,7 +277,8 @@ class DynamicSettings:
         return self._by_resource.get((kind, name), NO_SETTINGS)
 
     def of_broker(self, broker: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
-        """What is set for a broker, None for one that isn't known; static: by its server.properties."""
+        """What is set for a broker; static: by its server.properties, which tells the broker's id if that is None."""
+        broker = node_id_of(static) if broker is None else broker
         own = NO_SETTINGS if broker is None else self.of("broker", str(broker))
         return BrokerSettings(
             (
@@ -310,13 +311,10 @@ def resolve_all(own: Mapping[str, str], brokers: BrokerSettings) -> Iterator[Res
         yield ResolvedSetting(name, value, SettingType.UNKNOWN, (Synonym(name, value, SettingSource.TOPIC),))
 
 
-def in_force(own: Mapping[str, str], brokers: BrokerSettings) -> dict[str, str]:
-    """The values of those that are set somewhere, by the topic's names."""
-    found = dict(own)
-    for setting in brokers.topic_settings():
-        if setting.name not in found and _is_set(setting, brokers):
-            found[setting.name] = resolve(setting, None, brokers).value
-    return found
+def set_for_topics(brokers: BrokerSettings) -> dict[str, str]:
+    """What brokers set for topics that don't set it themselves, by the topics' names."""
+    wanted = (setting for setting in brokers.topic_settings() if _is_set(setting, brokers))
+    return {setting.name: resolve(setting, None, brokers).value for setting in wanted}
 
 
 def _is_set(setting: TopicSetting, brokers: BrokerSettings) -> bool:

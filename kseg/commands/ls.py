@@ -59,6 +59,9 @@ _LISTING_SETTINGS = (
 OF_TOPICS = (
     "retention_ms",
     "retention_bytes",
+    "segment_bytes",
+    "segment_ms",
+    "segment_index_bytes",
     "min_cleanable_dirty_ratio",
     "min_compaction_lag_ms",
     "max_compaction_lag_ms",

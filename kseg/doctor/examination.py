@@ -1,7 +1,6 @@
 """The examination of partitions and directories that a check-up is made of."""
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -10,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from kseg.cluster.directories import NoPartitionError, Refuse, is_of_partition
 from kseg.cluster.metadata_copy import CHEAP_METADATA, OnUnread
-from kseg.cluster.partition_settings import TopicCleaning, TopicRetention
+from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, roll_settings_of
 from kseg.doctor.kinds import KINDS, URGENCY, SuspectTimes, TimesWatch, suspect_segments, unit_of
 from kseg.errors import OpenError, UnreadableError
 from kseg.findings.findings import Finding
@@ -20,7 +19,7 @@ from kseg.formats.file_names import KINDS_BESIDE, parse_file_name
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import RetentionSettings, RollSettings, SegmentFiles, read_tail
+from kseg.log.segments import RetentionSettings, SegmentFiles, read_tail
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.reading.bodies import Slice
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
@@ -267,14 +266,6 @@ def examine_partition(
         began_ms=began_ms,
         judged_ms=at,
     )
-
-
-def roll_settings_of(own: dict[str, str]) -> RollSettings:
-    """When a topic with such settings rolls its segments."""
-    known = {
-        name: own.get(name.replace("_", "."), "") for name in ("segment_bytes", "segment_ms", "segment_index_bytes")
-    }
-    return RollSettings(**{name: int(value) for name, value in known.items() if re.fullmatch("[0-9]{1,19}", value)})
 
 
 def _tell_both(one: OnSlice, other: OnSlice, segment: SegmentFiles, piece: Slice) -> None:

@@ -344,6 +344,11 @@ class TopicFacts:
     keys: dict[int, PlacedKey] = field(default_factory=dict)
 
     @property
+    def first(self) -> PartitionFacts:
+        """The one whose settings stand for all; which one that is doesn't depend on the order of paths."""
+        return min(self.partitions, key=lambda each: each.path)
+
+    @property
     def size(self) -> int:
         """Bytes of its logs."""
         return sum(each.size for each in self.partitions)

@@ -27,7 +27,7 @@ from kseg.cluster.model import (
 )
 from kseg.cluster.partitions import ReplicaPlace, ReplicaPlaces
 from kseg.cluster.recreate_script import Script
-from kseg.cluster.settings import DynamicSettings, ResolvedSetting, SettingSource, node_id_of, resolve_all
+from kseg.cluster.settings import DynamicSettings, ResolvedSetting, SettingSource, resolve_all
 from kseg.log.selection import PartitionChoice
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
@@ -426,7 +426,7 @@ SETTINGS: Section[SettingRow] = Section(
 def setting_rows(found: ClusterMetadata, static: Mapping[str, str], choice: PartitionChoice) -> Iterator[SettingRow]:
     """All settings of the topics that are meant; static: of the server.properties of the broker that is asked."""
     known = DynamicSettings(found)
-    brokers = known.of_broker(node_id_of(static), static)
+    brokers = known.of_broker(None, static)
     for topic in found.topics:
         if choice.takes_topic(topic.name):
             for setting in resolve_all(known.of("topic", topic.name), brokers):

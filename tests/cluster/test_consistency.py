@@ -286,6 +286,9 @@ def test_each_copy_is_printed_if_that_is_asked_for(cluster: Path) -> None:
     assert len(found["orders", 0]) == 105 + 100 + 120
 
 
+OF_ONE_BROKER = {"resourceType": 4, "resourceName": "1", "name": "log.segment.bytes", "value": "1000000"}
+
+
 @pytest.fixture
 def told(tmp_path: Path) -> Path:
     """Two brokers, and a controller whose metadata say that the second one alone is in sync; a tier's records on it."""
@@ -306,9 +309,14 @@ def told(tmp_path: Path) -> Path:
         framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT}),
         framed(message_schema("PartitionRecord"), partition | empty, 0),
         framed(message_schema("ConfigRecord"), setting, 0),
+        framed(message_schema("ConfigRecord"), OF_ONE_BROKER, 0),
     ]
     write_segment(root / "ctl" / "__cluster_metadata-0", [NewBatch(records)])
     return root
+
+
+def report_table(told: Path, name: str, paths: tuple[str, ...], choice: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [row for row in lines(told, ["report", "-o", "json"], paths, choice) if row.get("table") == name]
 
 
 @pytest.mark.parametrize("paths", permutations(("b1", "b2", "ctl")), ids="/".join)
@@ -316,11 +324,13 @@ def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...]
     """A directory that names no cluster is of the one beside it."""
     (told / "ctl" / "meta.properties").unlink()
     for choice in ((), ("--topic", "orders")):
-        table = [row for row in lines(told, ["report", "-o", "json"], paths, choice) if row.get("table") == "replicas"]
+        table = report_table(told, "replicas", paths, choice)
         status = {row["logDir"]: row["status"] for row in table if row["partition"] == "orders-0"}
         assert status == {"b2": "current", "b1": "abandoned from offset 80 on"}
         kept = [row for row in lines(told, ["retain", "-o", "json"], paths, choice) if row["type"] == "segment"]
         assert {row["retention"] for row in kept if str(row["directory"]).endswith("orders-0")} == {"delete-time"}
+        settings = report_table(told, "topicSettings", paths, choice)
+        assert [(row["setting"], row["value"]) for row in settings] == [("retention.ms", "1000")]
     given = [f"{path}/orders-0" if path != "ctl" else path for path in paths]
     for where in (paths, given):
         asked = ["lookup", "--timestamp", "latest", "--topic", "orders", "--partition", "0", "-o", "json", *where]

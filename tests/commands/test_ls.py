@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests import golden, run
+from tests.commands.test_remote_tier import write_metadata
 from tests.loops import for_each
 
 BROKER = "logs/2.8.2"
@@ -122,6 +123,14 @@ def test_reason_of_a_roll_follows_the_settings() -> None:
     small = of_type("segment", f"{BROKER}/idem-0", "--segment-bytes", "6000")
     assert [row["rolled"] for row in default] == ["unknown", "active"]
     assert [row["rolled"] for row in small] == ["size", "active"]
+
+
+def test_reason_of_a_roll_follows_the_topics_own_settings(tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / BROKER / "idem-0", tmp_path / "orders-0")
+    write_metadata(tmp_path, segment_bytes="6000")
+    for options, expected in ((), "size"), (("--segment-bytes", "1000000"), "unknown"):
+        rows = of_type("segment", str(tmp_path / "orders-0"), *options)
+        assert [row["rolled"] for row in rows] == [expected, "active"]
 
 
 def test_retention_follows_the_settings() -> None:

@@ -4,9 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from kseg.cluster.partition_settings import roll_settings_of
 from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
+from kseg.cluster.settings import DynamicSettings
 from kseg.coordinators.members import Group
-from kseg.doctor.examination import Trouble, roll_settings_of
+from kseg.doctor.examination import Trouble
 from kseg.doctor.kinds import command_line, path_word
 from kseg.errors import counted
 from kseg.findings.kinds import Severity
@@ -236,8 +238,11 @@ def settings_block(known: Gathered) -> Block:
         (topic.name, len(topic.partitions), sum(not each.size for each in topic.partitions), topic.disk_size)
         for topic in empty
     )
+    settings = DynamicSettings(known.cluster)
     own = tuple(
-        (topic.name, name, value) for topic in known.by_size for name, value in sorted(topic.partitions[0].own.items())
+        (topic.name, name, value)
+        for topic in known.by_size
+        for name, value in sorted(settings.of("topic", topic.name).items())
     )
     possible = (
         Table("disagreements", "What disagrees", _SETTING_COLUMNS, rows),
@@ -287,7 +292,7 @@ def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:
 
 def _of_retention(topic: TopicFacts) -> Iterator[str]:
     """Retention deletes whole segments: a segment that is open for longer than that keeps its records for longer."""
-    one = topic.partitions[0]
+    one = topic.first
     retention, roll = one.retention.retention_ms, roll_settings_of(one.own)
     if one.cleaning is not None or retention <= 0:
         return
@@ -309,7 +314,7 @@ def _of_replicas(known: Gathered, topic: TopicFacts) -> Iterator[str]:
     if found is None or not found.partitions:
         return
     least = min(len(each.replicas) for each in found.partitions)
-    wanted = topic.partitions[0].own.get("min.insync.replicas", "")
+    wanted = topic.first.own.get("min.insync.replicas", "")
     if wanted.isdigit() and int(wanted) > least:
         yield f"min.insync.replicas is {wanted}, but there are {counted(least, 'replica')}: acks=all fails"
     if wanted.isdigit() and int(wanted) == least > 1:

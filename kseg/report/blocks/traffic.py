@@ -473,7 +473,7 @@ def _topic_rows(known: Gathered, end: int, rates: dict[str, float]) -> tuple[tup
         for partition in topic.partitions:
             for place, size in _places(partition, end):
                 sizes[place] += size
-        one = topic.partitions[0]
+        one = topic.first
         own = "its settings" if one.has_own_time else "Kafka's default"
         is_compacted = _is_compacted(one)
         rows.append(

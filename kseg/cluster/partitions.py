@@ -16,7 +16,7 @@ from kseg.formats.file_names import parse_partition_directory
 from kseg.index.header_scan import is_intact
 from kseg.log.committed import read_last_stable_offset
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import SegmentFiles, read_index_end, tail_of
+from kseg.log.segments import read_index_end, tail_of
 
 UNKNOWN_DIRECTORIES = {
     "AAAAAAAAAAAAAAAAAAAAAA": "",
@@ -145,9 +145,9 @@ class PartitionsBeside:
         replicas = self._replicas.get(own)
         if replicas is None or not self._is_meant(replicas, topic_id):
             return None
-        end = _log_end_offset(replicas.best)
-        if end is None:
+        if not _ends_intact(replicas.best):
             return None
+        end = replicas.best.read_log_end_offset()
         stable = read_last_stable_offset(replicas.best)
         return LogEnd(end, end if stable is None else min(stable, end))
 
@@ -166,18 +166,12 @@ class PartitionsBeside:
         return {} if metadata is None else {(each.topic, each.partition): each for each in metadata.partitions}
 
 
-def _log_end_offset(place: PartitionLog) -> int | None:
-    """The offset after the last batch of the last segment; None if damage stands there."""
+def _ends_intact(place: PartitionLog) -> bool:
+    """Whether a broker takes the log's end for what it is, however it was stopped: no damage but half a batch."""
     active = place.active_segment
-    next_offset = None if active is None else _next_offset(active)
-    return None if next_offset is None else max(next_offset, place.log_start_offset())
-
-
-def _next_offset(segment: SegmentFiles) -> int | None:
-    with segment.open_log() as log_file:
-        tail = tail_of(log_file, read_index_end(segment))
-        if tail.damage is not None and tail.damage.kind not in TAIL_KINDS:
-            return None
-        if tail.last is None:
-            return segment.base_offset
-        return tail.last.last_offset + 1 if is_intact(log_file, tail.last) else None
+    if active is None:
+        return False
+    with active.open_log() as log_file:
+        tail = tail_of(log_file, read_index_end(active))
+        is_torn = tail.damage is None or tail.damage.kind in TAIL_KINDS
+        return is_torn and (tail.last is None or is_intact(log_file, tail.last))

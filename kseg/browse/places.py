@@ -403,7 +403,7 @@ def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
         f"log directory {log_dir.path}",
         fact("path", printable(str(log_dir.path))),
         fact("partitions", len(log_dir.directories)),
-        *_read_or_problem("cluster.id", log_dir.cluster_id),
+        *_read_or_problem("cluster.id", lambda: log_dir.read_properties().get("cluster.id")),
         *_read_or_problem("broker.id", log_dir.broker_id),
     )
 

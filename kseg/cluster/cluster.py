@@ -20,6 +20,7 @@ from kseg.cluster.directories import (
 )
 from kseg.cluster.replicas import (
     Candidate,
+    GiveMetadata,
     PartitionReplicas,
     alone,
     history_of,
@@ -105,8 +106,10 @@ class Cluster:
         except KsegError:
             return None
 
-    def partitions(self, choice: PartitionChoice = EVERY_PARTITION) -> list[PartitionReplicas[PartitionLog]]:
-        """The chosen partitions by topic and number, those in no topic last.
+    def partitions(
+        self, choice: PartitionChoice = EVERY_PARTITION, metadata: GiveMetadata | None = None
+    ) -> list[PartitionReplicas[PartitionLog]]:
+        """The chosen partitions by topic and number, those in no topic last; metadata: from elsewhere.
 
         Raises NoSuchPartitionError if there are partitions, but none that is meant; OpenError as `log_dirs`; UsageError
         if they are of two clusters.
@@ -115,7 +118,7 @@ class Cluster:
         if len(given) == 1 and not log_dirs:
             joined = [alone(PartitionLog(given[0]))]
         else:
-            joined = join_replicas(self.candidates(choice), self.metadata)
+            joined = join_replicas(self.candidates(choice), metadata or self.metadata)
         found = [each for each in joined if choice.takes(each.topic, each.partition)]
         if not found:
             require_choice(self.paths, choice)

@@ -98,10 +98,6 @@ class LogDir:
         """Whose directory it is; nothing is known if `meta.properties` can't be read."""
         return identity_of(self.path)
 
-    def cluster_id(self) -> str | None:
-        """The id of its cluster; None if `meta.properties` has none. KsegError as above."""
-        return self.read_properties().get("cluster.id")
-
     def broker_id(self) -> int | None:
         """The id of its broker; None if `meta.properties` has no valid one. KsegError as above."""
         return parse_identity(read_small_file(self.path / META_PROPERTIES) or b"").broker

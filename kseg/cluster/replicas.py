@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata, ClusterPartition
 
 Place = TypeVar("Place")
+GiveMetadata = Callable[[str | None], "ClusterMetadata | None"]
+"""Gives a cluster's metadata by its id, None for one that isn't known; None if they aren't here."""
 NOWHERE = -1
 """The end of a log that can't be read: every other one is better."""
 
@@ -202,7 +204,7 @@ def left_out_of(replicas: Iterable[PartitionReplicas[Place]]) -> tuple[LeftOut, 
 
 
 def join_replicas(
-    candidates: Iterable[Candidate[Place]], metadata: Callable[[str | None], "ClusterMetadata | None"] | None = None
+    candidates: Iterable[Candidate[Place]], metadata: GiveMetadata | None = None
 ) -> list[PartitionReplicas[Place]]:
     """What answers for each partition, in the order of the candidates.
 

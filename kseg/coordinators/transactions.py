@@ -1,9 +1,7 @@
 """Whether a partition's open transaction hangs, as its coordinator's state decides, and findings that depend on it."""
 
-import os
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +15,6 @@ from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
-from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import Selection
 from kseg.log.transactions import (
@@ -190,17 +187,6 @@ class Coordinators:
         if problems := self._problems():
             return problems[0]
         return f"only {len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
-
-
-def _directories_in(log_dir: Path) -> list[Path]:
-    """The topic's partitions in a log directory, by number; told by their names, so no other one is listed."""
-    found = []
-    with suppress(OSError), os.scandir(log_dir) as entries:
-        for entry in entries:
-            name = parse_partition_directory(entry.name)
-            if name is not None and name.topic == TOPIC and name.state is None and entry.is_dir():
-                found.append((name.partition, Path(entry.path)))
-    return [path for _, path in sorted(found)]
 
 
 def _young_text(timeout_ms: int) -> str:

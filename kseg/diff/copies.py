@@ -1,16 +1,18 @@
 """Copies of a cluster's partitions: which are given, which are missing, and whether they are enough."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import LogDir, Refuse, directory_at, find_log_dirs, pass_over
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import LogDir, Refuse, pass_over
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
-from kseg.cluster.replicas import topic_id_of
+from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas, topic_id_of
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.differences import Copies, PartitionDiff, find_copies
 from kseg.errors import KsegError, OpenError, UnreadableError, counted
@@ -18,7 +20,7 @@ from kseg.findings.findings import Finding
 from kseg.log.lineage import latest_epoch
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.segments import read_tail
-from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.verify.verify import Verified
 
 NO_COPY, NO_IN_SYNC_COPY, OFFSETS_IN_NO_COPY = "no-copy", "no-in-sync-copy", "offsets-in-no-copy"
@@ -64,7 +66,7 @@ class ClusterCopy(NamedTuple):
 
 @dataclass(frozen=True)
 class PartitionCopies:
-    """A partition of the cluster, and its copies; the longest one of the latest leader epoch comes first.
+    """A partition of the cluster, and its copies; the one that answers for it comes first.
 
     strangers: directories of its name that belong to a topic of another id.
     """
@@ -149,21 +151,20 @@ def find_cluster_copies(
         OpenError: there are no metadata here.
         UsageError: there are those of several clusters.
     """
-    log_dirs = [log_dir for path in paths for log_dir in find_log_dirs(path, refuse)]
-    metadata = metadata_in(log_dirs)
+    cluster = Cluster(paths, refuse)
+    metadata = metadata_in(cluster.log_dirs)
     if metadata is None:
         raise OpenError(
             f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", paths[0]
         )
-    found: dict[str, list[ClusterCopy]] = {}
-    for log_dir in log_dirs:
-        broker = broker_of(log_dir)
-        for partition in log_dir.partitions(refuse, choice):
-            if partition.state is None and partition.topic != METADATA_TOPIC:
-                found.setdefault(partition.path.name, []).append(_copy(partition, broker))
+    found: dict[str, PartitionReplicas[PartitionLog]] = {}
+    with suppress(NoSuchPartitionError):
+        in_topics = (each for each in cluster.partitions(choice) if each.partition is not None)
+        found = {each.name: each for each in in_topics if each.topic != METADATA_TOPIC}
     expected = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
-    partitions = tuple(_with_copies(each, found.pop(f"{each.topic}-{each.partition}", [])) for each in expected)
-    return ClusterCopies(metadata, paths[0], partitions, tuple(copy for copies in found.values() for copy in copies))
+    partitions = tuple(_with_copies(each, found.pop(f"{each.topic}-{each.partition}", None)) for each in expected)
+    unknown = (copy for each in found.values() for copy in (*_copies(each.copies), *_copies(each.set_aside)))
+    return ClusterCopies(metadata, paths[0], partitions, tuple(unknown))
 
 
 def metadata_in(log_dirs: Iterable[LogDir]) -> ClusterMetadata | None:
@@ -172,12 +173,12 @@ def metadata_in(log_dirs: Iterable[LogDir]) -> ClusterMetadata | None:
     return read_cluster_metadata(paths) if paths else None
 
 
-def broker_of(log_dir: LogDir) -> int | None:
-    """The broker of a log directory; None if its `meta.properties` doesn't say."""
-    try:
-        return log_dir.broker_id()
-    except KsegError:
-        return None
+_COUNTED = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.STALE)
+"""What a broker would use if the topic were that one; not what it moves or has put aside."""
+
+
+def _copies(copies: Iterable[Copy[PartitionLog]]) -> Iterator[ClusterCopy]:
+    return (_copy(copy.place, copy.broker) for copy in copies if copy.status in _COUNTED)
 
 
 def _copy(partition: PartitionLog, broker: int | None) -> ClusterCopy:
@@ -194,10 +195,10 @@ def _extents(partition: PartitionLog) -> Iterator[tuple[int, int]]:
             yield segment.base_offset, last.last_offset + 1
 
 
-def _with_copies(expected: ClusterPartition, copies: Iterable[ClusterCopy]) -> PartitionCopies:
-    reach = sorted(copies, key=lambda copy: (copy.last_epoch, copy.log_end_offset), reverse=True)
-    own = tuple(copy for copy in reach if copy.topic_id in (None, expected.topic_id))
-    return PartitionCopies(expected, own, tuple(copy for copy in reach if copy not in own))
+def _with_copies(expected: ClusterPartition, found: PartitionReplicas[PartitionLog] | None) -> PartitionCopies:
+    if found is None:
+        return PartitionCopies(expected, (), ())
+    return PartitionCopies(expected, tuple(_copies(found.copies)), tuple(_copies(found.set_aside)))
 
 
 # --- findings --------------------------------------------------------------------------------------------------------
@@ -240,7 +241,9 @@ def as_the_cluster_has_them(
     Nothing changes if no side has metadata, or if it isn't known of which broker one is, or they are of two clusters.
     """
     log_dirs = [_log_dirs_of(side) for side in sides]
-    brokers = [frozenset(broker for broker in map(broker_of, each) if broker is not None) for each in log_dirs]
+    brokers = [
+        frozenset(each.identity.broker for each in side if each.identity.broker is not None) for side in log_dirs
+    ]
     expected = _expected([log_dir for each in log_dirs for log_dir in each], choice) if all(brokers) else {}
     if not expected:
         return list(found)
@@ -278,18 +281,18 @@ def _raise(error: KsegError) -> None:
     raise error
 
 
-def _log_dirs_of(side: Path) -> list[LogDir]:
+def _log_dirs_of(side: Path) -> Sequence[LogDir]:
     """The log directories of a side; none of one that is a single partition, or can't be listed."""
     try:
-        return [] if directory_at(side)[1] else find_log_dirs(side, pass_over)
+        return Cluster([side], pass_over).log_dirs
     except KsegError:
-        return []
+        return ()
 
 
 def _expected(log_dirs: Sequence[LogDir], choice: PartitionChoice) -> dict[str, ClusterPartition]:
     """The cluster's partitions by the names of their directories; none without metadata of one cluster."""
     try:
-        are_of_one = len({each.cluster_id() for each in log_dirs}) == 1
+        are_of_one = len({each.identity.cluster_id for each in log_dirs}) == 1
         metadata = metadata_in(log_dirs) if are_of_one else None
     except KsegError:
         return {}

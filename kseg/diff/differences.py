@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import directory_at, once, only_below, require_choice
-from kseg.cluster.replicas import topic_id_of
+from kseg.cluster.directories import directory_at, once, only_below, pass_over, require_choice
+from kseg.cluster.replicas import left_out_of, topic_id_of
 from kseg.diff.cursor import FoundDamage
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.log.lineage import Rule
@@ -223,9 +223,9 @@ def find_copies(
 ) -> list[Copies]:
     """The copies of all partitions of some sides, in the order of the first side.
 
-    Of a side that has a partition twice the directory in use counts, and the longest log. Directories of single
-    partitions are compared whatever their names and topic ids are; otherwise copies with two topic ids are told to
-    `note`, and aren't compared.
+    Of a side that has a partition twice, the copy counts that answers for it, by the metadata of all sides; what is
+    left out is told to `note`. Directories of single partitions are compared whatever their names and topic ids are;
+    otherwise copies with two topic ids are told to `note`, and aren't compared.
 
     Raises:
         UsageError: there are fewer than two sides, one is a file, or the leader isn't one of them.
@@ -236,10 +236,11 @@ def find_copies(
     leading = None if leader is None else _leading_side(sides, leader)
     are_single = all(_is_single(side) for side in sides)
     found: dict[str, list[_Copy]] = {}
+    cluster = Cluster(sides, pass_over)
     read = 0
     for number, side in enumerate(sides):
         try:
-            partitions = _of_side(side, refuse, choice)
+            partitions = _of_side(side, refuse, choice, cluster, note)
         except OpenError as error:
             refuse(error)
             continue
@@ -256,17 +257,22 @@ def find_copies(
     return [each for name, copies in found.items() for each in _by_topic_id(name, copies, sides, leading, note)]
 
 
-def _of_side(side: Path, refuse: Refuse, choice: PartitionChoice) -> list[PartitionLog]:
-    """The partitions of a side, each once; in a log directory those that are in use."""
+def _of_side(
+    side: Path, refuse: Refuse, choice: PartitionChoice, cluster: Cluster, note: Callable[[str], None]
+) -> list[PartitionLog]:
+    """The partitions of a side, each once; what else it has of them is told. cluster: all sides, for its metadata."""
     if side.is_file():
         raise UsageError("is a file: whole partitions are compared, give their directories", side)
-    cluster = Cluster([side], once(only_below(refuse)))
+    own = Cluster([side], once(only_below(refuse)))
     try:
         if _is_single(side):
-            return list(cluster.directories(choice))
-        return [each.best for each in cluster.partitions(choice) if each.copies]
+            return list(own.directories(choice))
+        replicas = own.partitions(choice, cluster.metadata)
     except NoSuchPartitionError:
         return []
+    for left_out in left_out_of(replicas):
+        note(f"left out: {left_out.text()}")
+    return [each.best for each in replicas if each.copies]
 
 
 def _tell_same(sides: Sequence[Path], note: Callable[[str], None]) -> None:

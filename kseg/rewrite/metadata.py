@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import find_partitions
-from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, only_below
+from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, identity_of, only_below
 from kseg.cluster.metadata import Until, cluster_metadata_of
 from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
 from kseg.cluster.model import (
@@ -234,7 +234,7 @@ def newer_partitions(paths: Iterable[Path], found: ClusterMetadata, refuse: Refu
         if topic_id is None:
             continue  # nothing can be said of it
         if partition.log_dir not in brokers:
-            brokers[partition.log_dir] = _broker_id(partition.log_dir)
+            brokers[partition.log_dir] = identity_of(partition.log_dir).broker
         own = known.get((topic_id, partition.partition or 0))
         compared = _compared(partition, topic_id, own, brokers[partition.log_dir])
         newer += [] if compared is None else [compared]
@@ -258,13 +258,6 @@ def _leader_epochs(partition: PartitionLog) -> tuple[tuple[int, int], ...]:
         return partition.read_leader_epochs() or ()
     except KsegError:
         return ()
-
-
-def _broker_id(log_dir: Path) -> int | None:
-    try:
-        return LogDir(log_dir).broker_id()
-    except KsegError:
-        return None
 
 
 def voters_batch(voters: Sequence[Voter], offset: int, leader_epoch: int, timestamp: int) -> bytes:

@@ -141,22 +141,13 @@ def check_disks(log_dirs: Iterable[LogDir], findings: Findings, choice: Partitio
     """Of the partitions that are meant those in two log directories of one broker; on different ones are replicas."""
     homes: dict[tuple[str, int, str], Path] = {}
     for log_dir in log_dirs:
-        broker = _broker_of(log_dir)
-        if broker is None:
+        owner = log_dir.identity
+        if owner.broker is None:
             continue
         for path in filter(choice.takes_directory, log_dir.directories):
-            first = homes.setdefault((*broker, path.name), path)
+            first = homes.setdefault((owner.cluster_id or "", owner.broker, path.name), path)
             if first != path:
                 findings.add("partition-twice", path, f"also in {first.parent}, a log directory of the same broker")
-
-
-def _broker_of(log_dir: LogDir) -> tuple[str, int] | None:
-    """The cluster's and the broker's ids; None if `meta.properties` doesn't have them."""
-    try:
-        cluster_id, broker_id = log_dir.read_properties().get("cluster.id", ""), log_dir.broker_id()
-    except KsegError:
-        return None
-    return None if broker_id is None else (cluster_id, broker_id)
 
 
 _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)

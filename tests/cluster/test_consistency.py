@@ -341,3 +341,22 @@ def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...]
         1,
         ["b1/orders-0", "b2/orders-0"],
     )
+
+
+def test_metadata_on_any_side_tell_which_directories_are_compared(told: Path) -> None:
+    """The newer records on a side are those of a topic that was deleted."""
+    (told / "one").mkdir()
+    (told / "b1").rename(told / "one" / "b1")
+    write_id(replica(told / "one" / "old", [Part(9, 0, 200, "gone")]), BEFORE)
+    for sides in permutations(("one", "b2", "ctl")):
+        ran = run(["diff", "-o", "json", "--topic", "orders", "--partition", "0", *sides], told)
+        assert [json.loads(line)["verdict"] for line in ran.stdout.splitlines()[:1]] == ["diverged"]
+        said = "kseg: left out: one/old/orders-0: of a topic that was deleted, or created again since\n"
+        assert ran.stderr.decode() == said
+
+
+def test_directories_given_twice_are_one_copy(told: Path) -> None:
+    ran = run(["verify", "--cluster", "-o", "json", "--topic", "orders", "ctl", "b1", "b2", "b1", "."], told)
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    (found,) = (row for row in rows if row["type"] == "partition")
+    assert [(copy["path"], copy["broker"]) for copy in found["copies"]] == [("b2/orders-0", 2), ("b1/orders-0", 1)]

@@ -263,8 +263,6 @@ def struct_or_text(members: list[ColumnMember], names: tuple[str, ...] = ()) -> 
     return StructType(tuple(members), names) if members else Scalar.JSON
 
 
-_Members = Sequence[ColumnMember]
-
 _WIDER = {
     frozenset({Scalar.LONG, Scalar.FLOAT}): Scalar.DOUBLE,
     frozenset({Scalar.LONG, Scalar.DOUBLE}): Scalar.DOUBLE,

@@ -1,12 +1,13 @@
 """Metadata next to partitions: read once for a log directory; and the ids of topics."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from kseg.cluster.cluster import furthest_metadata
+from kseg.cluster.cluster import Cluster, furthest_metadata
 from kseg.cluster.directories import DirectoryIdentity, Refuse, identity_of
 from kseg.cluster.schemas_topic import TopicPlaces, find_topic
 from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, set_for_topics
@@ -48,11 +49,11 @@ def read_cluster_metadata(
 
 
 class TopicIds:
-    """Looks ids up in the metadata at a path or, without one, in those beside each partition."""
+    """Looks ids up in the metadata at a path or, without one, in a cluster: in its metadata, and in other copies."""
 
-    def __init__(self, metadata: Path | None = None) -> None:
-        self._metadata = metadata
-        self._known: dict[Path, dict[str, str]] = {}
+    def __init__(self, cluster: Cluster, metadata: Path | None = None) -> None:
+        self._cluster, self._metadata = cluster, metadata
+        self._known: dict[str, str | None] = {}
 
     def lost_by(self, partition: PartitionLog) -> str | None:
         """The id of a partition's topic, if its own file doesn't tell it.
@@ -64,12 +65,21 @@ class TopicIds:
             return None
         if partition.topic == METADATA_TOPIC:
             return METADATA_TOPIC_ID
-        path = self._metadata or partition.path.absolute().parent / f"{METADATA_TOPIC}-0"
-        if self._metadata is None and not path.is_dir():
-            return None
-        if path not in self._known:
-            self._known[path] = _read_ids(path)
-        return self._known[path].get(partition.topic)
+        if self._metadata is not None:
+            return self._given.get(partition.topic)
+        if partition.topic not in self._known:
+            with suppress(UsageError):  # of directories of two clusters
+                self._known[partition.topic] = _topic_id_in(self._cluster, partition.topic)
+        return self._known.get(partition.topic)
+
+    @cached_property
+    def _given(self) -> dict[str, str]:
+        topics = () if self._metadata is None else read_cluster_metadata(self._metadata).topics
+        return {topic.name: topic.topic_id for topic in topics}
+
+
+def _topic_id_in(cluster: Cluster, topic: str) -> str | None:
+    return next((each.topic_id for each in cluster.topic(topic)), None)
 
 
 def _has_own(partition: PartitionLog) -> bool:
@@ -77,10 +87,6 @@ def _has_own(partition: PartitionLog) -> bool:
         return partition.read_topic_id() is not None
     except KsegError:
         return False
-
-
-def _read_ids(path: Path) -> dict[str, str]:
-    return {topic.name: topic.topic_id for topic in read_cluster_metadata(path).topics}
 
 
 CHEAP_METADATA = 4 << 20

@@ -140,7 +140,7 @@ def compact(
         check_absent(directory)
         check_outside(directory, read)
     settings = cleaner.settings()
-    without_key, topic_ids = 0, TopicIds(options.cluster_metadata)
+    without_key, topic_ids = 0, TopicIds(cluster, options.cluster_metadata)
     for line in taken_of(found).sentences(verbose=options.is_verbose):
         note_unless(quiet=options.quiet)(line)
     for partition in (each.best for each in found if each.copies):

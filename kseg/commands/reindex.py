@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.cluster import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.cluster.partition_settings import IndexInterval, IndexIntervals, interval_as_it_lies
 from kseg.commands.inputs import new_directory_of, reads_archives
@@ -86,11 +86,12 @@ def reindex(
     target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
     processes = work.begin()
     refuse = Refusals()
-    partitions = list(find_partitions(paths, refuse, choice))
+    cluster = Cluster(paths, refuse)
+    partitions = list(cluster.directories(choice))
     if refuse.status > 1 and not partitions:
         command.exit(refuse.status)
     intervals = IndexIntervals(options.index_interval_bytes, options.cluster_metadata)
-    topic_ids, is_damaged = TopicIds(options.cluster_metadata), False
+    topic_ids, is_damaged = TopicIds(cluster, options.cluster_metadata), False
     with target as unfinished, ProgressBar(work.has_bar) as bar:
         orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))

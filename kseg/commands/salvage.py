@@ -9,6 +9,7 @@ from typing import NamedTuple
 import click
 
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.metadata_copy import TopicIds
 from kseg.cluster.taken import taken_of
 from kseg.commands.inputs import new_directory_of, reads_archives
 from kseg.commands.option_groups import partition_options
@@ -103,7 +104,8 @@ def salvage(
     target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
     processes = work.begin()
     refuse = Refusals()
-    partitions = Cluster(paths, refuse).partitions(choice)
+    cluster = Cluster(paths, refuse)
+    partitions = cluster.partitions(choice)
     if refuse.status > 1 and not partitions:
         command.exit(refuse.status)
     for line in taken_of(partitions).sentences(verbose=options.is_verbose):
@@ -113,7 +115,7 @@ def salvage(
         if unfinished is not None and not work.quiet:
             write_run(command.find_root().obj or (), options.output)
             flush_stdout()
-        orders = salvage_orders(partitions, unfinished, options.cluster_metadata)
+        orders = salvage_orders(partitions, None if unfinished is None else TopicIds(cluster, options.cluster_metadata))
         salvage_one = partial(_salvaged, SalvageTargets(unfinished, diverged), options, work.keep_cache)
         size = sum(place.size for each in partitions for place in each.places)
         on_read = bar.counting("salvage", size)

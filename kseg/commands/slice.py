@@ -80,7 +80,8 @@ def slice(  # noqa: A001  the command's name
     the new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
     matches one of these, the rest is written, and the exit status is 1.
     """
-    partition = Cluster(paths, only_below(Refusals())).only_partition(choice).best
+    cluster = Cluster(paths, only_below(Refusals()))
+    partition = cluster.only_partition(choice).best
     read = (*paths, options.cluster_metadata)
     check_absent(options.directory)
     check_outside(options.directory, read)
@@ -95,7 +96,7 @@ def slice(  # noqa: A001  the command's name
         frozenset(dropped_keys),
     )
     with new_directory(options.directory, read) as unfinished:
-        topic_id = TopicIds(options.cluster_metadata).lost_by(partition)
+        topic_id = TopicIds(cluster, options.cluster_metadata).lost_by(partition)
         sliced = slice_partition(partition, unfinished, settings, topic_id)
         if not sliced.segments:
             raise UsageError("has none of the requested records", partition.path)

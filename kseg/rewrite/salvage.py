@@ -283,18 +283,12 @@ class Salvaged(NamedTuple):
 
 
 def salvage_orders(
-    partitions: Iterable[PartitionReplicas[PartitionLog]],
-    directory: Path | None,
-    cluster_metadata: Path | None = None,
+    partitions: Iterable[PartitionReplicas[PartitionLog]], topic_ids: TopicIds | None
 ) -> Iterator[SalvageOrder]:
-    """The orders for the partitions that have a copy; ids of topics are looked up only where something is written.
-
-    `cluster_metadata`: where ids are looked up; None for beside each partition.
-    """
-    topic_ids = TopicIds(cluster_metadata)
+    """The orders for the partitions that have a copy; topic_ids: None where nothing is written."""
     for each in partitions:
         if each.copies:
-            yield SalvageOrder(each, None if directory is None else topic_ids.lost_by(each.best))
+            yield SalvageOrder(each, None if topic_ids is None else topic_ids.lost_by(each.best))
 
 
 def salvage_order(
@@ -358,7 +352,8 @@ def salvage_into(
     if directory is not None:
         check_absent(directory)
         check_outside(directory, paths)
-    partitions = Cluster(paths).partitions(choice)
+    cluster = Cluster(paths)
+    partitions = cluster.partitions(choice)
     with nullcontext() if directory is None else new_directory(directory, paths) as unfinished:
-        orders, targets = salvage_orders(partitions, unfinished), SalvageTargets(unfinished)
+        orders, targets = salvage_orders(partitions, TopicIds(cluster)), SalvageTargets(unfinished)
         return tuple(salvage_order(order, targets, drop_unreadable=drop_unreadable) for order in orders)

@@ -347,11 +347,12 @@ def _joined(
     abandoned: "tuple[AbandonedBatches, ...]",
 ) -> Salvage:
     is_compacted = any(replica.is_compacted for replica in replicas)
+    has_gaps = is_compacted or not all(replica.partition.is_gapless() for replica in replicas)
     kept: list[Extent] = []
     rests: list[list[Extent]] = []
     for replica in replicas:
         chain = longest_rising(replica.extents)
-        kept = filled(kept, chain, batches, is_compacted=is_compacted) if kept else chain
+        kept = filled(kept, chain, batches, is_compacted=has_gaps) if kept else chain
         chosen = set(chain)
         rests.append([extent for extent in replica.extents if extent not in chosen])
         kept = with_strays(kept, rests[-1], batches)

@@ -190,6 +190,15 @@ def test_what_one_copy_lost_is_read_from_another(ask: Ask, damaged: Path) -> Non
     assert {paths: answer for paths, answer in answers.items() if answer != known} == {}
 
 
+@pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
+def test_a_segment_that_the_cleaner_may_have_taken_is_not_read_from_another(ask: Ask, damaged: Path) -> None:
+    """Its records may be older than those that the first copy kept."""
+    for broker in ("b1", "b2"):
+        (damaged / broker / "cleaner-offset-checkpoint").unlink()
+    known = {("orders", 0): [(n, f"v {n}") for n in (*range(10), *range(20, 30))]}
+    assert ask(damaged, ("b1", "b2"), ()) == known
+
+
 @pytest.mark.parametrize("ask", ENDS_ASKED, ids=lambda ask: ask.__name__)
 def test_logs_end_where_the_copy_ends_that_answers(ask: Ask, cluster: Path) -> None:
     ends = {key: records[-1][0] + 1 for key, records in RECORDS.items()}
@@ -360,3 +369,27 @@ def test_directories_given_twice_are_one_copy(told: Path) -> None:
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     (found,) = (row for row in rows if row["type"] == "partition")
     assert [(copy["path"], copy["broker"]) for copy in found["copies"]] == [("b2/orders-0", 2), ("b1/orders-0", 1)]
+
+
+LOSING = ("salvage --to {to}", "reindex --to {to}", "slice --to {to}", "compact --to {to}")
+
+
+@for_each("command", LOSING)
+def test_a_topic_id_that_a_copy_lost_is_found_elsewhere(command: str, tmp_path: Path) -> None:
+    """In the metadata of another disk, or in another copy."""
+    for place in ("metadata", "copy"):
+        root = tmp_path / place
+        for broker, parts in (("b1", [Part(0, 0, 9)]), ("b2", [Part(0, 0, 5)])):
+            replica(root / broker, parts)
+        if place == "copy":
+            write_id(root / "b2" / "orders-0", CURRENT)
+        else:
+            records = [framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT})]
+            write_segment(root / "ctl" / "__cluster_metadata-0", [NewBatch(records)])
+        (root / "new").mkdir()
+        paths = ["b1", "b2"] if place == "copy" else ["b1", "ctl"]
+        chosen = ["--topic", "orders", "--partition", "0"]
+        ran = run([*command.format(to="new/out").split(), *chosen, *paths], root)
+        assert ran.status == 0, ran.stderr
+        found = {path.read_text().strip() for path in (root / "new").rglob("partition.metadata")}
+        assert found == {f"version: 0\ntopic_id: {CURRENT}"}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kseg.cluster.metadata_copy import CHEAP_METADATA
-from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, roll_settings_of
+from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, as_the_topic_sets
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.settings import NO_SETTINGS
 from kseg.errors import OpenError
@@ -97,7 +97,7 @@ class Lister:
         for partition in partitions:
             retention, cleaning = self._topics.of(partition), self._cleaning.of(partition)
             found = {} if partition.topic is None else self._topics.beside.topic_settings(partition, partition.topic)
-            roll = roll_settings_of(found, self._settings.roll, self._given) if found else self._settings.roll
+            roll = as_the_topic_sets(found, self._settings.roll, self._given) if found else self._settings.roll
             if retention is not own.retention or cleaning is not own.cleaning or roll != own.roll:
                 own = replace(self._settings, retention=retention, cleaning=cleaning, roll=roll)
             self._said_before.append(self._unsaid)

@@ -134,6 +134,7 @@ class MetadataBeside:
         on_unread: "OnUnread | None" = None,
         log_dirs: Iterable[Path] = (),
         static: Mapping[str, str] = NO_SETTINGS,
+        given: Path | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -142,7 +143,9 @@ class MetadataBeside:
             on_unread: takes which aren't, and why.
             log_dirs: others where to look for the metadata of a topic: those of the same cluster tell the same.
             static: what the brokers' server.properties set.
+            given: a path of metadata that are read instead of all these; OpenError is raised if there are none.
         """
+        self._given = given
         self._largest_size = largest_size
         self._on_unread = on_unread
         self._given_dirs = log_dirs
@@ -190,12 +193,18 @@ class MetadataBeside:
 
     def _of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":
         """The furthest metadata in a log directory and others of its cluster, as far as these name one."""
+        if self._given is not None:
+            return self._read_given
         ids = {each: self._identity(each).cluster_id for each in self._log_dirs}
         own = self._identity(log_dir).cluster_id if ids else None
         if own is None and len({*ids.values()} - {None}) > 1:
             return self.of_any((log_dir,))
         others = (each for each, cluster_id in ids.items() if own is None or cluster_id in (None, own))
         return self.of_any(sorted({log_dir, *others}))
+
+    @cached_property
+    def _read_given(self) -> "ClusterMetadata | None":
+        return None if self._given is None else read_cluster_metadata(self._given)
 
     def _identity(self, log_dir: Path) -> DirectoryIdentity:
         if log_dir not in self._identities:

@@ -3,16 +3,16 @@
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
-from functools import cached_property
 from itertools import tee
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from kseg.cluster.metadata_copy import MetadataBeside, OnUnread, read_cluster_metadata
+from kseg.cluster.metadata_copy import MetadataBeside, OnUnread
 from kseg.cluster.remote_tier import RemoteCopies
-from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, set_for_topics
+from kseg.cluster.settings import NO_SETTINGS
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings
+from kseg.log.compaction_plan import CompactSettings
 from kseg.log.freeing import FreeablePartition, freeable_partition
 from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spacing
 from kseg.log.segments import RetentionSettings, RollSettings
@@ -71,21 +71,17 @@ class TopicCleaning:
         return kind(value) if is_usable else None
 
 
-def roll_settings_of(
-    found: Mapping[str, str],
-    otherwise: RollSettings = RollSettings(),  # noqa: B008  frozen
-    given: Collection[str] = (),
-) -> RollSettings:
-    """When a topic with such settings rolls its segments; otherwise: what holds where these don't tell.
+Settings = TypeVar("Settings", RollSettings, CompactSettings)
 
-    given: fields of `otherwise` that hold whatever the settings are.
+
+def as_the_topic_sets(found: Mapping[str, str], otherwise: Settings, given: Collection[str] = ()) -> Settings:
+    """Settings with the whole numbers that a topic, or its broker, sets under Kafka's names for the fields.
+
+    otherwise: what holds where these don't tell; given: fields of it that hold whatever the topic sets.
     """
-    names = (each.name for each in fields(RollSettings) if each.name not in given)
+    names = (each.name for each in fields(otherwise) if each.name not in given)
     texts = {name: found.get(name.replace("_", "."), "") for name in names}
     return replace(otherwise, **{name: int(text) for name, text in texts.items() if re.fullmatch("[0-9]{1,19}", text)})
-
-
-_SETTING = "index.interval.bytes"
 
 
 class IndexInterval(NamedTuple):
@@ -100,40 +96,23 @@ class IndexIntervals:
 
     Args:
         given: holds for all; None: look.
-        metadata: a path of metadata in the place of those beside each partition.
+        beside: the metadata that tell the others.
     """
 
-    def __init__(self, given: int | None, metadata: Path | None = None) -> None:
-        self._given = given
-        self._metadata = metadata
-        self._beside = MetadataBeside()
+    def __init__(self, given: int | None, beside: MetadataBeside) -> None:
+        self._given, self._beside = given, beside
 
     def told_of(self, partition: PartitionLog) -> IndexInterval | None:
         """The one that was given for a partition, or that its topic has; None if neither tells it.
 
         Raises OpenError if there are no metadata at the path that was given.
         """
-        if self._given is not None:
-            return IndexInterval(self._given)
-        setting = self._setting(partition)
+        if self._given is not None or partition.topic is None:
+            return None if self._given is None else IndexInterval(self._given)
+        setting = self._beside.topic_settings(partition, partition.topic).get("index.interval.bytes", "")
         if re.fullmatch("[0-9]{1,10}", setting):
             return IndexInterval(int(setting), "the cluster's metadata")
         return None
-
-    def _setting(self, partition: PartitionLog) -> str:
-        if partition.topic is None:
-            return ""
-        if self._metadata is None:
-            return self._beside.topic_settings(partition, partition.topic).get(_SETTING, "")
-        return self._chosen.of("topic", partition.topic).get(_SETTING) or self._of_brokers.get(_SETTING, "")
-
-    @cached_property
-    def _chosen(self) -> DynamicSettings:
-        return DynamicSettings(None if self._metadata is None else read_cluster_metadata(self._metadata))
-
-    @cached_property
-    def _of_brokers(self) -> dict[str, str]:
-        return set_for_topics(self._chosen.of_broker(None))
 
 
 def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:

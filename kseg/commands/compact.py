@@ -1,5 +1,6 @@
 """`kseg compact`: cleans a partition like the log cleaner."""
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
@@ -8,13 +9,15 @@ import click
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
-from kseg.cluster.metadata_copy import TopicIds
+from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
+from kseg.cluster.partition_settings import as_the_topic_sets
 from kseg.cluster.taken import taken_of
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options, setting_options
 from kseg.commands.options import (
     Command,
     cluster_metadata_option,
+    is_given,
     long_number,
     new_directory_option,
     now_option,
@@ -22,6 +25,7 @@ from kseg.commands.options import (
     output_option,
     paths_argument,
     quiet_option,
+    server_properties_option,
     verbose_copies_option,
     zone_option,
 )
@@ -93,6 +97,7 @@ class CompactOptions(NamedTuple):
     quiet: bool
     is_verbose: bool
     cluster_metadata: Path | None
+    server_properties: Mapping[str, str]
 
 
 @click.command()
@@ -105,6 +110,7 @@ class CompactOptions(NamedTuple):
 @quiet_option
 @verbose_copies_option
 @cluster_metadata_option
+@server_properties_option
 @reads_archives("paths")
 @click.pass_context
 @option_values(options=CompactOptions)
@@ -124,9 +130,11 @@ def compact(
       kseg compact orders-0/ --delete-retention-ms 0 --now 2026-12-01T00:00 -o json --to cleaned/orders-0
 
     PATHS, as in `kseg ls`, have one partition; with --dry-run there may be several. Tombstones, transaction markers and
-    empty batches stay as long as the cleaner keeps them. The active segment stays unchanged, and so does everything
-    after the start of an open transaction. v0 and v1 entries keep their format, as with cleaners before 4.0. The exit
-    status is 1 if records have no key: Kafka refuses these on compacted topics, and its cleaner drops them.
+    empty batches stay as long as the cleaner keeps them. Settings are the given options, then the topic's and its
+    broker's, if a __cluster_metadata is in PATHS or next to them, then --server-properties. The active segment stays
+    unchanged, and so does everything after the start of an open transaction. v0 and v1 entries keep their format, as
+    with cleaners before 4.0. The exit status is 1 if records have no key: Kafka refuses these on compacted topics, and
+    its cleaner drops them.
     """
     directory = options.directory
     if options.dry_run == (directory is not None):
@@ -139,7 +147,10 @@ def compact(
         found = [cluster.only_partition(choice)]
         check_absent(directory)
         check_outside(directory, read)
-    settings = cleaner.settings()
+    beside = MetadataBeside(
+        log_dirs=cluster.metadata_dirs(), static=options.server_properties, given=options.cluster_metadata
+    )
+    given = [name for name in CleanerOptions._fields if is_given(command, name)]
     without_key, topic_ids = 0, TopicIds(cluster, options.cluster_metadata)
     for line in taken_of(found).sentences(verbose=options.is_verbose):
         note_unless(quiet=options.quiet)(line)
@@ -147,6 +158,8 @@ def compact(
         new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:
             topic_id = None if unfinished is None else topic_ids.lost_by(partition)
+            found_settings = {} if partition.topic is None else beside.topic_settings(partition, partition.topic)
+            settings = as_the_topic_sets(found_settings, cleaner.settings(), given)
             done = compact_partition(partition, settings, unfinished, topic_id=topic_id)
         for note in compaction_notes(partition, done):
             talk(f"kseg: {note}")

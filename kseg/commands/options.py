@@ -378,12 +378,12 @@ def redact_options(command: Command) -> Command:
 
 
 def cluster_metadata_option(command: Command) -> Command:
-    """`--cluster-metadata`: where `topic_ids` looks up ids of topics."""
+    """`--cluster-metadata`: where ids and settings of topics are looked up."""
     return click.option(
         "--cluster-metadata",
         type=click.Path(path_type=Path),
-        help="__cluster_metadata-0 or a log directory that has it, for the topic's id if the partition has lost it.  "
-        "By default the one next to the partition.",
+        help="__cluster_metadata-0 or a log directory that has it, for what the partition doesn't tell of its topic. "
+        "By default the one in PATHS, or next to them.",
     )(command)
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import click
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.metadata_copy import TopicIds
+from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.partition_settings import IndexInterval, IndexIntervals, interval_as_it_lies
 from kseg.commands.inputs import new_directory_of, reads_archives
 from kseg.commands.option_groups import partition_options, setting_options
@@ -77,8 +77,8 @@ def reindex(
       kseg reindex kafka-logs/ --dry-run | grep -v 'same'
 
     If PATHS, as in `kseg ls`, have one partition, its indexes go to DIR; of several, each partition gets its own
-    directory there. The interval between entries comes from the topic's settings, if __cluster_metadata is next to the
-    partition, or from the existing indexes. An index ends where its log is damaged; the exit status is then 1.
+    directory there. The interval between entries comes from the topic's settings, if a __cluster_metadata is in PATHS
+    or next to them, or from the existing indexes. An index ends where its log is damaged; the exit status is then 1.
     `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they are missing or broken, or
     contradict the log.
     """
@@ -90,7 +90,8 @@ def reindex(
     partitions = list(cluster.directories(choice))
     if refuse.status > 1 and not partitions:
         command.exit(refuse.status)
-    intervals = IndexIntervals(options.index_interval_bytes, options.cluster_metadata)
+    told = MetadataBeside(log_dirs=cluster.metadata_dirs(), given=options.cluster_metadata)
+    intervals = IndexIntervals(options.index_interval_bytes, told)
     topic_ids, is_damaged = TopicIds(cluster, options.cluster_metadata), False
     with target as unfinished, ProgressBar(work.has_bar) as bar:
         orders = _orders(partitions, unfinished, intervals, topic_ids)

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from kseg.cluster.directories import NoPartitionError, Refuse, is_of_partition
 from kseg.cluster.metadata_copy import CHEAP_METADATA, OnUnread
-from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, roll_settings_of
+from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, as_the_topic_sets
 from kseg.doctor.kinds import KINDS, URGENCY, SuspectTimes, TimesWatch, suspect_segments, unit_of
 from kseg.errors import OpenError, UnreadableError
 from kseg.findings.findings import Finding
@@ -19,7 +19,7 @@ from kseg.formats.file_names import KINDS_BESIDE, parse_file_name
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import RetentionSettings, SegmentFiles, read_tail
+from kseg.log.segments import RetentionSettings, RollSettings, SegmentFiles, read_tail
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.reading.bodies import Slice
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
@@ -250,7 +250,7 @@ def examine_partition(
         verified = verify_partition(partition, keep_cache=settings.keep_cache, on_read=on_read, on_slice=see)
     verified = _without_finished_tail(verified)
     listing_settings = ListingSettings(
-        retention, roll_settings_of(each.own), keep_cache=settings.keep_cache, cleaning=each.cleaning
+        retention, as_the_topic_sets(each.own, RollSettings()), keep_cache=settings.keep_cache, cleaning=each.cleaning
     )
     listing = list_partition(partition, listing_settings)
     # What was written while this was read isn't in the future.

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import golden, run
+from tests.commands.test_remote_tier import write_metadata
 
 PARTITION = str(golden.ROOT / "logs" / "2.8.2" / "broker-lz4-0")
 
@@ -48,6 +49,23 @@ def test_json_has_every_count(tmp_path: Path) -> None:
     assert (told["type"], told["records"], told["kept"], told["passes"]) == ("compaction", 6, 4, 2)
     assert told["gone"] == {"superseded": 2, "tombstone": 0, "aborted": 0, "marker": 0, "noKey": 0}
     assert told["segments"] == [{"baseOffset": 0, "size": told["bytesKept"], "madeOf": [0, 3]}]
+
+
+def test_the_topics_settings_hold_unless_options_are_given(tmp_path: Path) -> None:
+    build(tmp_path, "a=1", "b=1", "a=2", "b=2", "c=1", "d=1", "x=1")
+    (tmp_path / "t-0").rename(tmp_path / "orders-0")
+    (tmp_path / "static").write_text("log.cleaner.min.compaction.lag.ms=3600000")
+    lagging = "3600000"
+
+    def kept(*arguments: str) -> int:
+        ran = kseg(tmp_path, "orders-0", "--dry-run", "-o", "json", *arguments)
+        return int(json.loads(ran.stdout)["kept"])
+
+    assert (kept(), kept("--server-properties", "static"), kept("--min-compaction-lag-ms", lagging)) == (4, 0, 0)
+    write_metadata(tmp_path / "ctl", min_compaction_lag_ms=lagging)
+    assert (kept(), kept("--cluster-metadata", "ctl"), kept("--topic", "orders", "ctl")) == (4, 0, 0)
+    write_metadata(tmp_path, min_compaction_lag_ms=lagging)
+    assert (kept(), kept("--min-compaction-lag-ms", "0")) == (0, 4)
 
 
 def test_records_without_a_key_are_reported_of(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from kseg.cluster.partition_settings import roll_settings_of
+from kseg.cluster.partition_settings import as_the_topic_sets
 from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
 from kseg.cluster.settings import DynamicSettings
 from kseg.coordinators.members import Group
@@ -13,7 +13,7 @@ from kseg.doctor.kinds import command_line, path_word
 from kseg.errors import counted
 from kseg.findings.kinds import Severity
 from kseg.log.partition import PartitionLog
-from kseg.log.segments import Rolled
+from kseg.log.segments import Rolled, RollSettings
 from kseg.output.rows import human_size
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight, line_of, topic_line
 from kseg.report.gather import Gathered, TopicFacts
@@ -293,7 +293,7 @@ def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:
 def _of_retention(topic: TopicFacts) -> Iterator[str]:
     """Retention deletes whole segments: a segment that is open for longer than that keeps its records for longer."""
     one = topic.first
-    retention, roll = one.retention.retention_ms, roll_settings_of(one.own)
+    retention, roll = one.retention.retention_ms, as_the_topic_sets(one.own, RollSettings())
     if one.cleaning is not None or retention <= 0:
         return
     is_known = "segment.ms" in one.own or one.has_own_time

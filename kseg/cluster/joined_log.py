@@ -3,6 +3,7 @@
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,15 @@ def joined_logs(
     best, *others = replicas.copies
     copies = JoinedCopies((replace(best, place=best.place.as_it_is()), *others), say)
     yield from logs_of_partition(copies.place, selection, say, left, copies.open_log)
+
+
+def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:
+    """The copy that answers, whose logs are opened with what the others have of their holes."""
+    if len(replicas.copies) == 1:
+        return replicas.best
+    whole = copy(replicas.best)
+    whole.open_whole = JoinedCopies(replicas.copies, _say_nothing).open_log
+    return whole
 
 
 class JoinedCopies:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.model import ClusterPartition
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.errors import KsegError
@@ -121,8 +122,8 @@ class PartitionsBeside:
         return {(each.topic, each.partition): each for each in found if each.partition is not None and each.copies}
 
     def of_topic(self, topic: str) -> list[PartitionLog]:
-        """A topic's partitions by number, of several replicas the one that answers."""
-        return [each.best for each in self._replicas.values() if each.topic == topic]
+        """A topic's partitions by number, of several replicas the one that answers, with what it lost from others."""
+        return [whole_log(each) for each in self._replicas.values() if each.topic == topic]
 
     def end_of(self, topic: str, partition: int, topic_id: str | None = None) -> LogEnd | None:
         """Where the log of a partition ends; None if that isn't known.

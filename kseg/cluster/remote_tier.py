@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.errors import KsegError, UsageError
 from kseg.findings.findings import Findings
@@ -51,7 +52,7 @@ def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], Recor
     Raises UsageError if its copies there are of several clusters.
     """
     found: dict[tuple[Owner, str], RecordedSegment] = {}
-    for place in (each.best for each in Cluster(log_dirs, pass_over).topic(REMOTE_LOG_TOPIC)):
+    for place in map(whole_log, Cluster(log_dirs, pass_over).topic(REMOTE_LOG_TOPIC)):
         try:
             records = list(_records(place))
         except KsegError:  # it has gone meanwhile

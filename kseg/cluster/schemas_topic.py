@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, Refuse
+from kseg.cluster.joined_log import whole_log
 from kseg.errors import OpenError
 from kseg.log.partition import PartitionLog
 from kseg.reading.batch import intact_records
@@ -55,12 +56,7 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
         raise OpenError(f"has neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
     beside = [each.best.log_dir for each in replicas if cluster.was_given(each.best)]
     log_dirs = dict.fromkeys((*(each.path for each in cluster.log_dirs), *_without_partitions(cluster), *beside))
-    return TopicPlaces(tuple(each.best for each in replicas), tuple(log_dirs), is_all=not beside)
-
-
-def topic_partitions(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None = None) -> list[PartitionLog]:
-    """Only the partitions; arguments and errors as for `find_topic`."""
-    return list(find_topic(paths, topic, refuse).partitions)
+    return TopicPlaces(tuple(map(whole_log, replicas)), tuple(log_dirs), is_all=not beside)
 
 
 class SchemasTopic(NamedTuple):
@@ -75,15 +71,16 @@ class SchemasTopic(NamedTuple):
             OpenError: there is no such file or directory.
             UsageError: there are partitions of several clusters.
         """
-        for file in self._files():
-            with LogFile(file) as log_file:
+        for log in self._logs():
+            with log as log_file:
                 yield from ((record.key, record.value) for record in intact_records(log_file))
 
-    def _files(self) -> list[Path]:
+    def _logs(self) -> Iterator[LogFile]:
         if self.path.is_file():
-            return [self.path]
-        partitions = topic_partitions(self.path, SCHEMAS_TOPIC)
-        return [segment.path for partition in partitions for segment in partition.segments]
+            yield LogFile(self.path)
+            return
+        for partition in find_topic(self.path, SCHEMAS_TOPIC).partitions:
+            yield from map(partition.open_log, partition.segments)
 
 
 def _without_partitions(cluster: Cluster) -> Iterator[Path]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir, pass_over
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
 from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition
@@ -114,7 +115,7 @@ class Coordinators:
         """
         known, self._sizes = self._sizes, None
         try:
-            self.partitions = [each.best for each in self._cluster.topic(TOPIC)]
+            self.partitions = list(map(whole_log, self._cluster.topic(TOPIC)))
         except UsageError as error:  # directories of several clusters: a transactional id may be in each
             self.partitions, self._unread = [], {None: error.message}
         sizes = tuple((place.path, place.size) for place in self.partitions)

@@ -3,7 +3,7 @@
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
@@ -105,7 +105,8 @@ class PartitionLog:
     `.deleted`, `.cleaned`, `.swap` (they may be segments too), `.tmp`, `.part`. others: all other files.
     has_time_indexes: whether any segment has one: brokers before 0.10.1 wrote none. has_indexes: whether any has an
     offset or time index: logs may be copied without them. largest_timestamps: what lookups found, by base offset: the
-    largest time, and what is wrong with the time index.
+    largest time, and what is wrong with the time index. open_whole: opens a log together with those of other copies;
+    None: it is read alone.
 
     If the directory changes, this stays as it was listed; opening a file that is gone meanwhile raises OpenError.
     Source: UnifiedLog, LogSegments.
@@ -126,8 +127,13 @@ class PartitionLog:
         self.name: PartitionDirectory | None = name
         self._checkpoints = checkpoints
         self.largest_timestamps: dict[int, tuple[int, tuple[str, ...]]] = {}
+        self.open_whole: Callable[[Path], LogFile] | None = None
         self._settled_ns = _settled_ns(self.path)
         self._take(_list_files(self.path))
+
+    def open_log(self, segment: SegmentFiles) -> LogFile:
+        """A segment's log, with what other copies have of it if `open_whole` was set. Raises OpenError."""
+        return segment.open_log() if self.open_whole is None else self.open_whole(segment.path)
 
     def as_it_is(self) -> "PartitionLog":
         """Itself, or the directory listed again if its files may be others since. Raises OpenError if it has gone."""

@@ -115,7 +115,7 @@ def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
     """The batches of a partition's segments whose CRC holds, in order, and what couldn't be read."""
     name = partition.directory_name
     for files in partition.segments:
-        with files.open_log() as log_file:
+        with partition.open_log(files) as log_file:
             for item in scan_log(log_file):
                 if isinstance(item, Damage) and item.kind is DamageKind.ZERO_TAIL:
                     continue

@@ -393,3 +393,18 @@ def test_a_topic_id_that_a_copy_lost_is_found_elsewhere(command: str, tmp_path: 
         assert ran.status == 0, ran.stderr
         found = {path.read_text().strip() for path in (root / "new").rglob("partition.metadata")}
         assert found == {f"version: 0\ntopic_id: {CURRENT}"}
+
+
+def test_commits_that_a_copy_lost_are_read_from_another(tmp_path: Path) -> None:
+    """The copy that comes first has the newer commit, and a wrong CRC where the other one is whole."""
+    batches = [NewBatch([commit("orders", 10 + number, partition=number)], number) for number in range(3)]
+    write_segment(tmp_path / "b1" / "__consumer_offsets-0", batches)
+    write_segment(tmp_path / "b2" / "__consumer_offsets-0", batches[:2])
+    write_bytes(tmp_path / "b1" / "__consumer_offsets-0" / f"{0:020}.log", len(batch_bytes(batches[0])) + 70, b"\xff")
+    for number, broker in enumerate(("b1", "b2"), 1):
+        (tmp_path / broker / "meta.properties").write_text(f"version=1\nnode.id={number}\n", encoding="utf-8")
+    for paths in permutations(("b1", "b2")):
+        rows = [row for row in lines(tmp_path, ["groups", "-o", "json"], paths, ()) if row["type"] == "commit"]
+        assert [(row["partition"], row["offset"]) for row in rows] == [(0, 10), (1, 11), (2, 12)]
+    alone = [row for row in lines(tmp_path, ["groups", "-o", "json"], ["b1"], ()) if row["type"] == "commit"]
+    assert [row["partition"] for row in alone] == [0, 2]

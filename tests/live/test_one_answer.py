@@ -1,11 +1,12 @@
 """What kseg reads from the disks of a cluster is what its consumers got, and what its tools say. Needs Java and Maven.
 
-Three brokers: leaders are elected uncleanly, a topic is deleted and created again while a broker is down, and settings
-are set for a topic, for a broker, and for all of them.
+Three brokers: leaders are elected uncleanly, a topic is deleted and created again while a broker is down, its partition
+is being moved to that broker, and settings are set for a topic, for a broker, and for all of them.
 """
 
 import re
 import shutil
+import socket
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
@@ -14,16 +15,20 @@ from typing import NamedTuple
 import pytest
 
 import kseg
+from kseg.protocol.messages import read_response
 from tests.cluster.questions import ENDS_ASKED, RECORDS_ASKED, Found, lines
 from tests.live.cluster import NODES, PATIENCE, Cluster
 from tests.live.oracles import Oracles
 from tests.live.replicated_topic import UNCLEAN, ReplicatedTopic
+from tests.protocol.packets import framed, request
 
 pytestmark = pytest.mark.kafka
 
 CONTROLLER = 4
 PARTED, AGAIN = "parted", "again"
 CONFIGS = "kafka.admin.ConfigCommand"
+REASSIGN = 45
+"""AlterPartitionReassignments."""
 
 
 @pytest.fixture(params=["3.9.1", "4.3.1", "4.4.0"])
@@ -84,6 +89,20 @@ def create_again(cluster: Cluster) -> ReplicatedTopic:
     return topic
 
 
+def begin_to_move(cluster: Cluster, topic: ReplicatedTopic) -> None:
+    """Reassigns a topic's partition to a broker that is down: the reassignment stays in flight."""
+    body = {"topics": [{"name": topic.name, "partitions": [{"partitionIndex": 0, "replicas": [3]}]}], "timeoutMs": 9000}
+    with (
+        socket.create_connection(("127.0.0.1", cluster.nodes[2].port), PATIENCE) as client,
+        client.makefile("rb") as stream,
+    ):
+        client.sendall(framed(request(REASSIGN, 0, body)))
+        answer = read_response(stream.read(int.from_bytes(stream.read(4), "big")), REASSIGN, 0).body
+    assert answer is not None
+    assert (answer["errorCode"], [each["partitions"][0]["errorCode"] for each in answer["responses"]]) == (0, [0])
+    topic.wait_for(lambda partition: sorted(partition.replicas) == [2, 3])
+
+
 def take_disks(cluster: Cluster, to: Path) -> None:
     """Copies what all brokers have, as it lies there now."""
     for number in NODES:
@@ -106,6 +125,7 @@ def test_disks_answer_as_the_cluster_does(cluster: Cluster, tmp_path: Path) -> N
     before.wait_for(lambda partition: len(partition.isrs) == len(NODES))
     before.produce(0, [f"first {n}" for n in range(50)], acks="all")
     topics = [part(cluster), create_again(cluster)]
+    begin_to_move(cluster, topics[1])
     offsets = Oracles(cluster).offsets("-1")
     ends = {key: end for key, end in offsets.items() if not key[0].startswith("__")}
     expected = truth(topics, ends)

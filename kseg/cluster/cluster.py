@@ -57,8 +57,8 @@ class Cluster:
 
     @cached_property
     def _found(self) -> tuple[tuple[Path, ...], tuple[LogDir, ...]]:
-        given: dict[Path, None] = {}
-        log_dirs: dict[Path, LogDir] = {}
+        given: dict[str, Path] = {}
+        log_dirs: dict[str, LogDir] = {}
         for path in self.paths:
             try:
                 here, is_one = directory_at(path)
@@ -71,10 +71,10 @@ class Cluster:
                 self._refuse(error)
                 continue
             if is_one:
-                given.setdefault(here)
+                given.setdefault(os.path.realpath(here), here)
             for log_dir in found:
-                log_dirs.setdefault(log_dir.path.absolute(), log_dir)
-        return tuple(given), tuple(log_dirs.values())
+                log_dirs.setdefault(os.path.realpath(log_dir.path), log_dir)
+        return tuple(given.values()), tuple(log_dirs.values())
 
     @property
     def log_dirs(self) -> tuple[LogDir, ...]:
@@ -154,12 +154,16 @@ class Cluster:
             require_choice(self.paths, choice)
 
     def topic(self, name: str) -> list[PartitionReplicas[PartitionLog]]:
-        """A topic's partitions by number, those of which there is a copy; given directories whatever their names are.
+        """A topic's partitions by number, those of which there is a copy.
+
+        Given directories count whatever their names are, if none has its.
 
         None is no error; others are as for `partitions`.
         """
         choice = PartitionChoice((name,))
-        candidates = (*self._given(), *self._listed(choice))
+        given, listed = list(self._given()), list(self._listed(choice))
+        of_topic = [each for each in given if each.topic == name]
+        candidates = (*(of_topic if of_topic or listed else given), *listed)
         found = [each for each in join_replicas(candidates, self.metadata) if each.copies]
         return sorted(found, key=lambda each: each.partition or 0)
 
@@ -177,10 +181,10 @@ class Cluster:
         return (_candidate(each, identity_of(each.log_dir), is_given=True) for each in given)
 
     def _listed(self, choice: PartitionChoice) -> Iterator[Candidate[PartitionLog]]:
-        were_given = {path.absolute() for path in self._found[0]}
+        were_given = {os.path.realpath(path) for path in self._found[0]}
         for log_dir in self.log_dirs:
             for candidate in _candidates(log_dir, PartitionChoice(choice.topics), self._refuse):
-                if candidate.place.path.absolute() not in were_given:
+                if not were_given or os.path.realpath(candidate.place.path) not in were_given:
                     yield candidate
 
 

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -141,7 +142,9 @@ class Coordinators:
 
     @cached_property
     def _told_count(self) -> int | None:
-        return partition_count(self._cluster.metadata(), TOPIC)
+        with suppress(UsageError):  # metadata of several clusters
+            return partition_count(self._cluster.metadata(), TOPIC)
+        return None
 
     def _likely_count(self) -> int:
         """How many partitions the topic has, where no metadata tell: transactional ids lie where their hashes say.

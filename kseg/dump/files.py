@@ -132,8 +132,9 @@ def _join_copies(paths: list[str], context: DumpContext) -> None:
     if further:
         notes.append("kseg: each record is printed once; --all-replicas prints each copy")
     aside = [each.path for each in taken.left_out if each.offsets is None]
-    unprinted = frozenset(os.path.abspath(path) for path in (*further, *aside))  # noqa: PTH100
+    unprinted = frozenset(os.path.realpath(path) for path in (*further, *aside))
     context.given = context.given._replace(left_out=unprinted)
+    context.walked = set()
     context.joined = {os.path.abspath(each.place.path): each for each in joined}  # noqa: PTH100
 
 
@@ -209,7 +210,7 @@ def _files_at(path: str, context: DumpContext) -> Iterator[str]:
 
 def _has_left_out(path: str, context: DumpContext) -> bool:
     """Whether a directory is one of those that aren't printed, or has one in it."""
-    own = os.path.abspath(path)  # noqa: PTH100
+    own = os.path.realpath(path) if context.given.left_out else ""
     return any(each == own or each.startswith(f"{own}/") for each in context.given.left_out)
 
 
@@ -240,8 +241,13 @@ def files_in(directory: str, context: DumpContext) -> Iterator[str]:
 
     for folder, folders, names in os.walk(directory, onerror=refuse):
         folders.sort()
-        if not _is_meant(folder, context.options) or os.path.abspath(folder) in context.given.left_out:  # noqa: PTH100
+        if not _is_meant(folder, context.options):
             continue
+        if context.walked is not None:
+            own = os.path.realpath(folder)
+            if own in context.walked or own in context.given.left_out:
+                continue
+            context.walked.add(own)
         for name in sorted(names):
             if kind_to_dump(name, context.options.like) is not FileKind.UNKNOWN:
                 yield os.path.join(folder, name)  # noqa: PTH118  the text as the user would write it

@@ -375,7 +375,7 @@ def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
 class GivenPaths(NamedTuple):
     """The paths that the user gave. Of several files rows name theirs, of several partitions records theirs.
 
-    left_out: absolute paths of directories that aren't printed: others answer for their partitions.
+    left_out: real paths of directories that aren't printed: others answer for their partitions.
     """
 
     paths: frozenset[str]
@@ -389,7 +389,8 @@ class DumpContext:
 
     `talk` takes a line for stderr; `show_progress` a file's name, the bytes read and the bytes in all.
     `given`: the paths. `found`: what is wrong, as damage, mismatches and unreadable files below these paths.
-    `joined`: by the absolute path of its directory, the copies of a partition that is printed from several.
+    `joined`: by the absolute path of its directory, the copies of a partition that is printed from several. `walked`:
+    where each record is printed once, the directories whose files were found already, under whatever name.
     `failed`: how many of the paths couldn't be opened. `unread_batches`: batches whose records weren't checked. `part`:
     what is selected in the next log, None for all. `is_following`: print only new records. `buffer_size`: bytes of a
     log that are read at once. `table_output`: where tables go, None for standard output. `script`: that of kcat, once
@@ -407,6 +408,7 @@ class DumpContext:
         self.options = options
         self.given = given
         self.joined: Mapping[str, JoinedCopies] = {}
+        self.walked: set[str] | None = None
         self.output = output
         self.talk = talk
         self.show_progress = show_progress

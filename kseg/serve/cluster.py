@@ -12,6 +12,7 @@ from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from kseg.cluster.directories import LogDir
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas, topic_id_of
@@ -302,7 +303,7 @@ def serve_partitions(
     }
     counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
     offsets = {
-        each.best.path: each.best for each in (*replicas, *commits) if each.topic == OFFSETS_TOPIC and each.copies
+        each.best.path: whole_log(each) for each in (*replicas, *commits) if each.topic == OFFSETS_TOPIC and each.copies
     }
     stored = StoredGroups(offsets.values(), say, clock)
     groups = GroupCoordinator(Commits(stored), counts, say, clock)
@@ -352,16 +353,16 @@ def _served_topic(
 
 
 def _identity(log_dirs: Iterable[Path], say: Callable[[str], None]) -> tuple[str, int]:
-    """Cluster id and node id, by the first `meta.properties` that has them."""
-    cluster_id, node_id = None, None
+    """Cluster id, of the first `meta.properties` that has one; and node id, the lowest one."""
+    cluster_id, node_ids = None, []
     for path in log_dirs:
         try:
             log_dir = LogDir(path)
             cluster_id = cluster_id or log_dir.read_properties().get("cluster.id")
-            node_id = log_dir.broker_id() if node_id is None else node_id
+            node_ids += [log_dir.broker_id()]
         except OpenError:
             continue
         except KsegError as error:
             say(f"{path}: {error}")
     made_up = uuid5(NAMESPACE_URL, "kseg serve").hex[:22]
-    return cluster_id or made_up, DEFAULT_NODE_ID if node_id is None else node_id
+    return cluster_id or made_up, min((each for each in node_ids if each is not None), default=DEFAULT_NODE_ID)

@@ -5,6 +5,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.move_plan import Fill, Move, MovePlan
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.transactions import Coordinators, Judge, Verdict, abort_command
@@ -116,7 +117,7 @@ class TransactionRows:
         Raises:
             OpenError: if the log of one of several replicas can't be opened.
         """
-        self._places = [each.best for each in found if each.copies]
+        self._places = [whole_log(each) if each.topic == TOPIC else each.best for each in found if each.copies]
         self._only_open = only_open
         self._now_ms = now_ms
         self._coordinators = Coordinators([*log_dirs, *(place.path.absolute().parent for place in self._places)])

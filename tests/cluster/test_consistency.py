@@ -408,3 +408,16 @@ def test_commits_that_a_copy_lost_are_read_from_another(tmp_path: Path) -> None:
         assert [(row["partition"], row["offset"]) for row in rows] == [(0, 10), (1, 11), (2, 12)]
     alone = [row for row in lines(tmp_path, ["groups", "-o", "json"], ["b1"], ()) if row["type"] == "commit"]
     assert [row["partition"] for row in alone] == [0, 2]
+
+
+@pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
+def test_a_directory_by_several_names_is_one(ask: Ask, cluster: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(cluster / "b1")
+    names = ("b1", str(cluster / "b1"), "b2/../b1", str(tmp_path / "link"), "b2", "b3")
+    for paths in (names, names[::-1], ("b1", "b2", "b3", "."), (".", "b3", "b1")):
+        assert ask(cluster, paths, ()) == RECORDS, paths
+
+
+def test_what_internal_topics_hold_does_not_come_from_other_given_directories(told: Path) -> None:
+    ran = run(["metadata", "--show", "topics", "-o", "json", "b1/orders-0", "ctl"], told)
+    assert [row["topic"] for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "topic"] == ["orders"]

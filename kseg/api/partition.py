@@ -339,8 +339,8 @@ class Partition(Directories):
         return self._log.read_log_end_offset()
 
     def topic_id(self) -> str | None:
-        """The topic's id, of `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
-        return self._log.read_topic_id()
+        """The topic's id, by its file, or else by metadata and other copies. Raises KsegError if that can't be read."""
+        return self._log.read_topic_id() or self._replicas.topic_id
 
     def leader_epochs(self) -> tuple[tuple[int, int], ...]:
         """Leader epochs and their start offsets, of the checkpoint. Raises KsegError if it can't be read."""

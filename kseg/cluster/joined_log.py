@@ -2,7 +2,7 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -36,6 +36,11 @@ def joined_logs(
     yield from logs_of_partition(copies.place, selection, say, left, copies.open_log)
 
 
+def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
+    """Whether offsets that a copy lacks were lost: the cleaner took none of any."""
+    return all(copy.place.is_gapless() for copy in copies)
+
+
 def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:
     """The copy that answers, whose logs are opened with what the others have of their holes."""
     if len(replicas.copies) == 1:
@@ -62,7 +67,7 @@ class JoinedCopies:
     @cached_property
     def is_compacted(self) -> bool:
         """Whether offsets may be missing that nothing was lost at."""
-        return not all(copy.place.is_gapless() for copy in self._copies)
+        return not are_gapless(self._copies)
 
     @cached_property
     def _others(self) -> "JoinedCopies | None":

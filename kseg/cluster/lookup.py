@@ -1,5 +1,6 @@
 """Finds an offset or a time in the copies of a partition."""
 
+from kseg.cluster.joined_log import are_gapless
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.remote_tier import RemoteCopies, find_tier
 from kseg.cluster.replicas import PartitionReplicas
@@ -17,12 +18,13 @@ def look_up_in_copies(
     *,
     is_time: bool = False,
 ) -> Lookup:
-    """Where a target lies in the best copy; an offset that is damaged there, in the first copy that has it intact.
+    """Where a target lies in the best copy; an offset that was lost there, in the first copy that has it intact.
 
     Raises OpenError if a log can't be opened.
     """
     answer = _look_up(partition.best, target, selection, is_time=is_time)
-    if is_time or answer.absence not in _DAMAGED:
+    is_lost = answer.absence in _DAMAGED or (answer.absence is Absence.GAP and are_gapless(partition.copies))
+    if is_time or not is_lost:
         return answer
     for copy in partition.copies[1:]:
         if copy.agreed_end is None or int(target) < copy.agreed_end:

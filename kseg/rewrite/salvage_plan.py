@@ -9,6 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.cluster.joined_log import are_gapless
 from kseg.cluster.replicas import Copy, LeftOut, PartitionReplicas
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
@@ -347,7 +348,7 @@ def _joined(
     abandoned: "tuple[AbandonedBatches, ...]",
 ) -> Salvage:
     is_compacted = any(replica.is_compacted for replica in replicas)
-    has_gaps = is_compacted or not all(replica.partition.is_gapless() for replica in replicas)
+    has_gaps = is_compacted or not are_gapless(partition.copies)
     kept: list[Extent] = []
     rests: list[list[Extent]] = []
     for replica in replicas:

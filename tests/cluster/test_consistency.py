@@ -190,6 +190,13 @@ def test_what_one_copy_lost_is_read_from_another(ask: Ask, damaged: Path) -> Non
     assert {paths: answer for paths, answer in answers.items() if answer != known} == {}
 
 
+def test_offsets_that_one_copy_lost_are_found_in_another(damaged: Path) -> None:
+    for paths in (("b1", "b2"), ("b2", "b1"), (".",)):
+        for offset in (3, 9, 10, 15, 19, 20, 28):
+            ran = run(["get", "--topic", "orders", "--partition", "0", "--offset", str(offset), *paths], damaged)
+            assert ran.stdout.rstrip(b"\n") == b"v %d" % offset, (paths, offset, ran)
+
+
 @pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
 def test_a_segment_that_the_cleaner_may_have_taken_is_not_read_from_another(ask: Ask, damaged: Path) -> None:
     """Its records may be older than those that the first copy kept."""

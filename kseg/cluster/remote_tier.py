@@ -166,7 +166,10 @@ class RemoteCopies:
             return None
 
     def highest_offset(self, partition: PartitionLog) -> int | None:
-        """The highest offset of a partition that was copied to its tier; None if nothing tells."""
+        """The highest offset of a partition that was copied to its tier; None if nothing tells.
+
+        Without its topic's id that isn't known where topics of several ids had its name.
+        """
         log_dir = partition.path.absolute().parent
         if log_dir not in self._highest:
             self._highest[log_dir] = self._of_all or _highest_offsets((log_dir,))
@@ -174,15 +177,13 @@ class RemoteCopies:
             topic_id = partition.read_topic_id()
         except KsegError:
             return None
-        return max(
-            (
-                offset
-                for owner, offset in self._highest[log_dir].items()
-                if (owner.topic, owner.partition) == (partition.topic, partition.partition)
-                and topic_id in (None, owner.topic_id)
-            ),
-            default=None,
-        )
+        found = [
+            offset
+            for owner, offset in self._highest[log_dir].items()
+            if (owner.topic, owner.partition) == (partition.topic, partition.partition)
+            and topic_id in (None, owner.topic_id)
+        ]
+        return found[0] if len(found) == 1 else None
 
 
 def _highest_offsets(log_dirs: Iterable[Path]) -> dict[Owner, int]:

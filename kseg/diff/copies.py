@@ -152,7 +152,7 @@ def find_cluster_copies(
         UsageError: there are those of several clusters.
     """
     cluster = Cluster(paths, refuse)
-    metadata = metadata_in(cluster.log_dirs)
+    metadata = metadata_in(cluster.metadata_dirs())
     if metadata is None:
         raise OpenError(
             f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", paths[0]
@@ -167,9 +167,9 @@ def find_cluster_copies(
     return ClusterCopies(metadata, paths[0], partitions, tuple(unknown))
 
 
-def metadata_in(log_dirs: Iterable[LogDir]) -> ClusterMetadata | None:
+def metadata_in(log_dirs: Iterable[Path]) -> ClusterMetadata | None:
     """The furthest metadata in some log directories; None if there are none. UsageError if they are of two clusters."""
-    paths = [each.path for each in log_dirs if (each.path / f"{METADATA_TOPIC}-0").is_dir()]
+    paths = [path for path in dict.fromkeys(log_dirs) if (path / f"{METADATA_TOPIC}-0").is_dir()]
     return read_cluster_metadata(paths) if paths else None
 
 
@@ -293,7 +293,7 @@ def _expected(log_dirs: Sequence[LogDir], choice: PartitionChoice) -> dict[str, 
     """The cluster's partitions by the names of their directories; none without metadata of one cluster."""
     try:
         are_of_one = len({each.identity.cluster_id for each in log_dirs}) == 1
-        metadata = metadata_in(log_dirs) if are_of_one else None
+        metadata = metadata_in(each.path for each in log_dirs) if are_of_one else None
     except KsegError:
         return {}
     partitions = () if metadata is None else metadata.partitions

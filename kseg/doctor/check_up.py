@@ -120,7 +120,7 @@ def effect(found: Examined, suspect: SuspectTimes, zone: tzinfo = UTC) -> tuple[
     if not rows:
         return "", None
     size = sum(row.size for row in rows)
-    until = rows[0].largest_timestamp + found.retention.retention_ms
+    until = max(row.largest_timestamp for row in rows) + found.retention.retention_ms
     return f"retention by time keeps {_segments(rows, listing)} until {time_or_year(until, zone)}, {_rule(found)}", size
 
 

@@ -428,3 +428,14 @@ def test_a_directory_by_several_names_is_one(ask: Ask, cluster: Path, tmp_path: 
 def test_what_internal_topics_hold_does_not_come_from_other_given_directories(told: Path) -> None:
     ran = run(["metadata", "--show", "topics", "-o", "json", "b1/orders-0", "ctl"], told)
     assert [row["topic"] for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "topic"] == ["orders"]
+
+
+def test_metadata_given_by_their_own_path_are_the_clusters(told: Path) -> None:
+    """The topic's retention is a second; without metadata it would be Kafka's week."""
+    paths = ["b1", "b2", "ctl/__cluster_metadata-0"]
+    due = [row for row in lines(told, ["doctor", "-o", "json"], paths, ()) if row.get("id") == "retention-due"]
+    assert [row for row in due if "default" in str(row["sentence"])] == []
+    assert due != []
+    ran = run(["verify", "--cluster", "-o", "json", "--topic", "orders", *paths], told)
+    (found,) = (row for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "partition")
+    assert len(found["copies"]) == 2

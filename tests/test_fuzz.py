@@ -13,7 +13,7 @@ from tests.fuzz.cases import EVERY, KINDS, LOG_NAME, Case, Series, kind_of
 from tests.fuzz.minimize import minimized
 from tests.fuzz.mutations import mutated_log
 from tests.fuzz.pieces import Batch, Entry, cut, of_tokens, records_of, right, taken_apart, tokens_of, with_length
-from tests.fuzz.properties import BrokenError, cheap, check_page, check_terminal
+from tests.fuzz.properties import BrokenError, check_page, check_terminal
 from tests.fuzz.worker import FOUND, Worker
 from tests.loops import for_each
 
@@ -79,14 +79,6 @@ def test_markup_of_a_name_is_found(element: str) -> None:
     check_page(page.encode())
     with pytest.raises(BrokenError, match="markup"):
         check_page(f"{page}{element}".encode())
-
-
-def test_what_takes_much_memory_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.fuzz.properties.MOST_MEMORY", 32 << 20)
-    with cheap("little"):
-        bytes(1 << 20)
-    with pytest.raises(BrokenError, match="MiB of memory"), cheap("much"):
-        bytearray(b"\1") * (41 << 20)
 
 
 def test_find_is_made_small() -> None:

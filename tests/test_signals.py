@@ -285,7 +285,7 @@ MANY = [f"many-{number}" for number in range(20)]
 SHARING = {
     "export": "export PARTITIONS new -j 2 --target-file-size 1MB",
     "verify": "verify -j 2 PARTITIONS test-1-0 damaged-0",
-    "diff": "diff -j 2 PARTITIONS .",
+    "diff": "diff -q -j 2 PARTITIONS .",
     "salvage": "salvage -j 2 PARTITIONS --to new",
 }
 

@@ -2,22 +2,25 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kseg.cluster.replicas import Copy, PartitionReplicas
+from kseg.cluster.replicas import Copy, PartitionReplicas, are_gapless
 from kseg.errors import OpenError, counted
 from kseg.kernel.contract import ROW, SIZE, START, VALID, new_rows
 from kseg.log.partition import PartitionLog
 from kseg.log.segment_search import SegmentStep, seek_offset
-from kseg.log.selected_records import SelectedLog, logs_of_partition
 from kseg.log.selection import Selection
 from kseg.reading.batch import Batch, BatchHeader, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
+
+if TYPE_CHECKING:
+    from kseg.log.selected_records import SelectedLog
 
 Say = Callable[[str], None]
 MOST_KEPT, MOST_KEPT_SIZE = 1000, 8 << 20
@@ -26,19 +29,16 @@ MOST_KEPT, MOST_KEPT_SIZE = 1000, 8 << 20
 
 def joined_logs(
     replicas: PartitionReplicas[PartitionLog], selection: Selection, say: Say, left: int | None = None
-) -> Iterator[SelectedLog]:
+) -> "Iterator[SelectedLog]":
     """The logs of a partition that may hold selected records, as in `logs_of_partition`, with holes filled."""
+    from kseg.log.selected_records import logs_of_partition  # which a lookup doesn't need
+
     if len(replicas.copies) == 1:
         yield from logs_of_partition(replicas.best.as_it_is(), selection, say, left)
         return
     best, *others = replicas.copies
     copies = JoinedCopies((replace(best, place=best.place.as_it_is()), *others), say)
     yield from logs_of_partition(copies.place, selection, say, left, copies.open_log)
-
-
-def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
-    """Whether offsets that a copy lacks were lost: the cleaner took none of any."""
-    return all(copy.place.is_gapless() for copy in copies)
 
 
 def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:

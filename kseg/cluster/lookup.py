@@ -1,9 +1,8 @@
 """Finds an offset or a time in the copies of a partition."""
 
-from kseg.cluster.joined_log import are_gapless
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.remote_tier import RemoteCopies, find_tier
-from kseg.cluster.replicas import PartitionReplicas
+from kseg.cluster.replicas import PartitionReplicas, are_gapless
 from kseg.log.lookup import Absence, Lookup, SpecialTime, look_up
 from kseg.log.partition import PartitionLog, RemoteTier
 from kseg.log.selection import EVERYTHING, Selection

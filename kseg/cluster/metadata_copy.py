@@ -187,7 +187,9 @@ class MetadataBeside:
             topics = () if metadata is None else metadata.topics
             counts = {topic.name: len(topic.partitions) for topic in topics if topic.partitions}
             settings = DynamicSettings(metadata)
-            of_broker = set_for_topics(settings.of_broker(self._identity(log_dir).broker, self._static))
+            of_broker: dict[str, str] = {}
+            if metadata is not None or self._static:  # else nobody needs to know the broker
+                of_broker = set_for_topics(settings.of_broker(self._identity(log_dir).broker, self._static))
             self._topics[log_dir] = _Topics(counts, settings, of_broker)
         return self._topics[log_dir]
 

@@ -433,6 +433,11 @@ def _has_damaged_end(partition: PartitionLog) -> bool:
     return damage is not None and damage.kind not in TAIL_KINDS
 
 
+def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
+    """Whether offsets that a copy lacks were lost: the cleaner took none of any."""
+    return all(copy.place.is_gapless() for copy in copies)
+
+
 def topic_id_of(partition: PartitionLog) -> str | None:
     """The id of a partition's topic; None if `partition.metadata` has none that can be read."""
     try:

@@ -1,7 +1,6 @@
 """Copies of a cluster's partitions: which are given, which are missing, and whether they are enough."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -12,7 +11,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir, Refuse, pass_over
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
-from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas, topic_id_of
+from kseg.cluster.replicas import Candidate, Copy, CopyStatus, PartitionReplicas, join_replicas, topic_id_of
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.differences import Copies, PartitionDiff, find_copies
 from kseg.errors import KsegError, OpenError, UnreadableError, counted
@@ -20,7 +19,7 @@ from kseg.findings.findings import Finding
 from kseg.log.lineage import latest_epoch
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.segments import read_tail
-from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.verify.verify import Verified
 
 NO_COPY, NO_IN_SYNC_COPY, OFFSETS_IN_NO_COPY = "no-copy", "no-in-sync-copy", "offsets-in-no-copy"
@@ -157,14 +156,28 @@ def find_cluster_copies(
         raise OpenError(
             f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", paths[0]
         )
-    found: dict[str, PartitionReplicas[PartitionLog]] = {}
-    with suppress(NoSuchPartitionError):
-        in_topics = (each for each in cluster.partitions(choice) if each.partition is not None)
-        found = {each.name: each for each in in_topics if each.topic != METADATA_TOPIC}
+    found: dict[str, list[PartitionReplicas[PartitionLog]]] = {}
+    for each in _joined(cluster, choice):
+        found.setdefault(each.name, []).append(each)
     expected = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
-    partitions = tuple(_with_copies(each, found.pop(f"{each.topic}-{each.partition}", None)) for each in expected)
-    unknown = (copy for each in found.values() for copy in (*_copies(each.copies), *_copies(each.set_aside)))
+    partitions = tuple(_with_copies(each, found.pop(f"{each.topic}-{each.partition}", [])) for each in expected)
+    others = (each for of_name in found.values() for each in of_name)
+    unknown = (copy for each in others for copy in (*_copies(each.copies), *_copies(each.set_aside)))
     return ClusterCopies(metadata, paths[0], partitions, tuple(unknown))
+
+
+def _joined(cluster: Cluster, choice: PartitionChoice) -> Iterator[PartitionReplicas[PartitionLog]]:
+    """The partitions that are meant, those of each cluster by themselves."""
+    by_cluster: dict[str | None, list[Candidate[PartitionLog]]] = {}
+    for each in cluster.candidates(choice):
+        by_cluster.setdefault(each.cluster_id, []).append(each)
+    if len(by_cluster) == 2 and None in by_cluster:  # what names no cluster is of the other one
+        by_cluster = {None: [each for own in by_cluster.values() for each in own]}
+    for candidates in by_cluster.values():
+        for joined in join_replicas(candidates, cluster.metadata):
+            is_in_topic = joined.partition is not None and joined.topic != METADATA_TOPIC
+            if is_in_topic and choice.takes(joined.topic, joined.partition):
+                yield joined
 
 
 def metadata_in(log_dirs: Iterable[Path]) -> ClusterMetadata | None:
@@ -195,10 +208,10 @@ def _extents(partition: PartitionLog) -> Iterator[tuple[int, int]]:
             yield segment.base_offset, last.last_offset + 1
 
 
-def _with_copies(expected: ClusterPartition, found: PartitionReplicas[PartitionLog] | None) -> PartitionCopies:
-    if found is None:
-        return PartitionCopies(expected, (), ())
-    return PartitionCopies(expected, tuple(_copies(found.copies)), tuple(_copies(found.set_aside)))
+def _with_copies(expected: ClusterPartition, found: Sequence[PartitionReplicas[PartitionLog]]) -> PartitionCopies:
+    copies = [copy for each in found for copy in (*_copies(each.copies), *_copies(each.set_aside))]
+    own = tuple(copy for copy in copies if copy.topic_id in (None, expected.topic_id))
+    return PartitionCopies(expected, own, tuple(copy for copy in copies if copy not in own))
 
 
 # --- findings --------------------------------------------------------------------------------------------------------

@@ -9,8 +9,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.joined_log import are_gapless
-from kseg.cluster.replicas import Copy, LeftOut, PartitionReplicas
+from kseg.cluster.replicas import Copy, LeftOut, PartitionReplicas, are_gapless
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
 from kseg.log.partition import PartitionLog, was_closed

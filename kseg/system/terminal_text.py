@@ -1,6 +1,5 @@
 """Text that is safe on a terminal: no control characters, and the user's paths."""
 
-import json
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -86,6 +85,10 @@ def forget(path: str) -> None:
 
 def shown_in_json(text: str) -> str:
     """The same of a text that is JSON, with characters as they are: there the names are escaped."""
+    if not _NAMES:
+        return text
+    import json  # which most commands don't need
+
     for path, name in reversed(_NAMES.items()):
         inner, own = (json.dumps(each, ensure_ascii=False)[1:-1] for each in (path, name))
         text = text.replace(inner, own)

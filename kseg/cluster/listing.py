@@ -96,7 +96,7 @@ class Lister:
         own = self._settings
         for partition in partitions:
             retention, cleaning = self._topics.of(partition), self._cleaning.of(partition)
-            found = {} if partition.topic is None else self._topics.beside.topic_settings(partition, partition.topic)
+            found = self._topics.beside.topic_settings(partition)
             roll = as_the_topic_sets(found, self._settings.roll, self._given) if found else self._settings.roll
             if retention is not own.retention or cleaning is not own.cleaning or roll != own.roll:
                 own = replace(self._settings, retention=retention, cleaning=cleaning, roll=roll)

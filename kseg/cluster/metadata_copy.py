@@ -175,10 +175,12 @@ class MetadataBeside:
         """How many partitions a topic has, as the metadata beside a partition tell; None if they don't know it."""
         return self._topics_beside(partition).counts.get(topic)
 
-    def topic_settings(self, partition: PartitionLog, topic: str) -> dict[str, str]:
-        """What is set for a topic by name, by itself or its broker; none of Kafka's defaults."""
+    def topic_settings(self, partition: PartitionLog) -> dict[str, str]:
+        """What is set for a partition's topic, by itself or its broker; none of Kafka's defaults. Empty without one."""
+        if partition.topic is None:
+            return {}
         known = self._topics_beside(partition)
-        return {**known.of_broker, **known.settings.of("topic", topic)}
+        return {**known.of_broker, **known.settings.of("topic", partition.topic)}
 
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
         log_dir = partition.log_dir

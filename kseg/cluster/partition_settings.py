@@ -56,7 +56,7 @@ class TopicCleaning:
         """
         if partition.topic is None or partition.state is not None:
             return None
-        found = self._beside.topic_settings(partition, partition.topic)
+        found = self._beside.topic_settings(partition)
         policies = ["compact"] if partition.topic in COMPACTED_TOPICS else policies_of(found)
         if policies is None:
             return None if partition.checkpoints().clean_offset is None else self._unknown
@@ -107,9 +107,9 @@ class IndexIntervals:
 
         Raises OpenError if there are no metadata at the path that was given.
         """
-        if self._given is not None or partition.topic is None:
-            return None if self._given is None else IndexInterval(self._given)
-        setting = self._beside.topic_settings(partition, partition.topic).get("index.interval.bytes", "")
+        if self._given is not None:
+            return IndexInterval(self._given)
+        setting = self._beside.topic_settings(partition).get("index.interval.bytes", "")
         if re.fullmatch("[0-9]{1,10}", setting):
             return IndexInterval(int(setting), "the cluster's metadata")
         return None
@@ -163,7 +163,7 @@ class TopicRetention:
         copied to a remote tier, the local limits hold, and only what was copied goes.
         Source: UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
         """
-        found = {} if partition.topic is None else self.beside.topic_settings(partition, partition.topic)
+        found = self.beside.topic_settings(partition)
         if not found:
             return self._unknown if partition.checkpoints().clean_offset is None else self._compacted
         policies = policies_of(found)
@@ -188,7 +188,7 @@ class TopicRetention:
         settings, topic = self.of(partition), partition.topic
         if topic is None or partition.state is not None or topic.startswith("__") or settings.is_policy_unknown:
             return freeable_partition(partition, settings, None)
-        found = self.beside.topic_settings(partition, topic)
+        found = self.beside.topic_settings(partition)
         policies = policies_of(found)
         if policies is not None and "delete" not in policies:
             return freeable_partition(partition, settings, None)

@@ -146,7 +146,7 @@ def _is_tiered(partition: PartitionLog, beside: MetadataBeside) -> bool | None:
     topic = partition.topic
     if topic is None or beside.partition_count(partition, topic) is None:
         return None
-    return beside.topic_settings(partition, topic).get("remote.storage.enable") == "true"
+    return beside.topic_settings(partition).get("remote.storage.enable") == "true"
 
 
 class RemoteCopies:

@@ -150,6 +150,7 @@ def compact(
     beside = MetadataBeside(
         log_dirs=cluster.metadata_dirs(), static=options.server_properties, given=options.cluster_metadata
     )
+    asked = cleaner.settings()
     given = [name for name in CleanerOptions._fields if is_given(command, name)]
     without_key, topic_ids = 0, TopicIds(cluster, options.cluster_metadata)
     for line in taken_of(found).sentences(verbose=options.is_verbose):
@@ -158,8 +159,7 @@ def compact(
         new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:
             topic_id = None if unfinished is None else topic_ids.lost_by(partition)
-            found_settings = {} if partition.topic is None else beside.topic_settings(partition, partition.topic)
-            settings = as_the_topic_sets(found_settings, cleaner.settings(), given)
+            settings = as_the_topic_sets(beside.topic_settings(partition), asked, given)
             done = compact_partition(partition, settings, unfinished, topic_id=topic_id)
         for note in compaction_notes(partition, done):
             talk(f"kseg: {note}")

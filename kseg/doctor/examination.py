@@ -185,7 +185,7 @@ def examination_orders(
     for order in plan.orders:
         try:
             partition = PartitionLog(order.path, order.checkpoints)
-            own = {} if partition.topic is None else topics.beside.topic_settings(partition, partition.topic)
+            own = topics.beside.topic_settings(partition)
             has_own = "retention.ms" in own or "local.retention.ms" in own
             cleaned = None if cleaning is None else cleaning.of(partition)
             yield ExaminationOrder(order, topics.of(partition), has_own_time=has_own, cleaning=cleaned, own=own)

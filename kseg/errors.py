@@ -1,8 +1,13 @@
 """The one family of exceptions, for whatever stops a call, and counted nouns for messages."""
 
+import re
 from os import PathLike, fspath
 
-_QUOTED_LENGTH = 60
+_QUOTED_LENGTH, _REASON_LENGTH = 60, 300
+_PRIVATE_IN_URL = (
+    r"(?i)(?<=://)(?P<user>[^/:@\s'\"]*):[^/\s'\"]*@"
+    r"|(?<=[?&])(?P<name>[a-z_-]*(?:key|secret|token|sig|signature|password|credential)[a-z_-]*)=[^&:\s'\"]*"
+)
 
 
 class KsegError(Exception):
@@ -26,7 +31,14 @@ class KsegError(Exception):
         """One line: path, position, what is wrong and what to do."""
         place = "" if self.path is None else f"{self.path}: "
         at = "" if self.position is None else f"at position {self.position}: "
-        return f"{place}{at}{self.message}"
+        return without_secrets(f"{place}{at}{self.message}")
+
+
+def without_secrets(text: str) -> str:
+    """A text without the passwords, keys and signatures of its URLs."""
+    return re.sub(
+        _PRIVATE_IN_URL, lambda found: f"{found['name']}=***" if found["name"] else f"{found['user']}:***@", text
+    )
 
 
 class UsageError(KsegError):
@@ -89,6 +101,12 @@ class UnreadableError(OpenError):
 
 class ClosedPipeError(KsegError):
     """Whoever read standard output has gone: the command ends quietly, as `cat` does."""
+
+
+def reason(error: BaseException) -> str:
+    """What a library's error says, for a one-line message: its first line, shortened if it is long."""
+    text = str(error).strip().partition("\n")[0] or type(error).__name__
+    return text if len(text) <= _REASON_LENGTH else text[:_REASON_LENGTH] + "…"
 
 
 def quoted(value: object) -> str:

@@ -233,6 +233,67 @@ def test_listing_that_s3_never_writes_is_a_line(broken_store: BreakingStore, tmp
     assert said == "kseg: s3://tier: can't be read: the answer isn't a listing of objects"
 
 
+def elsewhere(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Redirects to another region, and doesn't name it."""
+    start_response("301 Moved Permanently", [("Location", "/elsewhere")])
+    return []
+
+
+def endless(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Answers without an end."""
+    start_response("200 OK", [("Content-Type", "application/xml")])
+    return itertools.repeat(bytes(1 << 20))
+
+
+def endless_error(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Refuses without an end."""
+    start_response("403 Forbidden", [("Content-Type", "application/xml")])
+    return itertools.repeat(bytes(1 << 20))
+
+
+def talkative(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Refuses with a long message of several lines."""
+    start_response("403 Forbidden", [("Content-Type", "application/xml")])
+    return [b"<Error><Code>Denied</Code><Message>" + b"no " * 100_000 + b"\nsecond line</Message></Error>"]
+
+
+@for_each(
+    "answer, command",
+    [
+        *((elsewhere, command) for command in (LOOKUP, "ls s3://tier", "export s3://logs out")),
+        (endless, "ls s3://tier"),
+        (endless_error, "export s3://logs out"),
+        (talkative, LOOKUP),
+    ],
+    ids=lambda case: f"{case[0].__name__} {case[1].split()[0]}",
+)
+def test_store_that_redirects_or_talks_without_an_end_is_a_line(
+    answer: Callable[..., Iterable[bytes]], command: str, broken_store: BreakingStore, tmp_path: Path
+) -> None:
+    broken_store.break_from(1, answer)
+    ran = bounded(command.split(), tmp_path, memory=2 << 30)
+    assert (ran.status in (2, 3), ran.stdout, ran.stderr.count(b"\n")) == (True, b"", 1), ran
+    assert ran.stderr.startswith((b"kseg: s3://", b"kseg: http://127.0.0.1:")), ran
+    assert len(ran.stderr) < 1000
+    assert 0 < broken_store.broken < 50
+
+
+def test_message_names_no_secret_of_a_url(tmp_path: Path) -> None:
+    for url in (
+        "s3://user:hunter2@bucket/x",
+        "gs://user:hunter2@bucket/x",
+        "abfs://user:hunter2@box/x",
+        "webhdfs://user:hunter2@127.0.0.1:1/x",
+        "s3://bucket/x?endpoint_override=127.0.0.1:1&secret_key=hunter2",
+    ):
+        with meant("http://127.0.0.1:1") as patch:
+            patch.setenv("AWS_MAX_ATTEMPTS", "1")
+            ran = bounded(["export", url, "out"], tmp_path)
+        assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran
+        assert b"***" in ran.stderr
+        assert b"hunter2" not in ran.stderr
+
+
 def of_size(size: int) -> Callable[..., Iterable[bytes]]:
     """Lists one log of that size."""
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from kseg.errors import KsegError, OpenError, SwappedError, UnreadableError
+from kseg.errors import KsegError, OpenError, SwappedError, UnreadableError, reason
 from kseg.store import remote_files as remote
 from kseg.store.remote_files import check_destination, local_places
 from kseg.store.target import check_held
@@ -413,8 +413,8 @@ class RemoteDestination:
             self._system.create_dir(path.rpartition("/")[0], recursive=True)
             with self._system.open_output_stream(path) as file:
                 yield file
-        except OSError as error:
-            raise KsegError(f"can't be written: {error}", f"{self.url}/{name}") from error
+        except remote.system_errors() as error:
+            raise KsegError(f"can't be written: {reason(error)}", f"{self.url}/{name}") from error
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """The content of a small file; None if it isn't there."""
@@ -424,8 +424,8 @@ class RemoteDestination:
                 return content
         except FileNotFoundError:
             return None
-        except OSError as error:
-            raise OpenError(f"can't be read: {error}", f"{self.url}/{name}") from error
+        except remote.system_errors() as error:
+            raise OpenError(f"can't be read: {reason(error)}", f"{self.url}/{name}") from error
 
     @contextmanager
     def open(self, name: str) -> Iterator[Any]:
@@ -438,8 +438,8 @@ class RemoteDestination:
         """An object's bytes; None if it isn't there."""
         try:
             info = self._system.get_file_info(self._path(name))
-        except OSError as error:
-            raise OpenError(f"can't be looked at: {error}", f"{self.url}/{name}") from error
+        except remote.system_errors() as error:
+            raise OpenError(f"can't be looked at: {reason(error)}", f"{self.url}/{name}") from error
         size: int | None = info.size
         return size
 
@@ -463,8 +463,8 @@ class RemoteDestination:
     def _put_if_absent(self, name: str, content: bytes) -> bool:
         try:
             return remote.put_if_absent(f"{self.url}/{name}", content)
-        except OSError as error:
-            raise KsegError(f"can't be written: {error}", f"{self.url}/{name}") from error
+        except remote.system_errors() as error:
+            raise KsegError(f"can't be written: {reason(error)}", f"{self.url}/{name}") from error
 
     def _look_and_write(self, name: str, content: bytes) -> bool:
         found = self.read(name, len(content) + 1)
@@ -483,8 +483,8 @@ class RemoteDestination:
             self._system.move(self._path(name), self._path(target))
         except FileNotFoundError:
             return
-        except OSError as error:
-            raise KsegError(f"can't be moved: {error}", f"{self.url}/{name}") from error
+        except remote.system_errors() as error:
+            raise KsegError(f"can't be moved: {reason(error)}", f"{self.url}/{name}") from error
 
     def delete(self, name: str) -> None:
         """Removes an object."""
@@ -492,8 +492,8 @@ class RemoteDestination:
             self._system.delete_file(self._path(name))
         except FileNotFoundError:
             return
-        except OSError as error:
-            raise KsegError(f"can't be removed: {error}", f"{self.url}/{name}") from error
+        except remote.system_errors() as error:
+            raise KsegError(f"can't be removed: {reason(error)}", f"{self.url}/{name}") from error
 
     def names(self, folder: str = "") -> Iterator[str]:
         """The objects below a folder."""
@@ -503,8 +503,8 @@ class RemoteDestination:
         selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
         try:
             found = self._system.get_file_info(selector)
-        except OSError as error:
-            raise OpenError(f"can't be listed: {error}", self.url) from error
+        except remote.system_errors() as error:
+            raise OpenError(f"can't be listed: {reason(error)}", self.url) from error
         for info in found:
             if info.type == fs.FileType.File:
                 yield info.path[len(self._root) + 1 :]
@@ -522,7 +522,7 @@ class HdfsDestination(RemoteDestination):
     def claim(self, name: str, content: bytes) -> bool:
         """Renames a file that is whole; that fails where one of the name is. What is there then decides."""
         aside = self._write_aside(name, content)
-        with suppress(OSError):
+        with suppress(*remote.system_errors()):
             self._system.move(self._path(aside), self._path(name))
         self.delete(aside)
         return self.read(name, len(content) + 1) == content
@@ -542,8 +542,8 @@ class HdfsDestination(RemoteDestination):
         aside = self._write_aside(name, content)
         try:
             web.replace(self._path(aside), self._path(name))
-        except OSError as error:
-            raise KsegError(f"can't be written: {error}", f"{self.url}/{name}") from error
+        except remote.system_errors() as error:
+            raise KsegError(f"can't be written: {reason(error)}", f"{self.url}/{name}") from error
 
     def rename(self, name: str, target: str) -> None:
         """Moves a file; one that is at the target is the same, since no name of an export comes back."""
@@ -552,16 +552,19 @@ class HdfsDestination(RemoteDestination):
         path, target_path = self._path(name), self._path(target)
         try:
             self._system.create_dir(target_path.rpartition("/")[0], recursive=True)
-            failure: OSError | None = None
+            failure: Exception | None = None
             try:
                 self._system.move(path, target_path)
-            except OSError as error:
+            except remote.system_errors() as error:
                 failure = error
             left, there = self._system.get_file_info([path, target_path])
-        except OSError as error:
-            raise KsegError(f"can't be written: {error}", f"{self.url}/{target}") from error
+        except remote.system_errors() as error:
+            raise KsegError(f"can't be written: {reason(error)}", f"{self.url}/{target}") from error
         if left.type == fs.FileType.NotFound:
             return
         if there.type == fs.FileType.NotFound:
-            raise KsegError(f"can't be written: {failure or 'the storage did not rename it'}", f"{self.url}/{target}")
+            raise KsegError(
+                f"can't be written: {reason(failure) if failure else 'the storage did not rename it'}",
+                f"{self.url}/{target}",
+            )
         self.delete(name)

@@ -3,16 +3,16 @@
 import errno
 import getpass
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, reason, without_secrets
 from kseg.store.location import require_all
 from kseg.store.target import check_outside
 from kseg.system.new_directory import scratch_directory
@@ -61,6 +61,8 @@ REQUESTS_OF_RANGE = 4
 FEW_FOLDERS = 16
 """So few folders are looked into for theirs: brokers' or disks', not partitions."""
 MOST_LEVELS = 3
+LARGEST_ANSWER = 64 << 20
+"""Bytes of a listing, or of an error: a listing names 1,000 objects, each with 1,024 bytes at most."""
 MOST_EMPTY_PAGES = 100
 """Answers of a listing, one after another, in which nothing is named though more should follow."""
 
@@ -169,7 +171,44 @@ def s3_client() -> Any:
     except ValueError as error:
         raise UsageError(f"AWS_ENDPOINT_URL or AWS_REGION isn't usable: {error}") from error
     client.meta.events.register("before-parse.s3.ListObjectsV2", _parse)
+    client.meta.events.register("before-call.s3.HeadBucket", _refuse)
+    client.meta.events.register("before-send.s3", partial(_send, client._endpoint.http_session))
     return client
+
+
+def _refuse(**_: Any) -> None:
+    """Keeps botocore from asking for a bucket's region where an answer doesn't name it: a redirect is asked again."""
+    from botocore.exceptions import ClientError
+
+    raise ClientError({"ResponseMetadata": {"HTTPHeaders": {}}}, "HeadBucket")
+
+
+def _send(session: Any, request: Any, **_: Any) -> Any:
+    """Sends a request as botocore does, which reads an answer to its end however far that is.
+
+    Raises botocore's errors, ClusterError for an answer that is too long.
+    """
+    from botocore.exceptions import ConnectionClosedError
+    from urllib3.exceptions import HTTPError
+
+    is_streamed, request.stream_output = request.stream_output, True
+    answer = session.send(request)
+    answer.raw.stream = partial(_bounded, answer.raw.stream, request.url)
+    if not is_streamed:
+        try:
+            _ = answer.content
+        except HTTPError as error:
+            raise ConnectionClosedError(error=error, request=request, endpoint_url=request.url) from error
+    return answer
+
+
+def _bounded(pieces: Callable[[], Iterator[bytes]], url: str) -> Iterator[bytes]:
+    size = 0
+    for piece in pieces():
+        size += len(piece)
+        if size > LARGEST_ANSWER:
+            raise ClusterError(f"answers with more than {LARGEST_ANSWER} bytes; repair the store", url)
+        yield piece
 
 
 def s3_errors() -> tuple[type[Exception], ...]:
@@ -179,6 +218,13 @@ def s3_errors() -> tuple[type[Exception], ...]:
     from urllib3.exceptions import HTTPError
 
     return BotoCoreError, ClientError, ResponseParserError, HTTPError
+
+
+def system_errors() -> tuple[type[Exception], ...]:
+    """Whatever pyarrow's file systems raise: not all of it is an OSError."""
+    from pyarrow import ArrowException
+
+    return OSError, ArrowException
 
 
 def read_object(client: Any, bucket: str, key: str, start: int, end: int) -> bytes:
@@ -298,15 +344,14 @@ def is_remote(path: str) -> bool:
 @cache
 def file_system(root: str) -> Any:
     """Pyarrow's file system for the URLs that begin so. Raises UsageError if pyarrow knows none."""
-    import pyarrow as pa
     from pyarrow import fs
 
     if root.startswith(f"{SCHEME}://"):
         return web_file_system(root)
     try:
         return fs.FileSystem.from_uri(_with_environment(root))[0]
-    except (pa.ArrowException, OSError) as error:
-        first = str(error).partition("\n")[0]  # of a line for each place where a library isn't
+    except system_errors() as error:
+        first = reason(error)  # of a line for each place where a library isn't
         if "libhdfs" in first or "libjvm" in first:
             raise no_libhdfs(root, first) from error
         raise UsageError(f"no file system for it: {first}", root) from error
@@ -323,12 +368,19 @@ def _with_environment(root: str) -> str:
 
 
 def locate(url: str) -> tuple[Any, str]:
-    """The file system of a URL, and the path in it."""
+    """The file system of a URL, and the path in it. Raises UsageError if there is none, or the URL has a password."""
+    require_no_password(url)
     scheme, _, path = url.partition("://")
     authority, _, rest = path.partition("/")
     if scheme in ("s3", "s3a", "gs", "abfs", "abfss"):
         return file_system(f"{'s3' if scheme == 's3a' else scheme}://{authority}"), path.rstrip("/")
     return file_system(f"{scheme}://{authority}/"), "/" + rest.rstrip("/")
+
+
+def require_no_password(url: str) -> None:
+    """Raises UsageError for a URL with a password or a key: it would be in reports and in what other tools say."""
+    if without_secrets(url) != url:
+        raise UsageError("has a password: take it out, and give credentials by the environment or a profile", url)
 
 
 def is_hdfs(url: str) -> bool:
@@ -339,14 +391,18 @@ def is_hdfs(url: str) -> bool:
 def list_files(url: str) -> Iterator[RemoteFile]:
     """The files at a URL and below it; of S3, with s3fs, by several requests at once.
 
-    Raises OpenError if it can't be listed.
+    Raises OpenError if it can't be listed, UsageError if it has a password.
     """
+    require_no_password(url)
     listed = _objects(url) if url.startswith(S3) else None
     return iter(listed or _list_files(url))
 
 
 def _objects(url: str) -> list[RemoteFile] | None:
-    """The objects of S3; None if there are none, or s3fs isn't there: then pyarrow looks, and says what is wrong."""
+    """The objects of S3; None if botocore isn't there, or can't list the bucket in order: then pyarrow does.
+
+    Raises OpenError if they can't be listed.
+    """
     if not _has_botocore():
         return None
     start, _, path = url.partition("://")
@@ -355,20 +411,20 @@ def _objects(url: str) -> list[RemoteFile] | None:
         return None
     try:
         objects = list(S3Folder(bucket, f"{folder}/" if folder else "").objects())
-    except s3_errors():
-        return None
+    except s3_errors() as error:
+        raise OpenError(f"can't be listed: {reason(error)}", url) from error
     is_file = [found for found in objects if not found.key.endswith("/")]
     return [RemoteFile(f"{start}://{bucket}/{found.key}", found.size, found.modified_ms) for found in is_file]
 
 
 def _list_files(url: str) -> Iterator[RemoteFile]:
-    from pyarrow import ArrowInvalid, fs
+    from pyarrow import fs
 
     system, path = locate(url)
     try:
         found = system.get_file_info(fs.FileSelector(path, recursive=True))
-    except (OSError, ArrowInvalid) as error:  # Arrow takes a name with two slashes for none
-        raise OpenError(f"can't be listed: {error}", url) from error
+    except system_errors() as error:
+        raise OpenError(f"can't be listed: {reason(error)}", url) from error
     prefix = url.rstrip("/").removesuffix(path)
     for info in found:
         if info.type == fs.FileType.File:
@@ -396,8 +452,8 @@ def _copying(url: str, target: Path, start: int | None = None) -> Iterator[tuple
     try:
         with _opened(url) as file:
             yield file, descriptor
-    except OSError as error:
-        raise OpenError(f"can't be read: {error}", url, start) from error
+    except system_errors() as error:
+        raise OpenError(f"can't be read: {reason(error)}", url, start) from error
     finally:
         os.close(descriptor)
 
@@ -413,7 +469,7 @@ def _opened(url: str) -> Iterator[Any]:
     try:
         yield _S3File(url)
     except s3_errors() as error:
-        raise OSError(str(error)) from error
+        raise OSError(reason(error)) from error
 
 
 def _has_botocore() -> bool:
@@ -431,8 +487,8 @@ def read_range(url: str, start: int, end: int) -> bytes:
             found: bytes = file.read_at(end - start, start)
             require_all(found, end - start)
             return found
-    except OSError as error:
-        raise OpenError(f"can't be read: {error}", url, start) from error
+    except system_errors() as error:
+        raise OpenError(f"can't be read: {reason(error)}", url, start) from error
 
 
 def _copy(file: Any, descriptor: int, start: int, end: int) -> None:
@@ -467,7 +523,7 @@ def put_if_absent(url: str, content: bytes) -> bool:
     except FileExistsError:
         return False
     except s3_errors() as error:
-        raise OSError(str(error)) from error
+        raise OSError(reason(error)) from error
     except OSError as error:
         if error.errno == errno.EINVAL:  # some stores don't say which condition failed
             return False

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
-from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, reason
 from kseg.formats.file_names import MAXIMUM_OFFSET, MAXIMUM_PARTITION, FileKind, parse_partition_directory
 from kseg.store.location import StoredObject, broken
 
@@ -164,12 +164,15 @@ class S3Store:
     is_near = False
 
     def __init__(self, url: str) -> None:
-        """Takes the URL. Raises UsageError without s3fs, or if the URL names no bucket."""
+        """Takes the URL. Raises UsageError without s3fs, or if the URL names no bucket, or has a password."""
+        from kseg.store.remote_files import require_no_password
+
         try:
             import botocore.session  # noqa: F401
             import s3fs  # noqa: F401
         except ImportError as error:
             raise UsageError(missing_library("s3fs", "s3"), url) from error
+        require_no_password(url)
         self.name = self.address = url.rstrip("/")
         self._bucket, _, folder = url.partition("://")[2].partition("/")
         self._prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
@@ -219,10 +222,10 @@ class S3Store:
 
     def _failure(self, error: Exception, place: str) -> OpenError | ClusterError:
         """The store's error in a line. A bucket that isn't there can't be opened; all else the store failed at."""
-        reason = str(error).partition("\n")[0]
-        if "NoSuchBucket" in reason:
+        said = reason(error)
+        if "NoSuchBucket" in said:
             return OpenError("no such bucket; `aws s3 ls` lists yours", place)
-        return ClusterError(f"can't be read: {reason}", place)
+        return ClusterError(f"can't be read: {said}", place)
 
 
 def begins_as_tier(url: str) -> bool:

@@ -169,7 +169,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("a chunk, decompressed", "kseg.tiered.segment_bytes:LARGEST_CHUNK", "it can't be read"),
     ),
     "Object stores": (
-        Bound("an answer of HDFS", "kseg.store.web_hdfs:LARGEST_ANSWER", "the command ends with 2"),
+        Bound("a listing or an error of S3", "kseg.store.remote_files:LARGEST_ANSWER", "the command ends with 3"),
         Bound(
             "answers of a listing in a row that name nothing, though more should follow",
             "kseg.store.remote_files:MOST_EMPTY_PAGES",

@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from kseg.export.write.typed_plan import schemas_of_file
 from kseg.kernel.record import Header
 from tests import run
 from tests.decode.test_avro import ORDER, VALUE, bare
@@ -415,3 +416,12 @@ def test_processes_write_typed_columns(logs: TypedLogs, out: Path) -> None:
         logs.avro("orders", record(field("text", "string")), [{"text": "x" * 12_000}] * 1000)
     assert report(logs.export(out, "-j", "2", "--target-file-size", "10MB"))["recordsOut"] == 3000
     assert [len(value["text"]) for value in values(out)] == [12_000] * 3000
+
+
+def test_a_union_of_records_is_sent_along_without_what_the_library_adds(tmp_path: Path) -> None:
+    """The library adds all records to each of them: 78 KB of schema took a GiB."""
+    schema = [record(field("a", "int"), name=f"Kind{number}") for number in range(200)]
+    path = tmp_path / "union.avsc"
+    path.write_text(json.dumps(schema))
+    [known] = schemas_of_file("avro", path, None)
+    assert json.loads(known.schema.texts[0]) == schema

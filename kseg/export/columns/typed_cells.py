@@ -123,10 +123,17 @@ class TypedColumn:
 
 
 def as_text(schema: object) -> str:
-    """A schema that a library has read, as JSON without what the library added."""
-    if isinstance(schema, dict):
-        schema = {name: value for name, value in schema.items() if not name.startswith("__")}
-    return json.dumps(schema)
+    """A schema that fastavro has read, as JSON without what it added.
+
+    It adds all named types to the outermost schema, and to each branch if that is a union.
+    """
+    return json.dumps([_as_written(each) for each in schema] if isinstance(schema, list) else _as_written(schema))
+
+
+def _as_written(schema: object) -> object:
+    if not isinstance(schema, dict):
+        return schema
+    return {name: value for name, value in schema.items() if not name.startswith("__")}
 
 
 _UNFIT = (pa.ArrowException, ValueError, TypeError, OverflowError, ArithmeticError)

@@ -425,3 +425,23 @@ def test_a_union_of_records_is_sent_along_without_what_the_library_adds(tmp_path
     path.write_text(json.dumps(schema))
     [known] = schemas_of_file("avro", path, None)
     assert json.loads(known.schema.texts[0]) == schema
+
+
+def nested_lists(levels: int) -> object:
+    kind: object = "int"
+    for _ in range(levels):
+        kind = {"type": "array", "items": kind}
+    return kind
+
+
+@pytest.mark.parametrize("table_format", ["parquet", "delta", "iceberg"])
+def test_lists_are_as_deep_as_readers_of_parquet_go(table_format: str, tmp_path: Path, out: Path) -> None:
+    """Two levels of Parquet for each list: Arrow reads 100."""
+    segment = write_segment(tmp_path / "deep-0", [NewBatch([NewRecord(None, b"\2" * 49 + b"\2" + b"\0" * 49)])])
+    for levels, status in ((50, 2), (49, 0)):
+        schema = tmp_path / f"{levels}.avsc"
+        schema.write_text(json.dumps(nested_lists(levels)))
+        decoding = ["--value-decoder", "avro", "--schema", str(schema), "--format", table_format]
+        result = run.kseg(["export", str(segment.parent), str(out), *decoding], tmp_path)
+        assert (result.status, out.exists()) == (status, status == 0), result.stderr
+        assert (b"levels deep in Parquet" in result.stderr) is (status == 2)

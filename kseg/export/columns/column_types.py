@@ -15,7 +15,7 @@ from kseg.errors import KsegError, quoted
 MOST_COLUMNS = 10_000
 """The most columns, at all levels, that one decoded column may have."""
 MOST_LEVELS = 100
-"""The deepest nesting of columns."""
+"""The deepest nesting of columns: Arrow reads no Parquet file whose schema, with its root, has more levels."""
 MOST_DIGITS = 38
 """Digits of a decimal that all readers of Parquet know."""
 FIRST_TIME, END_TIME = -62_135_596_800_000_000, 253_402_300_800_000_000
@@ -176,15 +176,20 @@ _PARSERS: dict[str, Callable[[Any, int], ColumnType]] = {
 
 def bounded(column: ColumnType) -> ColumnType:
     """The type. Raises NotDecodable if it has too many columns, or too many levels of them."""
-    level, count = [column], 0
-    for _ in range(MOST_LEVELS):
-        level = [inner for each in level for inner in inner_types(each)]
+    level, count = [(column, 2)], 0  # below the root of a Parquet file's schema
+    while level:
+        level = [(inner, depth + _levels(each)) for each, depth in level for inner in inner_types(each)]
         count += len(level)
-        if not level:
-            return column
         if count > MOST_COLUMNS:
             raise NotDecodable(f"the schema makes more than {MOST_COLUMNS} columns")
-    raise NotDecodable(f"the schema is nested more than {MOST_LEVELS} levels deep")
+        if any(depth > MOST_LEVELS for _, depth in level):
+            raise NotDecodable(f"the schema's columns are nested more than {MOST_LEVELS} levels deep in Parquet")
+    return column
+
+
+def _levels(column: ColumnType) -> int:
+    """Levels of Parquet that a type adds: lists and maps have a repeated group within them."""
+    return 2 if isinstance(column, ListType | MapType) else 1
 
 
 class NamesError(KsegError):

@@ -105,14 +105,17 @@ class ClosedPipeError(KsegError):
 
 def reason(error: BaseException) -> str:
     """What a library's error says, for a one-line message: its first line, shortened if it is long."""
-    text = str(error).strip().partition("\n")[0] or type(error).__name__
-    return text if len(text) <= _REASON_LENGTH else text[:_REASON_LENGTH] + "…"
+    return shortened(str(error).strip().partition("\n")[0] or type(error).__name__, _REASON_LENGTH)
 
 
 def quoted(value: object) -> str:
     """A value for a one-line message, shortened if it is long."""
-    text = repr(value)
-    return text if len(text) <= _QUOTED_LENGTH else text[:_QUOTED_LENGTH] + "…"
+    return shortened(repr(value))
+
+
+def shortened(text: str, length: int = _QUOTED_LENGTH) -> str:
+    """A text of so many characters at most, and a sign for what is left out."""
+    return text if len(text) <= length else text[:length] + "…"
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

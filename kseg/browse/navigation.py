@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kseg.browse.log_place import BatchPlace, LogPlace, is_harmful, is_last_log, stretches
 from kseg.browse.place import BrowsedPlace, Jump
 from kseg.browse.places import DirectoryPlace
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError
 from kseg.kernel.record import Record
 from kseg.log.lookup import look_up
 from kseg.log.partition import PartitionLog
@@ -129,14 +129,6 @@ def _matches(pattern: re.Pattern[str], text: bytes | None) -> bool:
 
 def _pass_over(_: Damage) -> None:
     """Damage: a search for records goes on after it."""
-
-
-def parse_pattern(text: str) -> re.Pattern[str]:
-    """A regular expression. Raises UsageError if it is none."""
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise UsageError(f"{text}: {error}") from error
 
 
 class Way:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
-from kseg.errors import UsageError
+from kseg.errors import UsageError, reason, shortened
 from kseg.formats.file_names import parse_partition_directory, plain_text
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
 from kseg.times import milliseconds_of, parse_zone
@@ -62,10 +62,7 @@ class Selection(NamedTuple):
     def checked(self) -> "Selection":
         """Itself. Raises UsageError for what can't be: a pattern that is none, control records without any."""
         for option, pattern in (("--key-regex", self.key_regex), ("--grep", self.grep)):
-            try:
-                re.compile(pattern or "")
-            except re.error as error:
-                raise UsageError(f"{option} {pattern}: {error}") from error
+            parse_pattern(pattern or "", option)
         for name in _NUMBERS:
             number = getattr(self, name)
             if number is not None and not (LEAST if name in _MAY_BE_BELOW_0 else 0) <= number <= MOST:
@@ -259,6 +256,15 @@ _READ: dict[str, tuple[str, Callable[[Any, tzinfo], Any]]] = {
     "isolation": ("is_committed", lambda value, _: _is_committed(value)),
 }
 """Options whose values are read first: the field of a selection that each becomes, and how."""
+
+
+def parse_pattern(text: str, option: str | None = None) -> re.Pattern[str]:
+    """A regular expression. Raises UsageError if it is none, or one that Python can't compile; it names the option."""
+    try:
+        return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        place = "" if option is None else f"{option} "
+        raise UsageError(f"{place}{shortened(text)}: {reason(error)}") from error
 
 
 def _literal(pattern: str | None) -> bytes | None:

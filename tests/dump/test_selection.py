@@ -297,6 +297,8 @@ def test_follow_ends_at_its_limit(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         (["--key-regex", "("], "--key-regex (: "),
+        (["--grep", "(" * 5_000 + ")" * 5_000], "--grep " + "(" * 60 + "…: "),
+        (["--grep", "(?P<a>" + "x" * 1_000], "--grep (?P<a>"),
         (["--sample", "2"], "--sample 2: give a share such as 0.01 or 1%"),
         (["--from-time", "noon"], "'noon' is no time"),
         (["--from-time", "now", "--tz", "Mars/Base"], "--tz Mars/Base: no such zone"),

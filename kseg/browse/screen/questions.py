@@ -16,10 +16,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from kseg.browse.bytes import Decoders
-from kseg.browse.navigation import Begin, Watch, Way, find, next_match, parse_pattern
+from kseg.browse.navigation import Begin, Watch, Way, find, next_match
 from kseg.browse.place import Jump
 from kseg.errors import KsegError, UsageError
 from kseg.formats.file_names import MAXIMUM_OFFSET
+from kseg.log.selection import parse_pattern
 from kseg.times import parse_time
 
 

@@ -204,9 +204,10 @@ class Directories(Logs):
 
         Raises OpenError if the cluster's metadata aren't here; UsageError if those of several clusters are.
         """
+        from kseg.cluster.cluster import Cluster
         from kseg.diff.copies import find_cluster_copies
 
-        return find_cluster_copies(self._paths, choice=self._choice)
+        return find_cluster_copies(Cluster(self._paths), self._choice)
 
     def groups(self, *, at: Time | None = None) -> "GroupsView":
         """Groups, their members and commits, replayed from `__consumer_offsets`, at a time or at the log's end.

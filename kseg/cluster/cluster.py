@@ -6,9 +6,10 @@ from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.cluster.directories import (
+    MOST_LEVELS,
     DirectoryIdentity,
     LogDir,
     NoPartitionError,
@@ -18,6 +19,7 @@ from kseg.cluster.directories import (
     identity_of,
     require_choice,
 )
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.replicas import (
     Candidate,
     GiveMetadata,
@@ -36,6 +38,23 @@ if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
 
 
+class FoundAt(NamedTuple):
+    """What a path stands for: a partition's directory, or log directories.
+
+    path: as it was given. here: the directory; a file's own.
+    """
+
+    path: Path
+    here: Path
+    is_partition: bool
+    log_dirs: tuple[LogDir, ...]
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether there is one; a broker's new disk has none."""
+        return self.is_partition or any(each.directories for each in self.log_dirs)
+
+
 class Cluster:
     """What some paths hold of a cluster; found once, in the order of the paths, and read when it is asked for.
 
@@ -43,48 +62,68 @@ class Cluster:
     Partitions are chosen after everything was found: a choice changes no answer.
     """
 
-    def __init__(self, paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None) -> None:
+    def __init__(
+        self, paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, levels: int = MOST_LEVELS
+    ) -> None:
         """Lists nothing yet.
 
         Args:
             paths: where to look.
             refuse: is called with the errors of paths, and of directories below them, that can't be listed; None
                 raises them.
+            levels: how deep below a path; 0 for paths that are log directories themselves.
         """
+        self._levels = levels
         self.paths = [Path(path) for path in paths]
         self._refuse = refuse
         self._metadata: dict[str | None, ClusterMetadata | None] = {}
 
     @cached_property
-    def _found(self) -> tuple[tuple[Path, ...], tuple[LogDir, ...]]:
-        given: dict[str, Path] = {}
-        log_dirs: dict[str, LogDir] = {}
-        for path in self.paths:
-            try:
-                here, is_one = directory_at(path)
-                found = [] if is_one else find_log_dirs(here, self._refuse)
-                if not is_one and not found:
-                    raise NoPartitionError(path)
-            except OpenError as error:
-                if self._refuse is None:
-                    raise
-                self._refuse(error)
-                continue
-            if is_one:
-                given.setdefault(os.path.realpath(here), here)
-            for log_dir in found:
-                log_dirs.setdefault(os.path.realpath(log_dir.path), log_dir)
-        return tuple(given.values()), tuple(log_dirs.values())
+    def found(self) -> tuple[FoundAt, ...]:
+        """What each path stands for. Raises OpenError if one can't be listed, unless the cluster was given `refuse`."""
+        found = [each for each in map(self._found_at, self.paths) if each is not None]
+        if found and not any(each.has_partitions for each in found):
+            self._refuse_or_raise(NoPartitionError(found[0].path))
+        return tuple(found)
 
-    @property
+    def _found_at(self, path: Path) -> FoundAt | None:
+        try:
+            here, is_partition = directory_at(path)
+            log_dirs = () if is_partition else tuple(find_log_dirs(here, self._refuse, self._levels))
+            if not is_partition and not log_dirs:
+                raise NoPartitionError(path)
+        except OpenError as error:
+            self._refuse_or_raise(error)
+            return None
+        return FoundAt(path, here, is_partition, log_dirs)
+
+    def _refuse_or_raise(self, error: OpenError) -> None:
+        if self._refuse is None:
+            raise error
+        self._refuse(error)
+
+    @cached_property
+    def given(self) -> tuple[Path, ...]:
+        """The directories of partitions that were named by their own paths, each once; errors as `found`."""
+        given: dict[str, Path] = {}
+        for each in self.found:
+            if each.is_partition:
+                given.setdefault(os.path.realpath(each.here), each.here)
+        return tuple(given.values())
+
+    @cached_property
     def log_dirs(self) -> tuple[LogDir, ...]:
-        """The log directories. Raises OpenError if a path can't be listed, unless the cluster was given `refuse`."""
-        return self._found[1]
+        """The log directories, each once; errors as `found`."""
+        log_dirs: dict[str, LogDir] = {}
+        for each in self.found:
+            for log_dir in each.log_dirs:
+                log_dirs.setdefault(os.path.realpath(log_dir.path), log_dir)
+        return tuple(log_dirs.values())
 
     def metadata_dirs(self) -> Iterator[Path]:
         """Where the metadata may be: all log directories, also of partitions that were named by their own path."""
         yield from (each.path for each in self.log_dirs)
-        yield from (path.absolute().parent for path in self._found[0])
+        yield from (path.absolute().parent for path in self.given)
 
     def metadata(self, cluster_id: str | None = None) -> "ClusterMetadata | None":
         """The cluster's metadata, of the furthest copy that is here; None if there is none, or it can't be read."""
@@ -114,7 +153,7 @@ class Cluster:
         Raises NoSuchPartitionError if there are partitions, but none that is meant; OpenError as `log_dirs`; UsageError
         if they are of two clusters.
         """
-        given, log_dirs = self._found
+        given, log_dirs = self.given, self.log_dirs
         if len(given) == 1 and not log_dirs:
             joined = [alone(PartitionLog(given[0]))]
         else:
@@ -142,7 +181,7 @@ class Cluster:
 
         Raises NoSuchPartitionError if there are partitions, but none that is meant; others as `log_dirs`.
         """
-        given, log_dirs = self._found
+        given, log_dirs = self.given, self.log_dirs
         chosen = (PartitionLog(path) for path in given if choice.takes_directory(path))
         listed = (each for log_dir in log_dirs for each in log_dir.partitions(self._refuse, choice))
         seen = set[Path]()
@@ -169,7 +208,7 @@ class Cluster:
 
     def was_given(self, partition: PartitionLog) -> bool:
         """Whether a partition was named by its own path."""
-        return partition.path in self._found[0]
+        return partition.path in self.given
 
     def candidates(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[Candidate[PartitionLog]]:
         """All directories of the topics that are meant, whatever their state and number. Errors as `log_dirs`."""
@@ -177,11 +216,11 @@ class Cluster:
         return chain(given, self._listed(choice))
 
     def _given(self) -> Iterator[Candidate[PartitionLog]]:
-        given = map(PartitionLog, self._found[0])
+        given = map(PartitionLog, self.given)
         return (_candidate(each, identity_of(each.log_dir), is_given=True) for each in given)
 
     def _listed(self, choice: PartitionChoice) -> Iterator[Candidate[PartitionLog]]:
-        were_given = {os.path.realpath(path) for path in self._found[0]}
+        were_given = {os.path.realpath(path) for path in self.given}
         for log_dir in self.log_dirs:
             for candidate in _candidates(log_dir, PartitionChoice(choice.topics), self._refuse):
                 if not were_given or os.path.realpath(candidate.place.path) not in were_given:
@@ -196,7 +235,9 @@ def find_partitions(
 
 
 def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
-    """The copy of the metadata log that is furthest, of those in some log directories; None if there is none.
+    """The copy of the metadata log that is furthest, of those in some log directories, with what it lost from others.
+
+    None if there is none.
 
     Raises UsageError if they are of two clusters.
     """
@@ -206,7 +247,7 @@ def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
         if directory.is_dir():
             with suppress(OpenError):
                 candidates.append(_candidate(PartitionLog(directory), identity_of(path)))
-    return join_replicas(candidates)[0].best if candidates else None
+    return whole_log(join_replicas(candidates)[0]) if candidates else None
 
 
 def _candidates(log_dir: LogDir, choice: PartitionChoice, refuse: Refuse | None) -> Iterator[Candidate[PartitionLog]]:

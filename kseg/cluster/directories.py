@@ -169,13 +169,16 @@ MOST_LEVELS = 5
 """How deep log directories are looked for below a path: a support bundle has brokers, and disks of these."""
 
 
-def find_log_dirs(path: str | os.PathLike[str], refuse: Refuse | None = None) -> list[LogDir]:
-    """The log directories at a path: itself, if it has partitions, and those up to MOST_LEVELS below it.
+def find_log_dirs(
+    path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS
+) -> list[LogDir]:
+    """The log directories at a path: itself, and those up to some levels below it.
 
-    `refuse` is called with the error of one below it that can't be listed; without it, the error is raised. Raises
-    OpenError if the path itself can't be listed.
+    A broker's new disk has no partitions, but `meta.properties`. `refuse` is called with the error of one below it that
+    can't be listed; without it, the error is raised. Raises OpenError if the path itself can't be listed.
     """
-    return [each for each in _all_below(LogDir(path), refuse, MOST_LEVELS, {_identity(path)}) if each.directories]
+    below = _all_below(LogDir(path), refuse, levels, {_identity(path)})
+    return [each for each in below if each.directories or any(each.path.glob(META_PROPERTIES))]
 
 
 def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tuple[int, int]]) -> Iterator[LogDir]:
@@ -283,7 +286,8 @@ def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
 def is_partition(directory: Path) -> bool:
     """Whether a directory is a partition's: because it has segments, or by its name.
 
-    A log directory may be named like a partition (`disk-1`): it has partitions in it, and no segments of its own.
+    A log directory may be named like a partition (`disk-1`): it has partitions in it or `meta.properties`, and no
+    segments of its own.
     """
     if parse_partition_directory(directory.absolute()) is None:
         return holds_segments(directory)
@@ -294,6 +298,8 @@ def is_partition(directory: Path) -> bool:
                 if not entry.is_dir():
                     if is_of_partition(entry.name):
                         return True
+                    if entry.name == META_PROPERTIES:
+                        return False
                 elif parse_partition_directory(entry.name):
                     has_partitions = True
     except OSError:

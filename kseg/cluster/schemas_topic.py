@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import META_PROPERTIES, Refuse
+from kseg.cluster.directories import Refuse
 from kseg.cluster.joined_log import whole_log
 from kseg.errors import OpenError
 from kseg.log.partition import PartitionLog
@@ -55,7 +55,7 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
     if not replicas:
         raise OpenError(f"has neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
     beside = [each.best.log_dir for each in replicas if cluster.was_given(each.best)]
-    log_dirs = dict.fromkeys((*(each.path for each in cluster.log_dirs), *_without_partitions(cluster), *beside))
+    log_dirs = dict.fromkeys((*(each.path for each in cluster.log_dirs), *beside))
     return TopicPlaces(tuple(map(whole_log, replicas)), tuple(log_dirs), is_all=not beside)
 
 
@@ -81,9 +81,3 @@ class SchemasTopic(NamedTuple):
             return
         for partition in find_topic(self.path, SCHEMAS_TOPIC).partitions:
             yield from map(partition.open_log, partition.segments)
-
-
-def _without_partitions(cluster: Cluster) -> Iterator[Path]:
-    """Log directories directly below a path that have no partitions any more: metadata may still name them."""
-    for path in cluster.paths:
-        yield from (place.parent for place in sorted(path.glob(f"*/{META_PROPERTIES}")))

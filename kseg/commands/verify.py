@@ -107,7 +107,7 @@ def verify(
             from kseg.diff.copies import find_cluster_copies, verified_copies
             from kseg.text.diff import copies_line, write_copies
 
-            copies = find_cluster_copies(paths, refuse, choice)
+            copies = find_cluster_copies(plan.cluster, choice)
             report.take(verified_copies(copies))
             write_copies(copies, options.output, verbose=options.verbose)
             note(copies_line(copies))

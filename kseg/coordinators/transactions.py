@@ -297,9 +297,8 @@ class FindingsJudge:
 
     def __init__(self, plan: VerificationPlan) -> None:
         """Takes what is verified: the coordinators are those in the log directories that it touches."""
-        log_dirs = [each.path for each in plan.log_dirs] + [each.path.absolute().parent for each in plan.orders]
-        self._judge = Judge(Coordinators(log_dirs), None)
-        self._log_dirs = dict.fromkeys(log_dirs)
+        self._log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
+        self._judge = Judge(Coordinators(self._log_dirs), None)
 
     def judged(self, verified: Verified) -> Verified:
         """The same, with the verdicts, and of many alike those that are shown.

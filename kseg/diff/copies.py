@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import LogDir, Refuse, pass_over
+from kseg.cluster.directories import LogDir, pass_over
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import Candidate, Copy, CopyStatus, PartitionReplicas, join_replicas, topic_id_of
@@ -136,25 +136,17 @@ class ClusterCopies:
     unknown: tuple[ClusterCopy, ...]
 
 
-def find_cluster_copies(
-    paths: Sequence[Path], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
-) -> ClusterCopies:
-    """All copies in some brokers' log directories, or parents of these, of the partitions that a cluster has.
-
-    Args:
-        paths: where to look; the metadata log must be in one of them.
-        refuse: takes the errors of what can't be listed or opened; None lets them be raised.
-        choice: which partitions are meant.
+def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTITION) -> ClusterCopies:
+    """All copies in some brokers' log directories of the chosen partitions that their cluster has.
 
     Raises:
-        OpenError: there are no metadata here.
+        OpenError: there are no metadata here that can be read.
         UsageError: there are those of several clusters.
     """
-    cluster = Cluster(paths, refuse)
-    metadata = metadata_in(cluster.metadata_dirs())
+    metadata = cluster.metadata()
     if metadata is None:
         raise OpenError(
-            f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", paths[0]
+            f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", cluster.paths[0]
         )
     found: dict[str, list[PartitionReplicas[PartitionLog]]] = {}
     for each in _joined(cluster, choice):
@@ -163,7 +155,7 @@ def find_cluster_copies(
     partitions = tuple(_with_copies(each, found.pop(f"{each.topic}-{each.partition}", [])) for each in expected)
     others = (each for of_name in found.values() for each in of_name)
     unknown = (copy for each in others for copy in (*_copies(each.copies), *_copies(each.set_aside)))
-    return ClusterCopies(metadata, paths[0], partitions, tuple(unknown))
+    return ClusterCopies(metadata, cluster.paths[0], partitions, tuple(unknown))
 
 
 def _joined(cluster: Cluster, choice: PartitionChoice) -> Iterator[PartitionReplicas[PartitionLog]]:

@@ -172,13 +172,11 @@ def examination_orders(
     """The partitions of a plan, each with its topic's settings; arguments as for `examine`."""
     at = now_ms() if settings.given_ms is None else settings.given_ms
     largest = CHEAP_METADATA if settings.is_quick else None
-    beside = (order.path.absolute().parent for order in plan.orders)  # of partitions that were given alone
-    log_dirs = dict.fromkeys((*(each.path.absolute() for each in plan.log_dirs), *beside))
     topics = TopicRetention(
         RetentionSettings(at),
         largest_metadata=largest,
         on_unread=on_unread,
-        log_dirs=log_dirs,
+        log_dirs=plan.cluster.metadata_dirs(),
         static=settings.static,
     )
     cleaning = TopicCleaning(CleaningSettings(at), (), topics.beside) if settings.tells_cleaning else None

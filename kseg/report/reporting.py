@@ -1,12 +1,12 @@
 """The report: its table of blocks, made from gathered facts."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import LogDir, pass_over
+from kseg.cluster.directories import LogDir
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, OnUnread
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import read_groups
@@ -119,28 +119,28 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
                 reading.refuse(problem)
     found = check_up.result()
     known.check_up = replace(found, disks=()) if choices.has_given_time else found
-    log_dirs = dict.fromkeys([*(each.path for each in plan.log_dirs), *known.log_dirs])
+    log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
     known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(log_dirs)
-    known.replicas = _replicas(known, log_dirs)
+    known.replicas = _replicas(known, plan.cluster)
     if not choices.is_quick:
         take_samples(known)
         known.groups = _groups(log_dirs)
     return report_of(known, _about(plan, known, command))
 
 
-def _replicas(known: Gathered, log_dirs: Iterable[Path]) -> list[PartitionReplicas[PartitionLog]]:
+def _replicas(known: Gathered, cluster: Cluster) -> list[PartitionReplicas[PartitionLog]]:
     """Which directories answer for each partition of the report; nothing if they are of several clusters."""
     try:
-        found = Cluster(log_dirs, pass_over).partitions()
+        found = cluster.partitions()
     except UsageError:
         return []
     return [each for each in found if any(known.facts_of(copy.place.path) for copy in (*each.copies, *each.set_aside))]
 
 
-def _groups(log_dirs: Iterable[Path]) -> tuple[Group, ...] | None:
+def _groups(log_dirs: Collection[Path]) -> tuple[Group, ...] | None:
     """The groups of `__consumer_offsets`; None if it isn't here, or can't be read."""
     try:
-        return read_groups([*log_dirs]).groups
+        return read_groups([*log_dirs]).groups if log_dirs else None
     except KsegError:
         return None
 

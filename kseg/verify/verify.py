@@ -1,5 +1,6 @@
 """Verification of partitions: every check in one pass over the logs, or quickly without reading them."""
 
+import os
 from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -8,13 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
+from kseg.cluster.cluster import Cluster, FoundAt
 from kseg.cluster.directories import (
     LOST_AND_FOUND,
     LogDir,
-    NoPartitionError,
     Refuse,
-    directory_at,
-    find_log_dirs,
     is_of_log_dir,
     is_of_partition,
     require_choice,
@@ -76,10 +75,15 @@ class PassedOver(NamedTuple):
 class VerificationPlan:
     """What to verify: log directories as such, and partitions; what is passed over; and which partitions are meant."""
 
-    log_dirs: tuple[LogDir, ...]
+    cluster: Cluster
     orders: tuple[Order, ...]
     passed_over: tuple[PassedOver, ...] = ()
     choice: PartitionChoice = EVERY_PARTITION
+
+    @property
+    def log_dirs(self) -> tuple[LogDir, ...]:
+        """All log directories."""
+        return self.cluster.log_dirs
 
     @property
     def chosen_log_dirs(self) -> list[LogDir]:
@@ -106,57 +110,57 @@ def plan_verification(
 
     `refuse`, `choice` and errors are as for `find_partitions`; NothingToVerifyError too if a path holds nothing.
     """
-    paths, planner = list(paths), _Planner(refuse, choice)
-    for path in paths:
+    planner = _Planner(Cluster(paths, refuse), refuse, choice)
+    for found in planner.cluster.found:
         try:
-            planner.add(path)
+            planner.add(found)
         except OpenError as error:
             if refuse is None:
                 raise
             refuse(error)
     if not planner.orders:
-        require_choice(paths, choice)
-    return VerificationPlan(tuple(planner.log_dirs), tuple(planner.orders.values()), tuple(planner.passed_over), choice)
+        require_choice(planner.cluster.paths, choice)
+    return VerificationPlan(planner.cluster, tuple(planner.orders.values()), tuple(planner.passed_over), choice)
 
 
 class _Planner:
     """Gathers what there is to verify at paths."""
 
-    def __init__(self, refuse: Refuse | None, choice: PartitionChoice) -> None:
+    def __init__(self, cluster: Cluster, refuse: Refuse | None, choice: PartitionChoice) -> None:
+        self.cluster = cluster
         self._refuse = refuse
         self._choice = choice
-        self.log_dirs: list[LogDir] = []
-        self.orders: dict[Path, Order] = {}
+        self.orders: dict[str, Order] = {}
         self.passed_over: list[PassedOver] = []
 
-    def add(self, path: Path) -> None:
-        """Adds a path; raises OpenError if it can't be listed, or has nothing."""
-        here, is_one = directory_at(path)
-        if is_one and not self._choice.takes_directory(here):
+    def add(self, found: FoundAt) -> None:
+        """Adds what a path stands for; raises OpenError if it can't be listed, or has nothing."""
+        here = found.here
+        if found.is_partition and not self._choice.takes_directory(here):
             return
-        if is_one:
+        if found.is_partition:
             partition = PartitionLog(here)
-            self._pass_over(here, _foreign_files(partition) if path.is_dir() else [])
+            self._pass_over(here, _foreign_files(partition) if found.path.is_dir() else [])
             if not partition.has_content:
-                raise NothingToVerifyError(path)
-            self.orders.setdefault(here, Order(here, None, partition.size))
+                raise NothingToVerifyError(found.path)
+            self.orders.setdefault(os.path.realpath(here), Order(here, None, partition.size))
             return
-        found = find_log_dirs(here, self._refuse)
-        if not found:
-            raise NoPartitionError(path)
-        taken = {*(log_dir.path for log_dir in found), *(path for log_dir in found for path in log_dir.directories)}
-        has_content = [has for log_dir in found for has in self._add_log_dir(log_dir, taken)]
+        taken = {path for each in found.log_dirs for path in (each.path, *each.directories)}
+        own = [each for each in found.log_dirs if each in self.cluster.log_dirs]  # not what a path before it has
+        has_content = [has for log_dir in own for has in self._add_log_dir(log_dir, taken)]
         if here not in taken:
             self._pass_over(here, self._foreign_entries(here, taken))
-        if not any(has_content) and (has_content or self._choice.is_everything):
-            raise NothingToVerifyError(path)
+        is_everything = self._choice.is_everything and any(each.directories for each in own)
+        if not any(has_content) and (has_content or is_everything):
+            raise NothingToVerifyError(found.path)
 
     def _add_log_dir(self, log_dir: LogDir, taken: Container[Path]) -> list[bool]:
         """Adds a log directory; gives of each of its partitions whether anything is in it."""
-        self.log_dirs.append(log_dir)
         has_content, empty = [], []
         for partition in log_dir.partitions(self._refuse, self._choice):
-            self.orders[partition.path] = Order(partition.path, partition.checkpoints(), partition.size)
+            self.orders[os.path.realpath(partition.path)] = Order(
+                partition.path, partition.checkpoints(), partition.size
+            )
             has_content.append(partition.has_content)
             self._pass_over(partition.path, _foreign_files(partition))
             if not partition.has_content and partition.state is None:

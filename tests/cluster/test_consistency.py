@@ -439,3 +439,15 @@ def test_metadata_given_by_their_own_path_are_the_clusters(told: Path) -> None:
     ran = run(["verify", "--cluster", "-o", "json", "--topic", "orders", *paths], told)
     (found,) = (row for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "partition")
     assert len(found["copies"]) == 2
+
+
+def test_metadata_that_the_furthest_copy_lost_decide_too(told: Path) -> None:
+    """A second controller's log goes on, but its first batch is damaged: it has the topic and its replicas."""
+    log = next((told / "ctl" / "__cluster_metadata-0").glob("*.log")).read_bytes()
+    further = {"name": "after", "topicId": BEFORE}
+    later = NewBatch([framed(message_schema("TopicRecord"), further)], 5)
+    copy = write_segment(told / "ctl2" / "__cluster_metadata-0", [later])
+    copy.write_bytes(log + copy.read_bytes())
+    write_bytes(copy, 100, b"\xff" * 8)
+    for ask in (dumped, joined, ends_by_query):
+        assert ask(told, ("b1", "b2", "ctl", "ctl2"), ()) == ask(told, ("b1", "b2", "ctl"), ())

@@ -3,6 +3,7 @@
 from itertools import product
 from pathlib import Path
 
+from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.run import kseg
 
@@ -83,3 +84,24 @@ def test_a_file_that_is_none_of_kafkas_does_not_stand_for_its_directory(
     told = f"kseg: {path}: isn't a file of a partition: give a partition's directory, or a log directory\n"
     assert (ran.status, ran.stderr.decode()) == (2, told)
     assert not (tmp_path / "new").exists()
+
+
+@for_each(
+    "command",
+    [f"{name} disk-1 disk-2" for name in ("ls", "verify", "doctor", "retain", "dump", "txns", "report -o json")],
+)
+def test_a_new_disk_without_partitions_is_one_of_its_brokers(command: str, tmp_path: Path) -> None:
+    write_segment(tmp_path / "disk-1" / "orders-0", [NewBatch([NewRecord(b"k", b"v")])])
+    for name in ("disk-1", "disk-2"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        (tmp_path / name / "meta.properties").write_text("version=1\nnode.id=1\n")
+    ran = kseg(command.split(), tmp_path)
+    assert (ran.status, b"no partition here" in ran.stderr) == (0, False)
+
+
+def test_new_disks_alone_have_no_partition(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "meta.properties").write_text("version=1\nnode.id=1\n")
+    for command in ("ls", "verify", "txns", "retain", "metadata"):
+        ran = kseg([command, "here"], tmp_path)
+        assert (ran.status, ran.stderr) == (2, EMPTY)

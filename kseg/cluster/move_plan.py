@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, directory_at, only_below
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition, require_topic
+from kseg.cluster.replicas import Copy, CopyStatus
 from kseg.errors import OpenError, UsageError
-from kseg.formats.file_names import DirectoryState
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 
+_STALE = "of a topic that was deleted, or created again since"
 LEAST_GAIN = 0.1
 """What a move must gain for each of its bytes: a large one that levels little isn't worth the work of the disks."""
 
@@ -173,12 +175,13 @@ def plan_moves(
         UsageError: the directories aren't all of one broker, or there is only one, or the cluster hasn't the topic.
     """
     asked = settings or MoveSettings()
-    by_path = {each.path.absolute(): each for path in paths for each in broker_log_dirs(path)}
-    log_dirs = [*by_path.values()]
-    broker_id = _only_broker(log_dirs)
-    found = read_cluster_metadata(cluster_metadata or _with_metadata(log_dirs))
+    cluster = Cluster(paths, None if refuse is None else only_below(refuse))
+    broker_id = _only_broker(cluster)
+    found = cluster.metadata() if cluster_metadata is None else read_cluster_metadata(cluster_metadata)
+    if found is None:
+        raise OpenError(f"has no {METADATA_TOPIC} that can be read: say with --cluster-metadata where it is", paths[0])
     require_topic(found, asked.choice)
-    contents = [_Contents(log_dir, refuse) for log_dir in log_dirs]
+    contents = _contents_of(cluster, found)
     reasons = _Reasons(found, broker_id, asked.choice, contents)
     shelves = [_shelf(each, reasons, by_capacity=asked.by_capacity) for each in contents]
     before = [shelf.size for shelf in shelves]
@@ -197,59 +200,65 @@ def plan_moves(
     )
 
 
-def broker_log_dirs(path: Path) -> list[LogDir]:
-    """The log directories at a path, also those that hold no partition yet: itself, or those directly below it."""
-    own = LogDir(path)
-    if own.directories or any(path.glob(META_PROPERTIES)):
-        return [own]
-    below = [LogDir(each.parent) for each in sorted(path.glob(f"*/{META_PROPERTIES}"))]
-    if not below:
-        raise OpenError(f"isn't a broker's log directory: it has neither partitions nor {META_PROPERTIES}", path)
-    return below
-
-
-def _with_metadata(log_dirs: Sequence[LogDir]) -> list[Path]:
-    """Where the broker has copies of the cluster's metadata; the first directory, for its error, if nowhere."""
-    places = [each.path / f"{METADATA_TOPIC}-0" for each in log_dirs]
-    return [place for place in places if place.is_dir()] or places[:1]
-
-
-def _only_broker(log_dirs: Sequence[LogDir]) -> int:
-    brokers = {log_dir.path: log_dir.broker_id() for log_dir in log_dirs}
-    ids = {*brokers.values()}
+def _only_broker(cluster: Cluster) -> int:
+    """The broker of all log directories; two at least, and nothing else."""
+    for path in cluster.paths:
+        if directory_at(path)[1]:
+            raise UsageError("isn't a broker's log directory: give all of the broker's, at least two", path)
+    ids = {log_dir.identity.broker for log_dir in cluster.log_dirs}
     if None in ids:
-        path = next(path for path, broker_id in brokers.items() if broker_id is None)
+        path = next(each.path for each in cluster.log_dirs if each.identity.broker is None)
         raise UsageError(f"{META_PROPERTIES} doesn't say which broker it belongs to", path)
     if len(ids) > 1:
         raise UsageError(f"these are of brokers {', '.join(map(str, sorted(filter(None, ids))))}: give those of one")
-    if len(brokers) < 2:
-        raise UsageError("is one log directory: give all of the broker's, at least two", log_dirs[0].path)
+    if len(cluster.log_dirs) < 2:
+        raise UsageError("is one log directory: give all of the broker's, at least two", cluster.log_dirs[0].path)
     (broker_id,) = ids
     assert broker_id is not None
     return broker_id
 
 
 class _Contents:
-    """A log directory: the sizes of its partitions in use, of moves under way, and of what else stays there."""
+    """A log directory: the sizes of its partitions in use, of moves under way, and of what else stays there.
 
-    def __init__(self, log_dir: LogDir, refuse: Refuse | None) -> None:
+    twice: partitions that its broker has in another directory too. stale: those of a topic that is no more.
+    """
+
+    def __init__(self, log_dir: LogDir) -> None:
         self.path = Path(os.path.abspath(log_dir.path))  # noqa: PTH100  as the broker has it: links stay
-        self.directory_id = log_dir.read_properties().get("directory.id")
+        self.directory_id = log_dir.identity.directory_id
         self.sizes: dict[Key, int] = {}
         self.coming: dict[Key, int] = {}
+        self.twice: set[Key] = set()
+        self.stale: set[Key] = set()
         self.other_size = 0
-        for partition in log_dir.partitions(refuse):
-            self._add(partition)
         self.device, self.capacity, self.available = _file_system(self.path)
 
-    def _add(self, partition: PartitionLog) -> None:
-        key = (partition.topic or "", partition.partition or 0)
-        if partition.name is None or partition.state is DirectoryState.STRAY or partition.topic == METADATA_TOPIC:
-            self.other_size += partition.size
-        elif partition.state is None:
-            self.sizes[key] = partition.size
-        elif partition.state is DirectoryState.FUTURE:
-            self.coming[key] = partition.size
+    def add(self, key: Key, copy: Copy[PartitionLog]) -> None:
+        """Adds a directory by what it is to its partition; one that is about to be deleted takes no room."""
+        is_own = copy.place.name is not None and key[0] != METADATA_TOPIC
+        match copy.status:
+            case CopyStatus.DELETED:
+                return
+            case CopyStatus.CURRENT if is_own:
+                self.sizes[key] = copy.place.size
+                return
+            case CopyStatus.FUTURE if is_own:
+                self.coming[key] = copy.place.size
+                return
+            case CopyStatus.DUPLICATE:
+                self.twice.add(key)
+            case CopyStatus.STALE:
+                self.stale.add(key)
+        self.other_size += copy.place.size
+
+
+def _contents_of(cluster: Cluster, metadata: ClusterMetadata) -> list[_Contents]:
+    by_path = {log_dir.path.absolute(): _Contents(log_dir) for log_dir in cluster.log_dirs}
+    for each in cluster.partitions(metadata=lambda _: metadata):
+        for copy in (*each.copies, *each.set_aside):
+            by_path[copy.place.log_dir].add((each.topic, each.partition or 0), copy)
+    return [*by_path.values()]
 
 
 def _file_system(path: Path) -> tuple[int | None, int | None, int | None]:
@@ -271,7 +280,8 @@ class _Reasons:
         self.known = {(each.topic, each.partition): each for each in own}
         self._choice = choice
         self._moving = {key for each in contents for key in each.coming}
-        self._counts: Counter[str] = Counter()
+        self._twice = {key for each in contents for key in each.twice}
+        self._counts = Counter(_STALE for each in contents for key in each.stale if choice.takes(*key))
         brokers = [each for each in found.brokers if each.broker_id == broker_id]
         self._registered = {log_dir for each in brokers for log_dir in each.log_dirs}
         self._cordoned = {log_dir for each in brokers for log_dir in each.cordoned_log_dirs}
@@ -283,7 +293,9 @@ class _Reasons:
         if not self._choice.takes(*key):
             return False
         reason = (
-            "moving already"
+            "in two log directories"
+            if key in self._twice
+            else "moving already"
             if key in self._moving
             else "not this broker's, by the metadata"
             if partition is None

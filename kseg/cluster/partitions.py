@@ -1,19 +1,17 @@
 """Partitions in several log directories: which directory has which replica, and where logs end."""
 
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import LogDir
+from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import whole_log
-from kseg.cluster.model import ClusterPartition
-from kseg.cluster.replicas import PartitionReplicas
+from kseg.cluster.model import ClusterMetadata, ClusterPartition
+from kseg.cluster.replicas import CopyStatus, PartitionReplicas
 from kseg.errors import KsegError
 from kseg.formats.codes import TAIL_KINDS
-from kseg.formats.file_names import parse_partition_directory
 from kseg.index.header_scan import is_intact
 from kseg.log.committed import read_last_stable_offset
 from kseg.log.partition import PartitionLog
@@ -25,6 +23,9 @@ UNKNOWN_DIRECTORIES = {
     "AAAAAAAAAAAAAAAAAAAAAg": "lost",
 }
 """Ids that stand for no directory: one that nobody told, one to be chosen, one that is offline. Source: DirectoryId."""
+
+
+TopicPartition = tuple[str, int]
 
 
 class ReplicaPlace(NamedTuple):
@@ -42,23 +43,16 @@ class ReplicaPlace(NamedTuple):
         return f"{self.replica}:{place}" if place else ""
 
 
-class _Disk(NamedTuple):
-    path: Path
-    broker: int | None
-    directory_id: str | None
-    partitions: frozenset[tuple[str, int]]
-
-
 class ReplicaPlaces:
-    """Finds replicas in some log directories.
+    """Finds replicas in the log directories that metadata were looked for in.
 
     By the ids in their `meta.properties` (from 3.7 on); and by what lies in them, if the metadata are of now.
     """
 
-    def __init__(self, log_dirs: Iterable[Path], *, are_of_now: bool) -> None:
-        """Takes the log directories; those that can't be listed hold nothing."""
-        self._disks = list(_disks(log_dirs))
-        self._are_of_now = are_of_now
+    def __init__(self, metadata: ClusterMetadata, *, are_of_now: bool) -> None:
+        """Takes the metadata; log directories that can't be listed hold nothing."""
+        self._metadata, self._are_of_now = metadata, are_of_now
+        self._cluster = Cluster(metadata.log_dirs, pass_over, levels=0)
 
     def of(self, partition: ClusterPartition) -> tuple[ReplicaPlace, ...]:
         """The places of a partition's replicas, in the order of these."""
@@ -71,30 +65,28 @@ class ReplicaPlaces:
             for replica, directory_id in zip(partition.replicas, ids, strict=True)
         )
 
-    def path_of(self, directory_id: str) -> Path | None:
+    def path_of(self, directory_id: str | None) -> Path | None:
         """The path of the directory with an id; None if it isn't here."""
-        return next((disk.path for disk in self._disks if disk.directory_id == directory_id), None)
+        return None if directory_id is None else self._paths.get(directory_id)
 
-    def _path(self, replica: int, directory_id: str | None, own: tuple[str, int]) -> Path | None:
-        for disk in self._disks if self._are_of_now else ():
-            if disk.broker == replica and own in disk.partitions:
-                return disk.path
-        return None if directory_id is None else self.path_of(directory_id)
+    def _path(self, replica: int, directory_id: str | None, own: TopicPartition) -> Path | None:
+        here = self._here.get((*own, replica)) if self._are_of_now else None
+        return self.path_of(directory_id) if here is None else here
 
+    @cached_property
+    def _paths(self) -> dict[str | None, Path]:
+        return {each.identity.directory_id: each.path for each in reversed(self._cluster.log_dirs)}
 
-def _disks(log_dirs: Iterable[Path]) -> Iterator[_Disk]:
-    for path in log_dirs:
-        try:
-            log_dir = LogDir(path)
-            directory_id, broker = log_dir.read_properties().get("directory.id"), log_dir.broker_id()
-        except KsegError:
-            continue
-        names = map(parse_partition_directory, log_dir.directories)
-        held = frozenset((name.topic, name.partition) for name in names if name is not None and name.state is None)
-        yield _Disk(path, broker, directory_id, held)
-
-
-TopicPartition = tuple[str, int]
+    @cached_property
+    def _here(self) -> dict[tuple[str, int | None, int | None], Path]:
+        """The log directories of replicas, by topic, partition and broker."""
+        as_given = {each.path.absolute(): each.path for each in self._cluster.log_dirs}
+        return {
+            (each.topic, each.partition, copy.broker): as_given[copy.place.log_dir]
+            for each in self._cluster.partitions(metadata=lambda _: self._metadata)
+            for copy in each.copies
+            if copy.status is CopyStatus.CURRENT
+        }
 
 
 class LogEnd(NamedTuple):

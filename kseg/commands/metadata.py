@@ -153,7 +153,7 @@ def metadata(
         if options.settings:
             writer.write(SETTINGS, setting_rows(found, options.server_properties, choice))
         else:
-            sections = cluster_sections(found, ReplicaPlaces(found.log_dirs, are_of_now=options.at is None), choice)
+            sections = cluster_sections(found, ReplicaPlaces(found, are_of_now=options.at is None), choice)
             write_sections(found, sections, writer, options.show)
         if not writer.count:
             note(f"no {options.show or 'metadata'} to show")

@@ -207,6 +207,23 @@ def test_where_a_replica_lies_counts_more_than_what_was_recorded_before_it_moved
     assert [place["path"] for place in then["directories"]] == ["disk2", None]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("name", "topic_id"),
+    [
+        ("orders-0", "AAAAAAAAAAAAAAAAAAAABA"),
+        (f"orders-0.{'0' * 32}-future", "AAAAAAAAAAAAAAAAAAAABQ"),
+        (f"orders-0.{'0' * 32}-stray", "AAAAAAAAAAAAAAAAAAAABQ"),
+    ],
+    ids=["stale", "future", "stray"],
+)
+def test_a_replica_lies_where_its_topics_directory_is(name: str, topic_id: str, tmp_path: Path) -> None:
+    write_disks(tmp_path)
+    write_segment(tmp_path / "disk1" / name, [NewBatch([NewRecord(b"k", b"other")] * 9)])
+    (tmp_path / "disk1" / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    row = objects([".", "--show", "partitions"], tmp_path)[0]
+    assert [place["path"] for place in row["directories"]] == ["disk2", None]  # type: ignore[attr-defined]
+
+
 def test_a_topic_that_is_not_there_is_an_error_that_names_those_there() -> None:
     run = kseg(["metadata", "4.1.0", "--topic", "nosuch"], LOGS)
     assert (run.status, run.stdout) == (2, b"")

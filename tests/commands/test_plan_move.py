@@ -12,7 +12,7 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
 
 IDS = ("AQEBAQEBAQEBAQEBAQEBAQ", "AgICAgICAgICAgICAgICAg", "AwMDAwMDAwMDAwMDAwMDAw")
-TOPIC_ID = "AAAAAAAAAAAAAAAAAAAABQ"
+TOPIC_ID, EARLIER_ID = "AAAAAAAAAAAAAAAAAAAABQ", "AAAAAAAAAAAAAAAAAAAABA"
 UNIT = 20_000
 """Bytes of a partition's values, times its size in a test."""
 
@@ -115,7 +115,37 @@ def test_partitions_that_the_metadata_dont_know_stay(tmp_path: Path) -> None:
     write_segment(tmp_path / "disk1" / "stranger-0", [NewBatch([NewRecord(b"k", bytes(UNIT * 3))])])
     run = kseg(["plan-move", "."], tmp_path)
     assert [each["topic"] for each in json.loads(run.stdout)["partitions"]] == ["t"]
-    assert b"since they are not this broker's, by the metadata: 1" in run.stderr
+    assert b"since they are of a topic that was deleted, or created again since: 1" in run.stderr
+
+
+def test_a_directory_of_the_topic_before_it_was_created_again_stays(tmp_path: Path) -> None:
+    new_disks(tmp_path, {0: 4, 1: 3}, {})
+    expected = moves(tmp_path)
+    write_segment(tmp_path / "disk2" / "t-0", [NewBatch([NewRecord(b"k", bytes(UNIT))])])
+    for disk, topic_id in (("disk1", TOPIC_ID), ("disk2", EARLIER_ID)):
+        (tmp_path / disk / "t-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    run = kseg(["plan-move", "disk1", "disk2"], tmp_path)
+    assert [(each["partition"], each["log_dirs"]) for each in json.loads(run.stdout)["partitions"]] == [
+        (number, ["any", str(tmp_path / name)]) for number, name in expected
+    ]
+    assert b"since they are of a topic that was deleted, or created again since: 1" in run.stderr
+
+
+def test_a_move_of_the_topic_before_it_was_created_again_is_not_under_way(tmp_path: Path) -> None:
+    new_disks(tmp_path, {0: 4, 1: 3, 2: 1}, {})
+    expected = moves(tmp_path)
+    future = tmp_path / "disk2" / f"t-0.{'0' * 32}-future"
+    write_segment(future, [NewBatch([NewRecord(b"k", b"v")])])
+    (future / "partition.metadata").write_text(f"version: 0\ntopic_id: {EARLIER_ID}\n")
+    assert moves(tmp_path) == expected == [(0, "disk2")]
+
+
+def test_a_partition_that_its_broker_has_twice_stays(tmp_path: Path) -> None:
+    new_disks(tmp_path, {0: 4, 1: 3}, {})
+    write_segment(tmp_path / "disk2" / "t-0", [NewBatch([NewRecord(b"k", b"v")])])
+    run = kseg(["plan-move", "disk1", "disk2"], tmp_path)
+    assert [each["partition"] for each in json.loads(run.stdout)["partitions"]] == [1]
+    assert b"since they are in two log directories: 1" in run.stderr
 
 
 def test_rows_show_directories_and_moves(tmp_path: Path) -> None:
@@ -146,7 +176,8 @@ def write_properties(path: Path, text: str) -> None:
         (lambda _: None, ["disk1", "disk2", "--topic", "nosuch"], b"--topic nosuch: no such topic here; there are t"),
         (lambda _: None, ["disk1"], b"disk1: is one log directory: give all of the broker's"),
         (lambda _: None, ["disk1", "disk1"], b"disk1: is one log directory: give all of the broker's"),
-        (lambda work: (work / "empty").mkdir(), ["disk1", "empty"], b"empty: isn't a broker's log directory"),
+        (lambda work: (work / "empty").mkdir(), ["disk1", "empty"], b"empty: no partition here: give a partition's"),
+        (lambda _: None, ["disk1/t-0"], b"disk1/t-0: isn't a broker's log directory: give all of the broker's"),
         (lambda _: None, ["disk1", "nosuch"], b"nosuch: "),
         (
             lambda work: (work / "disk1/__cluster_metadata-0").rename(work / "gone"),
@@ -154,7 +185,7 @@ def write_properties(path: Path, text: str) -> None:
             b"__cluster_meta",
         ),
     ],
-    ids=["two-brokers", "no-broker", "no-topic", "one", "one-twice", "empty", "missing", "no-metadata"],
+    ids=["two-brokers", "no-broker", "no-topic", "one", "one-twice", "empty", "partition", "missing", "no-metadata"],
 )
 def test_what_can_not_be_planned_is_one_line(change: Any, paths: list[str], said: bytes, tmp_path: Path) -> None:
     new_disks(tmp_path, {0: 2, 1: 2}, {})

@@ -278,6 +278,20 @@ def test_store_that_redirects_or_talks_without_an_end_is_a_line(
     assert 0 < broken_store.broken < 50
 
 
+def forgetful(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Takes everything and keeps nothing."""
+    start_response("200 OK", [("Content-Type", "application/xml")])
+    return [b"<ListBucketResult/>"]
+
+
+def test_store_that_keeps_nothing_is_no_destination(broken_store: BreakingStore, tmp_path: Path) -> None:
+    broken_store.break_from(1, forgetful)
+    ran = kseg(["export", str(golden.ROOT / "docs"), "s3://logs/out"], tmp_path)
+    assert (ran.status, ran.stdout, ran.stderr.count(b"\n")) == (2, b"", 1), ran
+    assert ran.stderr.startswith(b"kseg: s3://logs/out"), ran
+    assert broken_store.broken < 100
+
+
 def test_message_names_no_secret_of_a_url(tmp_path: Path) -> None:
     for url in (
         "s3://user:hunter2@bucket/x",

@@ -138,6 +138,10 @@ _ASIDE = re.compile(rf"(?:{FOLDER}/.*|{SUCCESS})\.[0-9a-f]{{12}}{re.escape(ASIDE
 _OF_JOB = re.compile(rf"{JOBS}/([^/]*)/.*", re.DOTALL)
 
 
+MOST_IDS = 4
+"""Ids that a run tries: of 4,294,967,296 another run hardly has one, so a store that says so of each is broken."""
+
+
 class LostError(KsegError):
     """Another run took the number that this one was to take."""
 
@@ -178,13 +182,13 @@ def begin(base: int, place: Destination, processes: Processes) -> ExportRun | No
     """Marks a run as under way; None if another one has committed since its plan was made.
 
     Where two claims at the same time can't be kept apart, one run at a time is let in: raises KsegError if another one
-    is under way.
+    is under way, or if the store keeps none of the markers.
     """
-    run = new_run(base)
-    with _unmarked_on_error(run, place):  # also where a signal comes while the marker is written
-        if mark(run, place, processes):
-            return _let_in(run, place, processes)
-    return begin(base, place, processes)  # another run has that id
+    for run in (new_run(base) for _ in range(MOST_IDS)):
+        with _unmarked_on_error(run, place):  # also where a signal comes while the marker is written
+            if mark(run, place, processes):
+                return _let_in(run, place, processes)
+    raise KsegError("the store doesn't keep what is written to it; repair the store", place.url)
 
 
 def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportRun | None:

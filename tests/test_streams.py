@@ -77,7 +77,7 @@ LINES = (
     "txns -o json logs/4.3.1",
     "txns -o json logs/2.8.2",
     "query -o json --explain 'select count(*) from \"test-1\"' docs",
-    "plan-move -o json logs/4.3.1 logs/3.9.1",
+    "plan-move -o json logs/0.9.0.1 logs/0.9.0.1-live --cluster-metadata logs/4.3.1",
     "metadata -o json logs/4.3.1",
     "metadata -o json logs/3.3.2",
     "rebuild-metadata -o json logs/4.3.1 --node-id 3001 --dry-run --endpoint CONTROLLER://localhost:9093",

@@ -92,7 +92,7 @@ def test_many_partitions_are_listed_by_ranges_at_the_same_time(
     assert store.were_at_once
     pages = -(-len(found) // PAGE)
     assert listings(store) <= 2 * pages + len(disks)
-    monkeypatch.setitem(sys.modules, "botocore.exceptions", None)
+    monkeypatch.setitem(sys.modules, "botocore.session", None)
     assert sorted(found) == sorted(remote.list_files("s3://kafka/logs/"))
     assert len(set(found)) == len(found) == PARTITIONS * FILES + 7 + 1
 

@@ -155,6 +155,44 @@ def test_a_topic_with_the_name_of_no_topic_is_refused_or_kept(
         assert table_of(out, table_format).column("topic").to_pylist() == [topic] * len(TIMES)
 
 
+@for_each("table_format, folders", [(each, folders) for each in TableFormat for folders in (("topic", "date"), ())])
+def test_names_that_an_address_has_to_quote_are_those_of_files(
+    table_format: TableFormat, folders: tuple[str, ...], tmp_path: Path
+) -> None:
+    out, topic = tmp_path / "out é %+", f"a b%20é>+;{'' if table_format is TableFormat.ICEBERG else '?#'}"
+    disk = tmp_path / "disk"
+    options: dict[str, Any] = {"table_format": table_format, "partition_by": folders, "reads_back": True}
+    for times, merges in ((TIMES, False), (TIMES[:2], False), (TIMES[2:4], True)):  # the log is another each time
+        write(disk / f"{topic}-0", times)
+        exports.export([disk], out, **options, merge_files=merges)
+        table = table_of(out, table_format)
+        assert table.column("timestampMs").to_pylist() == list(times)
+
+
+@for_each("name", ["a?b-0", "a#b-0"])
+def test_an_iceberg_table_has_no_files_whose_names_readers_cut(name: str, tmp_path: Path) -> None:
+    write(tmp_path / "disk" / name, TIMES)
+    ran = run.kseg(["export", "disk", "out", "--format", "iceberg"], tmp_path)
+    assert (ran.status, (tmp_path / "out").exists()) == (2, False)
+    assert ran.stderr.startswith(f"kseg: readers of Iceberg find no file that is named after {name!r}: ".encode())
+
+
+UNADDRESSABLE = {
+    TableFormat.DELTA: ["o%20x", "o%2f..%2fx", "o#x", "o?x", "o\\x", "o\nx", "o\udcff"],
+    TableFormat.ICEBERG: ["o#x", "o?x", "o\udcff"],
+}
+
+
+@for_each("table_format, name", [(each, name) for each, names in UNADDRESSABLE.items() for name in names])
+def test_a_place_that_the_library_would_look_for_elsewhere_is_refused(
+    table_format: TableFormat, name: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "disk/orders-0", TIMES)
+    ran = run.kseg(["export", "disk", f"out/{name}", "--format", table_format.value], tmp_path)
+    assert (ran.status, (tmp_path / "out").exists(), ran.stderr.count(b"\n")) == (2, False, 1)
+    assert b"table can lie at a path with " in ran.stderr
+
+
 ALIKE = {
     "fields 'id' and 'ID' have the same name in tables": integers("id", "ID"),
     "fields 'é' and 'É' have the same name in tables": integers("é", "É"),

@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pyarrow as pa
@@ -33,6 +33,7 @@ from kseg.export.commit.table_log import (
     nulls_of,
     parse_progress,
     progress_text,
+    require_address,
     without,
 )
 from kseg.export.destination import Destination
@@ -50,6 +51,8 @@ DAYS_AFTER = 7
 _LOOKED_BACK = (1, 32, 1024, None)
 _NO_FILES: Any = [("offset", "in", [])]
 """Of the partitions that an overwriting commit replaces: only such a one changes the table's columns."""
+_NO_ADDRESS = re.compile(r"%[0-9A-Fa-f]{2}|[?#\\\x00-\x1f\x7f\ud800-\udfff]")
+"""deltalake decodes paths once more than it encodes them, and takes the rest for a query or for separators."""
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _STACK = re.compile(r"^\s*0: ", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
@@ -72,6 +75,7 @@ class DeltaLog:
     def __init__(self, place: Destination, files: FileOptions) -> None:
         self._place, self._files = place, files
         self._deltalake = library()
+        require_address(place.url, "Delta", _NO_ADDRESS)
 
     @property
     def location(self) -> str:
@@ -310,7 +314,7 @@ class DeltaLog:
                 continue
             folders = {name: row.get(f"partition.{name}") for name in self._files.partition_by}
             values = {name: None if value is None else str(value) for name, value in folders.items()}
-            yield RemoveAction(row["path"], True, _now_ms(), row["size_bytes"], values)
+            yield RemoveAction(row["name"], True, _now_ms(), row["size_bytes"], values)
             if not any(_holds_only(row, part) for part in parts):
                 kept = self._rewritten(row["name"], parts, topic, values, change.manifest)
                 if kept is not None:
@@ -336,7 +340,7 @@ class DeltaLog:
         nulls = nulls_of(kept.metadata, (*lowest, "timestamp"))
         times = bounds_of(kept.metadata, "timestamp")
         statistics = _statistics(kept.metadata.num_rows, lowest, highest, nulls, times)
-        return AddAction(quote(target, safe="/=~"), kept.size, dict(values), _now_ms(), True, statistics)
+        return AddAction(target, kept.size, dict(values), _now_ms(), True, statistics)
 
     def _added(self, result: Result, file: ExportedFile) -> Any:
         from deltalake.transaction import AddAction
@@ -351,7 +355,7 @@ class DeltaLog:
         times = None if file.first_time is None else (file.first_time, file.last_time)
         nulls = dict.fromkeys([*lowest, *([] if result.tally.without_time else ["timestamp"])], 0)
         statistics = _statistics(file.rows, lowest, highest, nulls, times)
-        return AddAction(quote(file.attempt, safe="/=~"), file.size, values, _now_ms(), True, statistics)
+        return AddAction(file.attempt, file.size, values, _now_ms(), True, statistics)
 
     def merge(self, target_size: int) -> dict[str, Any]:
         """Delta's own OPTIMIZE; its commit says again what kseg's last one said."""

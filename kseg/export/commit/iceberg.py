@@ -31,6 +31,7 @@ from kseg.export.commit.table_log import (
     copy_rows,
     parse_progress,
     progress_text,
+    require_address,
     without,
 )
 from kseg.export.destination import Destination
@@ -65,6 +66,7 @@ _MOST_OVERTAKEN = 3
 """How often others may commit while it is looked for what this run has committed."""
 _MOST_DIGITS = 18
 """Of a commit's number. Anybody may have written it, and Python refuses numbers of some thousands of digits."""
+_NO_ADDRESS = re.compile(r"[?#\ud800-\udfff]")
 _ASIDE = re.compile(r"\s*\[type=.*\]$")
 _LINKS = ("For further information", "(Background on this error")
 
@@ -89,8 +91,7 @@ class IcebergLog:
         self._url = f"file://{place.url}" if is_local else place.url
         if table.catalog is None and not is_local:
             raise UsageError("an Iceberg table there needs a catalog that isn't a file: --catalog NAME", place.url)
-        if set(place.url) & set("?#"):
-            raise UsageError("no Iceberg table can lie at a path with ? or #: choose another place", place.url)
+        require_address(place.url, "Iceberg", _NO_ADDRESS)
         if "." not in table.name:
             raise UsageError(f"--table {table.name} has no namespace: give NAMESPACE.NAME")
 

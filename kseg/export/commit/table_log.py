@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, UsageError, quoted
 from kseg.export.commit.check import TableContents
 from kseg.export.commit.manifest import MOST_BYTES, Manifest, manifest_name
 from kseg.export.destination import Destination
@@ -30,6 +31,14 @@ class TableName(NamedTuple):
 
 
 NO_TABLE = TableName()
+
+
+def require_address(url: str, table_format: str, refused: re.Pattern[str]) -> None:
+    """Raises UsageError for a destination that the table's library would look for elsewhere, or nowhere."""
+    if (found := refused.search(url)) is not None:
+        raise UsageError(
+            f"no {table_format} table can lie at a path with {quoted(found[0])}: choose another place", url
+        )
 
 
 class RowRange(NamedTuple):

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.arrow import MILLISECONDS
-from kseg.errors import KsegError, OpenError, UsageError
+from kseg.errors import KsegError, OpenError, UsageError, quoted
 from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
@@ -362,10 +362,16 @@ def check_options(options: FileOptions) -> None:
 
 
 def check_topics(topics: Collection[str], options: FileOptions) -> None:
-    """Raises UsageError for a topic whose folder would be that of rows without a topic."""
+    """Raises UsageError for a topic whose folder or files readers would take for others."""
     if NO_VALUE in topics and "topic" in options.columns_of_folders:
         raise UsageError(
             f"readers take the folder topic={NO_VALUE} for no topic: give --partition-by none, or choose other topics"
+        )
+    cut = next((topic for topic in topics if set(topic) & set("?#")), None)
+    if cut is not None and options.table_format is TableFormat.ICEBERG:
+        raise UsageError(
+            f"readers of Iceberg find no file that is named after {quoted(cut)}: "
+            "take another --format, or choose other topics"
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, directory_at, only_below
+from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, only_below
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition, require_topic
 from kseg.cluster.replicas import Copy, CopyStatus
@@ -202,9 +202,9 @@ def plan_moves(
 
 def _only_broker(cluster: Cluster) -> int:
     """The broker of all log directories; two at least, and nothing else."""
-    for path in cluster.paths:
-        if directory_at(path)[1]:
-            raise UsageError("isn't a broker's log directory: give all of the broker's, at least two", path)
+    for found in cluster.found:
+        if found.is_partition:
+            raise UsageError("isn't a broker's log directory: give all of the broker's, at least two", found.path)
     ids = {log_dir.identity.broker for log_dir in cluster.log_dirs}
     if None in ids:
         path = next(each.path for each in cluster.log_dirs if each.identity.broker is None)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir, pass_over
-from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import Candidate, Copy, CopyStatus, PartitionReplicas, join_replicas, topic_id_of
 from kseg.diff.comparison import diff_partitions
@@ -172,12 +171,6 @@ def _joined(cluster: Cluster, choice: PartitionChoice) -> Iterator[PartitionRepl
                 yield joined
 
 
-def metadata_in(log_dirs: Iterable[Path]) -> ClusterMetadata | None:
-    """The furthest metadata in some log directories; None if there are none. UsageError if they are of two clusters."""
-    paths = [path for path in dict.fromkeys(log_dirs) if (path / f"{METADATA_TOPIC}-0").is_dir()]
-    return read_cluster_metadata(paths) if paths else None
-
-
 _COUNTED = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.STALE)
 """What a broker would use if the topic were that one; not what it moves or has put aside."""
 
@@ -298,7 +291,7 @@ def _expected(log_dirs: Sequence[LogDir], choice: PartitionChoice) -> dict[str, 
     """The cluster's partitions by the names of their directories; none without metadata of one cluster."""
     try:
         are_of_one = len({each.identity.cluster_id for each in log_dirs}) == 1
-        metadata = metadata_in(each.path for each in log_dirs) if are_of_one else None
+        metadata = Cluster([each.path for each in log_dirs], pass_over, levels=0).metadata() if are_of_one else None
     except KsegError:
         return {}
     partitions = () if metadata is None else metadata.partitions

@@ -265,6 +265,8 @@ def talkative(_: dict[str, Any], start_response: "StartResponse", __: "WSGIAppli
         (elsewhere, "export s3://logs out", 2),
         (endless, "ls s3://tier", 3),
         (endless_error, "export s3://logs out", 3),
+        (elsewhere, f"export {golden.ROOT}/docs s3://logs/out", 2),
+        (endless, f"export {golden.ROOT}/docs s3://logs/out", 3),
         (talkative, LOOKUP, 3),
     ],
     ids=lambda case: f"{case[0].__name__} {case[1].split()[0]}",

@@ -496,18 +496,9 @@ class RemoteDestination:
             raise KsegError(f"can't be removed: {reason(error)}", f"{self.url}/{name}") from error
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """The objects below a folder."""
-        from pyarrow import fs
-
-        root = f"{self._root}/{folder}".rstrip("/")
-        selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
-        try:
-            found = self._system.get_file_info(selector)
-        except remote.system_errors() as error:
-            raise OpenError(f"can't be listed: {reason(error)}", self.url) from error
-        for info in found:
-            if info.type == fs.FileType.File:
-                yield info.path[len(self._root) + 1 :]
+        """The objects below a folder, listed as inputs are: by requests whose answers are bounded."""
+        for found in remote.list_files(f"{self.url}/{folder}".rstrip("/"), may_be_missing=True):
+            yield found.url[len(self.url) + 1 :]
 
 
 class HdfsDestination(RemoteDestination):

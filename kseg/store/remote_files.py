@@ -388,14 +388,17 @@ def is_hdfs(url: str) -> bool:
     return url.partition("://")[0] in SCHEMES
 
 
-def list_files(url: str) -> Iterator[RemoteFile]:
+def list_files(url: str, *, may_be_missing: bool = False) -> Iterator[RemoteFile]:
     """The files at a URL and below it; of S3, with s3fs, by several requests at once.
 
-    Raises OpenError if it can't be listed, UsageError if it has a password.
+    may_be_missing: a folder that isn't there has no files. Raises OpenError if it can't be listed, UsageError if the
+    URL has a password.
     """
     require_no_password(url)
     listed = _objects(url) if url.startswith(S3) else None
-    return iter(listed or _list_files(url))
+    if listed is None or not (listed or may_be_missing):
+        return _list_files(url, may_be_missing)
+    return iter(listed)
 
 
 def _objects(url: str) -> list[RemoteFile] | None:
@@ -417,12 +420,12 @@ def _objects(url: str) -> list[RemoteFile] | None:
     return [RemoteFile(f"{start}://{bucket}/{found.key}", found.size, found.modified_ms) for found in is_file]
 
 
-def _list_files(url: str) -> Iterator[RemoteFile]:
+def _list_files(url: str, may_be_missing: bool) -> Iterator[RemoteFile]:
     from pyarrow import fs
 
     system, path = locate(url)
     try:
-        found = system.get_file_info(fs.FileSelector(path, recursive=True))
+        found = system.get_file_info(fs.FileSelector(path, recursive=True, allow_not_found=may_be_missing))
     except system_errors() as error:
         raise OpenError(f"can't be listed: {reason(error)}", url) from error
     prefix = url.rstrip("/").removesuffix(path)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
+from io import BytesIO
 from typing import NamedTuple
 
 from kseg.errors import RecordError
@@ -50,8 +51,6 @@ LARGEST_RATIO = 1000
 """A body may become this many times as large, and LARGEST_RATIO_FREE bytes more."""
 LARGEST_RATIO_FREE = 1 << 20
 
-_JOINED_AT_ONCE = 1 << 12
-
 
 class BodyError(Exception):
     """A body that isn't what its codec writes, or that would become too large.
@@ -70,25 +69,17 @@ def limit_for(size: int, limit: int = DEFAULT_LIMIT, free: int = LARGEST_RATIO_F
 
 
 def joined(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ...]) -> bytes:
-    """All pieces; where they fail or become too many, what was had stands in the BodyError that is raised.
-
-    Small ones are joined by and by: as Python's objects they would take many times their size.
-    """
-    found: list[bytes] = []
-    small: list[bytes] = []
-    size = 0
+    """All pieces; where they fail or become too many, what was had stands in the BodyError that is raised."""
+    content = BytesIO()  # gives what was written without another copy
     try:
         for piece in pieces:
-            small.append(piece[: most - size])
-            size += len(piece)
-            if size > most:
+            left = most - content.tell()
+            content.write(piece[:left])
+            if len(piece) > left:
                 raise too_large(most)
-            if len(small) == _JOINED_AT_ONCE:
-                found.append(b"".join(small))
-                small.clear()
     except errors as error:
-        raise BodyError(str(error), b"".join(found + small)) from error
-    return b"".join(found + small)
+        raise BodyError(str(error), content.getvalue()) from error
+    return content.getvalue()
 
 
 def too_large(most: int, readable: bytes | None = None) -> BodyError:

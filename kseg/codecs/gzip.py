@@ -4,6 +4,7 @@ import zlib
 from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
+from io import BytesIO
 from typing import Any
 
 from kseg.codecs.bodies import BodyCodec, BodyError, too_large
@@ -33,8 +34,8 @@ def _decompress(body: memoryview, most: int) -> bytes:
     """Consecutive members; Java treats anything else after a member as the end."""
     usual = _USUAL_RATIO * _WINDOW
     at_once = min(int.from_bytes(body[-4:], "little") + 8, usual)  # what a trailer tells: memory as it is needed
-    pieces: list[bytes] = []
-    size = at = 0
+    content = BytesIO()  # gives what was written without another copy
+    at = 0
     while at == 0 or body[at : at + 2] == _MAGIC:
         inflate = _zlib().decompressobj(wbits=31)
         while not inflate.eof:
@@ -42,14 +43,15 @@ def _decompress(body: memoryview, most: int) -> bytes:
             if not window:
                 raise BodyError("the stream ends early")
             at += len(window)
-            while window and not inflate.eof and size <= most:  # at the end zlib may call what follows unconsumed too
-                pieces.append(inflate.decompress(window, min(most + 1 - size, at_once)))
-                size += len(pieces[-1])
+            # At the end zlib may call what follows unconsumed too.
+            while window and not inflate.eof and content.tell() <= most:
+                content.write(inflate.decompress(window, min(most + 1 - content.tell(), at_once)))
                 window, at_once = inflate.unconsumed_tail, usual
-            if size > most:
-                raise too_large(most, b"".join(pieces)[:most])
+            if content.tell() > most:
+                content.truncate(most)
+                raise too_large(most, content.getvalue())
             at -= len(inflate.unused_data)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return content.getvalue()
 
 
 def _decompress_pieces(body: memoryview, _: int) -> Iterator[bytes]:

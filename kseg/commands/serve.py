@@ -1,5 +1,6 @@
 """`kseg serve`: serves log directories over Kafka's protocol, read-only."""
 
+from collections.abc import Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -8,7 +9,6 @@ import click
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import require_choice
-from kseg.cluster.replicas import PartitionReplicas
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options
 from kseg.commands.options import (
@@ -18,12 +18,11 @@ from kseg.commands.options import (
     option_values,
     paths_argument,
     quiet_option,
+    server_properties_option,
     verbose_option,
 )
-from kseg.coordinators.home_partition import OFFSETS_TOPIC
 from kseg.errors import UsageError, counted
-from kseg.log.partition import PartitionLog
-from kseg.log.selection import NoSuchPartitionError, PartitionChoice
+from kseg.log.selection import PartitionChoice
 from kseg.output.progress import LiveLine, Refusals, note_unless
 from kseg.output.streams import flush_stdout, write_line
 from kseg.serve.cluster import serve_partitions
@@ -93,16 +92,6 @@ class _CommandBeside(click.Command):
         formatter.write_usage(ctx.command_path, f"{pieces} [-- COMMAND [ARGUMENTS]...]")
 
 
-def _commits(cluster: Cluster, choice: PartitionChoice) -> list[PartitionReplicas[PartitionLog]]:
-    """Directories with groups' offsets, if they aren't among what is served anyway."""
-    if choice.is_everything:
-        return []
-    try:
-        return cluster.partitions(PartitionChoice((OFFSETS_TOPIC,)))
-    except NoSuchPartitionError:
-        return []
-
-
 class ServeOptions(NamedTuple):
     """Where to listen, how partitions are served, and what is said."""
 
@@ -111,6 +100,7 @@ class ServeOptions(NamedTuple):
     high_watermark: HighWatermark
     strict: bool
     fix_lz4: bool
+    server_properties: Mapping[str, str]
     no_internal: bool
     quiet: bool
     verbose: bool
@@ -147,6 +137,7 @@ class ServeOptions(NamedTuple):
     help="Send lz4 of brokers up to 0.9 with right checksums, for clients that can't read it as it is.",
 )
 @click.option("--no-internal", is_flag=True, help="Leave Kafka's own topics out, such as __consumer_offsets.")
+@server_properties_option
 @security_options
 @quiet_option
 @verbose_option("A line for each partition at the start, and one for each request")
@@ -185,9 +176,7 @@ def serve(
         options.high_watermark, options.strict, not options.no_internal, options.fix_lz4, options.verbose
     )
     cluster = Cluster(paths, refuse)
-    served = serve_partitions(
-        cluster.partitions(choice), settings, say, _commits(cluster, choice), log_dirs=cluster.metadata_dirs()
-    )
+    served = serve_partitions(cluster, settings, say, choice, server_properties=options.server_properties)
     if not served.topics:
         if refuse.status:
             command.exit(refuse.status)

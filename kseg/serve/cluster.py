@@ -3,7 +3,7 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
@@ -11,19 +11,19 @@ from time import monotonic
 from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
-from kseg.cluster.directories import LogDir
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import identity_of
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas, topic_id_of
-from kseg.cluster.settings import BrokerSettings, DynamicSettings
+from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings, node_id_of
 from kseg.cluster.taken import taken_of
 from kseg.coordinators.home_partition import OFFSETS_TOPIC
-from kseg.errors import KsegError, OpenError
-from kseg.formats.checkpoints import parse_meta_properties
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.formats.messages import ZERO_UUID
-from kseg.log.partition import METADATA_TOPIC, PartitionLog, read_small_file
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.log.transactions import TOPIC as TRANSACTIONS_TOPIC
 from kseg.log.transactions import CoordinatorTransaction, coordinator_transactions
 from kseg.serve.fetch_sessions import FetchSessions
@@ -32,7 +32,6 @@ from kseg.serve.groups.coordinator import GroupCoordinator
 from kseg.serve.partition import ServedPartition, ServeSettings
 from kseg.serve.values import REST, KnownPlans
 
-SERVER_PROPERTIES = "server.properties"
 TOPIC, BROKER, GROUP, CLIENT_METRICS = "topic", "broker", "group", "client-metrics"
 """Kinds of resources, as the metadata's view names them."""
 LARGEST_METADATA = 16 * CHEAP_METADATA
@@ -59,14 +58,20 @@ class _KnownMetadata(NamedTuple):
 
 
 class KnownSettings:
-    """The settings in some log directories, read when asked for; may be used by several threads."""
+    """The settings in some log directories of a broker, read when asked for; may be used by several threads."""
 
-    def __init__(self, log_dirs: Sequence[Path], node_id: int, say: Callable[[str], None]) -> None:
-        """Takes the directories, the broker's id, and what is called with what can't be read."""
-        self._log_dirs, self._node_id, self._say = tuple(log_dirs), node_id, say
-        self._lock, self._reading = Lock(), Lock()
+    def __init__(
+        self, log_dirs: Sequence[Path], node_id: int, say: Callable[[str], None], server_properties: Settings
+    ) -> None:
+        """Takes the directories, the broker's id, a callable for what can't be read, and the broker's static settings.
+
+        The directories and the id are settings as well, unless `server_properties` has them.
+        """
+        self.log_dirs, self.node_id, self._say = tuple(log_dirs), node_id, say
+        of_dirs = {"log.dirs": ",".join(map(str, self.log_dirs))} if self.log_dirs else {}
+        self._static = {**of_dirs, **dict.fromkeys(_IDS, str(node_id)), **server_properties}
+        self._reading = Lock()
         self._known: _KnownMetadata | None = None
-        self._static: Settings | None = None
         self._told: set[str] = set()
 
     def of(self, kind: str, name: str) -> Settings:
@@ -75,32 +80,11 @@ class KnownSettings:
 
     def of_broker(self) -> BrokerSettings:
         """What is set for the broker."""
-        return self._metadata().settings.of_broker(self._node_id, self.static())
+        return self._metadata().settings.of_broker(self.node_id, self._static)
 
     def knows_topic(self, name: str) -> bool:
         """Whether the metadata have a topic: what they don't set for it, it doesn't set."""
         return name in self._metadata().topics
-
-    def static(self) -> Settings:
-        """The broker's own: server.properties beside its log directories, its id, and these directories."""
-        with self._lock:
-            if self._static is None:
-                found = {"log.dirs": ",".join(map(str, self._log_dirs))} if self._log_dirs else {}
-                self._static = {**found, **dict.fromkeys(_IDS, str(self._node_id)), **self._server_properties()}
-            return self._static
-
-    def _server_properties(self) -> Settings:
-        places = dict.fromkeys(place for log_dir in self._log_dirs for place in (log_dir, log_dir.parent))
-        for place in places:
-            try:
-                content = read_small_file(place / SERVER_PROPERTIES)
-                found = {} if content is None else dict(parse_meta_properties(content).properties)
-            except KsegError as error:
-                self._tell(f"{place / SERVER_PROPERTIES}: not used: {error.message}")
-                continue
-            if found and {found.get(name, str(self._node_id)) for name in _IDS} == {str(self._node_id)}:
-                return found
-        return {}
 
     def _metadata(self) -> _KnownMetadata:
         known = self._known
@@ -109,7 +93,7 @@ class KnownSettings:
         if known is None:
             self._reading.acquire()
         try:
-            size = sum(_size_of(log_dir / f"{METADATA_TOPIC}-0") for log_dir in self._log_dirs)
+            size = sum(_size_of(log_dir / f"{METADATA_TOPIC}-0") for log_dir in self.log_dirs)
             known = self._known
             if known is None or (known.size != size and monotonic() >= known.stays_until):
                 known = self._known = self._read(size)
@@ -120,7 +104,7 @@ class KnownSettings:
     def _read(self, size: int) -> _KnownMetadata:
         started = monotonic()
         beside = MetadataBeside(LARGEST_METADATA, lambda path, reason: self._tell(f"{path}: not used: {reason}"))
-        metadata = beside.of_any(self._log_dirs)
+        metadata = beside.of_any(self.log_dirs)
         if metadata is None:
             self._tell(f"{METADATA_TOPIC} isn't here: clients are told Kafka's defaults as topics' settings")
         topics = frozenset(() if metadata is None else (topic.name for topic in metadata.topics))
@@ -192,6 +176,8 @@ class KnownTransactions:
 
 DEFAULT_NODE_ID = 0
 """Of a broker whose `meta.properties` isn't here."""
+_MADE_UP_ID = uuid5(NAMESPACE_URL, "kseg serve").hex[:22]
+"""Of a cluster whose id isn't known."""
 LARGEST_PARTITION = 99_999
 """The largest number that is served. The partitions below it are served too, as empty ones if they aren't here."""
 _MOST_NAMED = 8
@@ -222,20 +208,18 @@ class ServedCluster:
         self,
         topics: Mapping[str, ServedTopic],
         cluster_id: str,
-        node_id: int,
+        settings: KnownSettings,
         groups: GroupCoordinator,
-        log_dirs: Iterable[Path] = (),
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Takes the topics by name, who they belong to, who reads them together, and where they lie.
+        """Takes the topics by name, the cluster's id, the settings in its directories, and who reads topics together.
 
         `say` is called with what can't be read there.
         """
         self.topics, self.groups = topics, groups
         self._by_id = {topic.topic_id: topic for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
-        self.cluster_id, self.node_id = cluster_id, node_id
-        self.log_dirs = tuple(log_dirs)
-        self.settings = KnownSettings(self.log_dirs, node_id, say)
+        self.cluster_id, self.settings = cluster_id, settings
+        self.node_id, self.log_dirs = settings.node_id, settings.log_dirs
         self.fetch_sessions = FetchSessions()
         coordinators = self.topics.get(TRANSACTIONS_TOPIC)
         self.transactions = KnownTransactions({} if coordinators is None else coordinators.partitions, say)
@@ -262,29 +246,30 @@ class ServedCluster:
 
 
 def serve_partitions(
-    found: Iterable[PartitionReplicas[PartitionLog]],
+    cluster: Cluster,
     settings: ServeSettings,
     say: Callable[[str], None],
-    commits: Iterable[PartitionReplicas[PartitionLog]] = (),
+    choice: PartitionChoice = EVERY_PARTITION,
     clock: Callable[[], float] = monotonic,
-    log_dirs: Iterable[Path] = (),
+    server_properties: Settings = NO_SETTINGS,
 ) -> ServedCluster:
-    """The cluster that some partitions' directories make up; of several replicas the best one is served.
+    """The chosen partitions of a cluster, ready to be served; of several replicas the best one is.
 
     Args:
-        found: the partitions.
-        settings: how they are served.
-        say: is called with what isn't served as it lies there.
-        commits: partitions of `__consumer_offsets` that are only read for groups' offsets, besides those in `found`.
+        cluster: its directories. Groups' offsets come from all of them, whatever is chosen.
+        settings: how partitions are served.
+        say: is called with what isn't served as stored.
+        choice: which partitions.
         clock: seconds, for groups' sessions.
-        log_dirs: those of the cluster, also such as hold none of the partitions.
+        server_properties: the broker's static settings.
 
+    Raises:
+        NoSuchPartitionError, OpenError, UsageError: as `Cluster.partitions`.
     """
     by_topic: dict[str, dict[int, PartitionLog]] = defaultdict(dict)
-    replicas = list(found)
+    replicas = cluster.partitions(choice)
     for line in taken_of(replicas).sentences(verbose=settings.is_verbose):
         say(line)
-    places = [place for each in replicas for place in each.places]
     for each in replicas:
         number = 0 if each.partition is None else each.partition
         if not settings.has_internal and each.topic in INTERNAL_TOPICS:
@@ -303,13 +288,29 @@ def serve_partitions(
     }
     counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
     offsets = {
-        each.best.path: whole_log(each) for each in (*replicas, *commits) if each.topic == OFFSETS_TOPIC and each.copies
+        each.best.path: whole_log(each)
+        for each in (*replicas, *_commits(cluster, choice))
+        if each.topic == OFFSETS_TOPIC and each.copies
     }
     stored = StoredGroups(offsets.values(), say, clock)
     groups = GroupCoordinator(Commits(stored), counts, say, clock)
-    log_dirs = tuple(dict.fromkeys((*log_dirs, *(place.log_dir for place in places))))
-    cluster_id, node_id = _identity(log_dirs, say)
-    return ServedCluster(topics, cluster_id, node_id, groups, log_dirs, say)
+    log_dirs = tuple(dict.fromkeys(each.absolute() for each in cluster.metadata_dirs()))
+    owners = [identity_of(log_dir) for log_dir in log_dirs]
+    cluster_id = next((each.cluster_id for each in owners if each.cluster_id), _MADE_UP_ID)
+    node_ids = [each.broker for each in owners if each.broker is not None]
+    node_id = min(node_ids, default=node_id_of(server_properties) or DEFAULT_NODE_ID)
+    known = KnownSettings(log_dirs, node_id, say, server_properties)
+    return ServedCluster(topics, cluster_id, known, groups, say)
+
+
+def _commits(cluster: Cluster, choice: PartitionChoice) -> list[PartitionReplicas[PartitionLog]]:
+    """Directories with groups' offsets, if they aren't among what is served anyway."""
+    if choice.is_everything:
+        return []
+    try:
+        return cluster.partitions(PartitionChoice((OFFSETS_TOPIC,)))
+    except NoSuchPartitionError:
+        return []
 
 
 def _why_not_served(topic: str, number: int) -> str | None:
@@ -350,19 +351,3 @@ def _served_topic(
         for number in range(max(chosen) + 1)
     }
     return ServedTopic(name, topic_id, served)
-
-
-def _identity(log_dirs: Iterable[Path], say: Callable[[str], None]) -> tuple[str, int]:
-    """Cluster id, of the first `meta.properties` that has one; and node id, the lowest one."""
-    cluster_id, node_ids = None, []
-    for path in log_dirs:
-        try:
-            log_dir = LogDir(path)
-            cluster_id = cluster_id or log_dir.read_properties().get("cluster.id")
-            node_ids += [log_dir.broker_id()]
-        except OpenError:
-            continue
-        except KsegError as error:
-            say(f"{path}: {error}")
-    made_up = uuid5(NAMESPACE_URL, "kseg serve").hex[:22]
-    return cluster_id or made_up, min((each for each in node_ids if each is not None), default=DEFAULT_NODE_ID)

@@ -80,6 +80,7 @@ def test_options_after_the_first_two_dashes_are_the_commands() -> None:
         (["zstd-0", "--", "./not-there"], "kseg: ./not-there: can't be run: No such file or directory"),
         (["zstd-0", "--topic", "other"], "kseg: --topic other: no such partition here; there are zstd (0)"),
         (["not-there"], "kseg: not-there: no such file or directory"),
+        (["zstd-0", "--server-properties", "not-there"], "kseg: not-there: can't be opened: No such file or directory"),
     ],
 )
 def test_wrong_use_is_told_in_a_line(arguments: list[str], line: str) -> None:

@@ -139,7 +139,7 @@ def wrong_answer(frame: bytes, served: ServedCluster) -> str | None:
 
 def answered_requests(seed: int, count: int, served_from: Path = SERVED) -> Iterator[tuple[bytes, str | None]]:
     """Mutated requests, and what is wrong with each answer."""
-    served = serve_partitions(Cluster([served_from]).partitions(), ServeSettings(), lambda _: None)
+    served = serve_partitions(Cluster([served_from]), ServeSettings(), lambda _: None)
     random, bases = Random(seed), base_requests(served)
     for _ in range(count):
         frame = mutated(random, bases)

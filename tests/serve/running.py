@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.settings import read_server_properties
 from kseg.formats.file_names import parse_file_name
 from kseg.serve.cluster import ServedCluster, serve_partitions
 from kseg.serve.partition import ServeSettings
@@ -37,11 +38,13 @@ class Running:
 def serving(
     *paths: Path,
     settings: ServeSettings = ServeSettings(),  # noqa: B008  frozen
+    server_properties: Path | None = None,
     **options: Any,
 ) -> Iterator[Running]:
     """A server of some directories, until the context ends; options are those of Server."""
     said: list[str] = []
-    served = serve_partitions(Cluster(paths).partitions(), settings, said.append)
+    static = {} if server_properties is None else read_server_properties(server_properties)
+    served = serve_partitions(Cluster(paths), settings, said.append, server_properties=static)
     running = Running(("", 0), served, said)
     with running_server(running, **options):
         yield running

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.settings import read_server_properties
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS
 from kseg.log.selection import PartitionChoice
 from kseg.serve.cluster import serve_partitions
@@ -181,9 +182,11 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> tuple[Captures, Captur
             commit(to_broker.bootstrap)
         copy = work / "logs"
         shutil.copytree(broker.logs, copy)
-        shutil.copy(broker.work / "server.properties", copy)
+        static = read_server_properties(broker.work / "server.properties")
         served, told = (
-            serve_partitions(Cluster([copy]).partitions(PartitionChoice(names)), ServeSettings(), lambda _: None)
+            serve_partitions(
+                Cluster([copy]), ServeSettings(), lambda _: None, PartitionChoice(names), server_properties=static
+            )
             for names in (SERVED, TOPICS)
         )
         with broker.running("read"):

@@ -103,7 +103,7 @@ def test_offsets_of_the_disk_are_those_of_kseg_groups(client: Connection, runnin
 
 @for_each("disk", DISKS, ids=lambda path: path.relative_to(LOGS))
 def test_each_disk_has_the_groups_of_kseg_groups(disk: Path) -> None:
-    served = serve_partitions(Cluster([disk]).partitions(), ServeSettings(), lambda _: None)
+    served = serve_partitions(Cluster([disk]), ServeSettings(), lambda _: None)
     groups = [group for group in read_groups(disk).groups if group.type in ("classic", "consumer")]
     assert set(served.groups.commits.kinds()) == {group.group for group in groups}
     for group in groups:
@@ -148,7 +148,7 @@ def test_commits_that_a_broker_adds_meanwhile_are_seen(tmp_path: Path) -> None:
     (log,) = sorted((tmp_path / "__consumer_offsets-1").glob("*.log"))
     whole, now = log.read_bytes(), [0.0]
     log.write_bytes(b"")
-    served = serve_partitions(Cluster([tmp_path]).partitions(), ServeSettings(), lambda _: None, clock=lambda: now[0])
+    served = serve_partitions(Cluster([tmp_path]), ServeSettings(), lambda _: None, clock=lambda: now[0])
     assert served.groups.committed("g-new-live", None, -1) == {}
     log.write_bytes(whole)
     now[0] += COMMITS_SECONDS

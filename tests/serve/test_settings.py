@@ -22,7 +22,7 @@ ROLL = [("log.roll.ms", "7200000", STATIC), ("log.roll.hours", "12", STATIC), ("
 
 @pytest.fixture
 def log_dir(tmp_path: Path) -> Path:
-    """Two topics without metadata; one was compacted. server.properties lies beside the log directory."""
+    """Two topics without metadata; one was compacted. A server.properties is next to the log directory."""
     log_dir = tmp_path / "kafka-logs"
     for name in ("orders-0", "clean-0", "clean-1", "__consumer_offsets-0"):
         write_segment(log_dir / name, [BATCH])
@@ -37,7 +37,7 @@ def log_dir(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def running(log_dir: Path) -> Iterator[Running]:
-    with serving(log_dir) as running:
+    with serving(log_dir, server_properties=log_dir.parent / "server.properties") as running:
         yield running
 
 
@@ -123,10 +123,16 @@ def test_log_dirs_are_those_that_are_served(client: Connection, log_dir: Path) -
     assert setting(client, BROKER, "4", "log.dirs")[0] == str(log_dir)
 
 
-def test_another_brokers_properties_are_not_used(log_dir: Path) -> None:
-    (log_dir.parent / "server.properties").write_text("node.id=5\nlog.segment.bytes=5000000\n")
+def test_a_server_properties_that_is_not_given_is_not_used(log_dir: Path) -> None:
+    shutil.copy(log_dir.parent / "server.properties", log_dir)
     with serving(log_dir) as running, connected(running) as client:
         assert setting(client, TOPIC, "orders", "segment.bytes")[0] == "1073741824"
+
+
+def test_a_server_properties_names_the_broker_if_the_directory_does_not(log_dir: Path) -> None:
+    (log_dir / "meta.properties").unlink()
+    with serving(log_dir, server_properties=log_dir.parent / "server.properties") as running:
+        assert running.served.node_id == 4
 
 
 @pytest.mark.parametrize(
@@ -174,6 +180,13 @@ def test_log_directories_have_their_partitions_with_their_sizes(
     )
     usage = shutil.disk_usage(log_dir)
     assert version < 4 or found["totalBytes"] == usage.total
+
+
+def test_a_log_directory_at_a_relative_path_is_listed_once(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(log_dir.parent)
+    with serving(Path(log_dir.name)) as running, connected(running) as client:
+        found = [(each["logDir"], len(each["topics"])) for each in log_dirs(client)]
+    assert found == [(str(log_dir), 3)]
 
 
 def test_only_the_partitions_that_are_asked_for_are_listed(client: Connection) -> None:

@@ -5,7 +5,6 @@ DIFFERENCES lists what differs, and why.
 
 import json
 import re
-import shutil
 import socket
 import subprocess
 from collections.abc import Mapping, Set
@@ -151,8 +150,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Asked, Asked]:
         fill(f"127.0.0.1:{broker.port}")
     with broker.running("asked"):
         of_broker = asked(broker, broker.port)
-    shutil.copy(broker.work / "server.properties", broker.logs)
-    with serving(broker.logs, second) as running:
+    with serving(broker.logs, second, server_properties=broker.work / "server.properties") as running:
         of_kseg = asked(broker, running.address[1])
         of_kseg.said.update({name: said(broker, running.address[1], words) for name, words in AS_A_GROUP.items()})
     with broker.running("read"):

@@ -9,7 +9,15 @@ from pathlib import Path
 from kseg.browse.bytes import FileBytes
 from kseg.browse.log_place import LogPlace
 from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow, fact, facts
-from kseg.cluster.directories import LogDir, NoPartitionError, directory_at, find_log_dirs, is_of_log_dir, is_partition
+from kseg.cluster.directories import (
+    LogDir,
+    NoPartitionError,
+    directory_at,
+    find_log_dirs,
+    is_of_log_dir,
+    is_partition,
+    read_identity,
+)
 from kseg.errors import KsegError, OpenError, counted
 from kseg.explain.field import ExplainedField, shown_value
 from kseg.explain.items import ENTRY_KINDS, EntryItems, Item, explain_file
@@ -403,8 +411,8 @@ def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
         f"log directory {log_dir.path}",
         fact("path", printable(str(log_dir.path))),
         fact("partitions", len(log_dir.directories)),
-        *_read_or_problem("cluster.id", lambda: log_dir.read_properties().get("cluster.id")),
-        *_read_or_problem("broker.id", log_dir.broker_id),
+        *_read_or_problem("cluster.id", lambda: read_identity(log_dir.path).cluster_id),
+        *_read_or_problem("broker.id", lambda: read_identity(log_dir.path).broker),
     )
 
 

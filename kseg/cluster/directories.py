@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -32,14 +32,18 @@ Refuse = Callable[[OpenError], None]
 
 
 class DirectoryIdentity(NamedTuple):
-    """What `meta.properties` tells of a log directory: its broker, its cluster's id and its own; None if it doesn't."""
+    """What `meta.properties` tells of a log directory: its broker, its cluster's id and its own; None if it doesn't.
 
-    broker: int | None
-    cluster_id: str | None
-    directory_id: str | None
+    version: of the file, "1" with KRaft.
+    """
+
+    broker: int | None = None
+    cluster_id: str | None = None
+    directory_id: str | None = None
+    version: str | None = None
 
 
-NOBODY = DirectoryIdentity(None, None, None)
+NOBODY = DirectoryIdentity()
 
 
 class LogDir:
@@ -89,40 +93,37 @@ class LogDir:
             return None
         return PartitionLog(path, self.checkpoints.get((topic, partition), Checkpoints()))
 
-    def read_properties(self) -> dict[str, str]:
-        """`meta.properties`, empty if there is none. Raises KsegError if it can't be read."""
-        return _properties(read_small_file(self.path / META_PROPERTIES) or b"")
-
     @cached_property
     def identity(self) -> DirectoryIdentity:
         """Whose directory it is; nothing is known if `meta.properties` can't be read."""
         return identity_of(self.path)
 
-    def broker_id(self) -> int | None:
-        """The id of its broker; None if `meta.properties` has no valid one. KsegError as above."""
-        return parse_identity(read_small_file(self.path / META_PROPERTIES) or b"").broker
-
 
 def identity_of(log_dir: Path) -> DirectoryIdentity:
     """Whose a log directory is, without listing it; nothing is known if `meta.properties` can't be read."""
     try:
-        return parse_identity(read_small_file(log_dir / META_PROPERTIES) or b"")
+        return read_identity(log_dir)
     except KsegError:
         return NOBODY
 
 
-def _properties(content: bytes) -> dict[str, str]:
-    from kseg.formats.checkpoints import parse_meta_properties
-
-    return dict(parse_meta_properties(content).properties)
+def read_identity(log_dir: Path) -> DirectoryIdentity:
+    """Whose a log directory is; nothing is known without `meta.properties`. Raises KsegError if that can't be read."""
+    return parse_identity(read_small_file(log_dir / META_PROPERTIES) or b"")
 
 
 def parse_identity(content: bytes) -> DirectoryIdentity:
     """What a `meta.properties` tells. Raises KsegError if it can't be read."""
-    properties = _properties(content)
+    from kseg.formats.checkpoints import parse_meta_properties
+
+    found = dict(parse_meta_properties(content).properties)
+    return DirectoryIdentity(broker_of(found), found.get("cluster.id"), found.get("directory.id"), found.get("version"))
+
+
+def broker_of(properties: Mapping[str, str]) -> int | None:
+    """The broker that a `meta.properties` or a `server.properties` is of; None if it has no valid id."""
     text = properties.get("node.id", properties.get("broker.id", ""))
-    broker = int(text) if _BROKER_ID.fullmatch(text) and int(text) <= _LARGEST_BROKER_ID else None
-    return DirectoryIdentity(broker, properties.get("cluster.id"), properties.get("directory.id"))
+    return int(text) if _BROKER_ID.fullmatch(text) and int(text) <= _LARGEST_BROKER_ID else None
 
 
 def _order(path: Path) -> tuple[str, int, str]:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.cluster.directories import broker_of
 from kseg.formats.codes import (
     DELETE_RETENTION_MS,
     INDEX_INTERVAL_BYTES,
@@ -255,12 +256,6 @@ def read_server_properties(path: Path) -> Mapping[str, str]:
     return dict(parse_meta_properties(read_text_file(path)).properties)
 
 
-def node_id_of(properties: Mapping[str, str]) -> int | None:
-    """The broker that has a server.properties; None if it doesn't say."""
-    text = properties.get("node.id", properties.get("broker.id", ""))
-    return int(text) if re.fullmatch("[0-9]{1,10}", text) else None
-
-
 class DynamicSettings:
     """The settings that a cluster's metadata have, and its brokers' releases."""
 
@@ -278,7 +273,7 @@ class DynamicSettings:
 
     def of_broker(self, broker: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
         """What is set for a broker; static: by its server.properties, which tells the broker's id if that is None."""
-        broker = node_id_of(static) if broker is None else broker
+        broker = broker_of(static) if broker is None else broker
         own = NO_SETTINGS if broker is None else self.of("broker", str(broker))
         return BrokerSettings(
             (

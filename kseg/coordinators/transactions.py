@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import LogDir, pass_over
+from kseg.cluster.directories import identity_of, pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
 from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition
-from kseg.errors import KsegError, OpenError, UsageError
+from kseg.errors import OpenError, UsageError
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
@@ -100,7 +100,9 @@ class Coordinators:
     @cached_property
     def are_kraft(self) -> bool:
         """Whether the brokers are without ZooKeeper, hence of 3.0 or later, as their log directories tell."""
-        return any((path / f"{METADATA_TOPIC}-0").is_dir() or _is_kraft(path) for path in self._log_dirs)
+        return any(
+            (path / f"{METADATA_TOPIC}-0").is_dir() or identity_of(path).version == "1" for path in self._log_dirs
+        )
 
     def missing_text(self) -> str | None:
         """How many partitions are here, if some aren't."""
@@ -195,13 +197,6 @@ class Coordinators:
 
 def _young_text(timeout_ms: int) -> str:
     return f"its last record is not older than {timeout_ms} ms"
-
-
-def _is_kraft(log_dir: Path) -> bool:
-    try:
-        return LogDir(log_dir).read_properties().get("version") == "1"
-    except KsegError:
-        return False
 
 
 def _first_offset_problem(place: PartitionLog) -> str | None:

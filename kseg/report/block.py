@@ -92,7 +92,7 @@ class ReadDirectory(NamedTuple):
 
     path: str
     cluster_id: str | None
-    node_id: str | None
+    node_id: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,7 +181,7 @@ def _about(report: DiskReport) -> Iterator[str]:
     for source in about.sources[:6]:
         names = [
             f"cluster {source.cluster_id}" if source.cluster_id else "",
-            f"node {source.node_id}" if source.node_id else "",
+            "" if source.node_id is None else f"node {source.node_id}",
         ]
         words = ", ".join(filter(None, names))
         entries.append(("Directory", f"{source.path}{f' ({words})' if words else ''}"))

@@ -165,12 +165,7 @@ def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
 
 def _read_directory(log_dir: LogDir) -> ReadDirectory:
     """A log directory with the ids of its cluster and its node, if it has them."""
-    path = shown_path(str(log_dir.path))
-    try:
-        properties = log_dir.read_properties()
-    except KsegError:
-        return ReadDirectory(path, None, None)
-    return ReadDirectory(path, properties.get("cluster.id"), properties.get("node.id", properties.get("broker.id")))
+    return ReadDirectory(shown_path(str(log_dir.path)), log_dir.identity.cluster_id, log_dir.identity.broker)
 
 
 def _read_text(known: Gathered) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import find_partitions
-from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, identity_of, only_below
+from kseg.cluster.directories import META_PROPERTIES, NOBODY, DirectoryIdentity, Refuse, identity_of, only_below
 from kseg.cluster.metadata import Until, cluster_metadata_of
 from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
 from kseg.cluster.model import (
@@ -47,7 +47,7 @@ class MetadataCopy:
     end_offset: after the last record of that part. leader_epoch: of its last batch. known_epoch: the last one that the
     node knew, by `quorum-state`. timestamp: of its last record, milliseconds since 1970. problem: why what comes after
     the end can't be used; has_damage: that is more than a torn end, as it is normal after a power cut. found: what it
-    adds up to. properties: of `meta.properties` beside it.
+    adds up to. owner: by the `meta.properties` of its log directory.
     """
 
     partition: PartitionLog
@@ -58,12 +58,7 @@ class MetadataCopy:
     problem: str | None
     has_damage: bool
     found: ClusterMetadata
-    properties: dict[str, str]
-
-    @property
-    def node_id(self) -> str | None:
-        """The id of the node whose disk it is on."""
-        return self.properties.get("node.id", self.properties.get("broker.id"))
+    owner: DirectoryIdentity
 
     @property
     def segments(self) -> Sequence[SegmentFiles]:
@@ -102,7 +97,7 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
             f"has no {METADATA_TOPIC}-0: a broker keeps it in metadata.log.dir, or in a log directory", paths[0]
         )
     copies = [_measured(each) for each in partitions.values()]
-    clusters = {copy.properties["cluster.id"] for copy in copies if "cluster.id" in copy.properties}
+    clusters = {copy.owner.cluster_id for copy in copies if copy.owner.cluster_id is not None}
     if len(clusters) > 1:
         raise UsageError(f"these are of several clusters, {', '.join(sorted(clusters))}: give those of one")
     whole = [copy for copy in copies if copy.found.missing_before is None and copy.end_offset]
@@ -122,10 +117,10 @@ def _measured(partition: PartitionLog) -> MetadataCopy:
     if end.problem is not None:
         found = cluster_metadata_of(partition, Until(offset=end.offset - 1))
     timestamp = found.timestamp if end.timestamp is None else end.timestamp
-    known_epoch, properties = _known_epoch(partition), _properties(partition)
+    known_epoch, owner = _known_epoch(partition), identity_of(partition.log_dir)
     return MetadataCopy(
-        partition, end.offset, end.leader_epoch, known_epoch, timestamp, end.problem, end.has_damage, found, properties
-    )  # fmt: skip
+        partition, end.offset, end.leader_epoch, known_epoch, timestamp, end.problem, end.has_damage, found, owner
+    )
 
 
 def _checkpoint_end(found: ClusterMetadata) -> tuple[int, int]:
@@ -193,13 +188,6 @@ def _known_epoch(partition: PartitionLog) -> int:
     except KsegError:
         return -1
     return -1 if state is None else state.leader_epoch
-
-
-def _properties(partition: PartitionLog) -> dict[str, str]:
-    try:
-        return LogDir(partition.log_dir).read_properties()
-    except KsegError:
-        return {}
 
 
 class NewerPartition(NamedTuple):
@@ -335,7 +323,7 @@ def plan_rebuilt(copies: Sequence[MetadataCopy], new: NewVoter) -> RebuiltMetada
     Raises UsageError if the cluster isn't known, or the endpoint is needed and missing, or given and not needed.
     """
     copy = copies[0]
-    cluster_id = next((each.properties["cluster.id"] for each in copies if "cluster.id" in each.properties), None)
+    cluster_id = next((each.owner.cluster_id for each in copies if each.owner.cluster_id is not None), None)
     if cluster_id is None:
         raise UsageError(f"there is no {META_PROPERTIES} beside it that names the cluster", copy.partition.path)
     is_dynamic = copy.found.kraft_version > 0
@@ -361,10 +349,10 @@ def plan_rebuilt(copies: Sequence[MetadataCopy], new: NewVoter) -> RebuiltMetada
 
 def _directory_id(copies: Sequence[MetadataCopy], new: NewVoter, *, is_dynamic: bool) -> str | None:
     """The id of the new log directory: the same, where a node's own copy will be replaced; None before 3.7."""
-    own = [copy.properties for copy in copies if copy.node_id == str(new.node_id)]
-    if own and "directory.id" in own[0]:
-        return own[0]["directory.id"]
-    return _new_directory_id() if is_dynamic or "directory.id" in copies[0].properties else None
+    own = next((copy.owner for copy in copies if copy.owner.broker == new.node_id), NOBODY)
+    if own.directory_id is not None:
+        return own.directory_id
+    return _new_directory_id() if is_dynamic or copies[0].owner.directory_id is not None else None
 
 
 def _about_endpoint(*, is_dynamic: bool) -> str:

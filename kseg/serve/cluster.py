@@ -12,12 +12,12 @@ from typing import NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import identity_of
+from kseg.cluster.directories import broker_of, identity_of
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas, topic_id_of
-from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings, node_id_of
+from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
 from kseg.coordinators.home_partition import OFFSETS_TOPIC
 from kseg.formats.codes import INTERNAL_TOPICS
@@ -298,7 +298,7 @@ def serve_partitions(
     owners = [identity_of(log_dir) for log_dir in log_dirs]
     cluster_id = next((each.cluster_id for each in owners if each.cluster_id), _MADE_UP_ID)
     node_ids = [each.broker for each in owners if each.broker is not None]
-    node_id = min(node_ids, default=node_id_of(server_properties) or DEFAULT_NODE_ID)
+    node_id = min(node_ids, default=broker_of(server_properties) or DEFAULT_NODE_ID)
     known = KnownSettings(log_dirs, node_id, say, server_properties)
     return ServedCluster(topics, cluster_id, known, groups, say)
 

@@ -69,7 +69,7 @@ COPIES: Section[CopyRow] = Section(
     "copy",
     "Copies of __cluster_metadata",
     (
-        column("nodeId", "NODE", lambda row: row.copy.node_id),
+        number_column("nodeId", "NODE", lambda row: row.copy.owner.broker),
         column("path", "COPY", lambda row: shown(str(row.copy.partition.path))),
         number_column("endOffset", "END OFFSET", lambda row: row.copy.end_offset),
         number_column("leaderEpoch", "LEADER EPOCH", lambda row: row.copy.leader_epoch),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from kseg.cluster.directories import META_PROPERTIES, LogDir
+from kseg.cluster.directories import META_PROPERTIES, LogDir, read_identity
 from kseg.errors import KsegError
 from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import SUFFIXES, DirectoryState, parse_file_name
@@ -129,7 +129,7 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
         findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
     path = log_dir.path / META_PROPERTIES
     try:
-        is_without_version = path.exists() and "version" not in log_dir.read_properties()
+        is_without_version = path.exists() and read_identity(log_dir.path).version is None
     except KsegError as error:
         findings.add("unreadable-text", path, error.message)
     else:

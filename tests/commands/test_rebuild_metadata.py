@@ -124,6 +124,7 @@ def test_the_copy_that_goes_furthest_is_used_and_the_others_are_told(tmp_path: P
         (f"broker5/{METADATA}", False),
     ]
     used, other = copies
+    assert (used["nodeId"], other["nodeId"]) == (1, 1)
     assert used["endOffset"] == 567
     assert other["behindRecords"] == used["endOffset"] - other["endOffset"] > 0
     assert other["behindMs"] == used["lastTimestamp"] - other["lastTimestamp"]

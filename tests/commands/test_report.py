@@ -271,6 +271,13 @@ def test_nothing_is_written_into_the_input(disk: Path) -> None:
     assert not (disk / "report.html").exists()
 
 
+def test_owners_of_directories_are_the_ids_that_other_commands_have(disk: Path, tmp_path: Path) -> None:
+    copytree(disk, tmp_path / "b2")
+    (tmp_path / "b2" / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=2\n")
+    (directory,) = json_of(page_of(tmp_path, "b2", "--quick", *AT))["directories"]
+    assert (directory["clusterId"], directory["nodeId"]) == ("abc", 2)
+
+
 def test_directory_without_partitions_gets_one_line(tmp_path: Path) -> None:
     ran = kseg(["report", ".", "--to", "report.html"], tmp_path)
     assert ran.status == 2

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, asked_selection, warn
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.joined_log import joined_logs
-from kseg.cluster.replicas import PartitionReplicas, alone
+from kseg.cluster.metadata_copy import TopicIds
+from kseg.cluster.replicas import PartitionReplicas, alone, topic_id_of
 from kseg.errors import KsegError, UsageError
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import DirectoryState
@@ -340,8 +342,8 @@ class Partition(Directories):
         return self._log.read_log_end_offset()
 
     def topic_id(self) -> str | None:
-        """The topic's id, by its file, or else by metadata and other copies. Raises KsegError if that can't be read."""
-        return self._log.read_topic_id() or self._replicas.topic_id
+        """The topic's id, by its file, or else by metadata and other copies; None if nothing tells it."""
+        return topic_id_of(self._log) or self._replicas.topic_id or TopicIds(Cluster(self._paths)).of(self._log)
 
     def leader_epochs(self) -> tuple[tuple[int, int], ...]:
         """Leader epochs and their start offsets, of the checkpoint. Raises KsegError if it can't be read."""

@@ -48,8 +48,8 @@ class SegmentSource(NamedTuple):
 class PartitionCopy(NamedTuple):
     """A copy of a partition. `topic` and `partition` as its directory is named; else the directory's name, and None.
 
-    topic_id: of `partition.metadata`; None if there is none that can be read. agreed_end: the offset before which its
-    records are the partition's; None: all of them are.
+    topic_id: of `partition.metadata`; where that has none, of the partition's topic; None if nothing tells it.
+    agreed_end: the offset before which its records are the partition's; None: all of them are.
     """
 
     topic: str
@@ -138,7 +138,10 @@ def _remote_metadata(
 def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
     """The copies that answer, by topic and partition, the best one first; each knows how far it agrees with that."""
     return {
-        (each.topic, each.partition): [copy.place._replace(agreed_end=copy.agreed_end) for copy in each.copies]
+        (each.topic, each.partition): [
+            copy.place._replace(topic_id=copy.topic_id or each.topic_id, agreed_end=copy.agreed_end)
+            for copy in each.copies
+        ]
         for each in replicas
         if each.copies
     }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg.cluster.cluster import Cluster, furthest_metadata
 from kseg.cluster.directories import DirectoryIdentity, Refuse, identity_of
+from kseg.cluster.replicas import topic_id_of
 from kseg.cluster.schemas_topic import TopicPlaces, find_topic
 from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, set_for_topics
 from kseg.errors import KsegError, UsageError
@@ -55,13 +56,17 @@ class TopicIds:
         self._cluster, self._metadata = cluster, metadata
         self._known: dict[str, str | None] = {}
 
+    def of(self, partition: PartitionLog) -> str | None:
+        """The id of a partition's topic; None if nothing tells it. Raises as `lost_by`."""
+        return topic_id_of(partition) or self.lost_by(partition)
+
     def lost_by(self, partition: PartitionLog) -> str | None:
         """The id of a partition's topic, if its own file doesn't tell it.
 
         None where it does, no metadata are at hand, or they don't know the topic. Raises OpenError if there are no
         metadata at the path that was given.
         """
-        if partition.topic is None or _has_own(partition):
+        if partition.topic is None or topic_id_of(partition) is not None:
             return None
         if partition.topic == METADATA_TOPIC:
             return METADATA_TOPIC_ID
@@ -80,13 +85,6 @@ class TopicIds:
 
 def _topic_id_in(cluster: Cluster, topic: str) -> str | None:
     return next((each.topic_id for each in cluster.topic(topic)), None)
-
-
-def _has_own(partition: PartitionLog) -> bool:
-    try:
-        return partition.read_topic_id() is not None
-    except KsegError:
-        return False
 
 
 CHEAP_METADATA = 4 << 20

@@ -9,6 +9,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.cluster.replicas import topic_id_of
 from kseg.errors import KsegError, UsageError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
@@ -173,10 +174,7 @@ class RemoteCopies:
         log_dir = partition.path.absolute().parent
         if log_dir not in self._highest:
             self._highest[log_dir] = self._of_all or _highest_offsets((log_dir,))
-        try:
-            topic_id = partition.read_topic_id()
-        except KsegError:
-            return None
+        topic_id = topic_id_of(partition)
         found = [
             offset
             for owner, offset in self._highest[log_dir].items()

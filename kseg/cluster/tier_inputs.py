@@ -10,6 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from kseg.cluster.directories import META_PROPERTIES, find_log_dirs
+from kseg.cluster.replicas import topic_id_of
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
@@ -171,7 +172,7 @@ class RemoteLogs:
             target.symlink_to(local.path)
             return
         store, partition = found
-        topic_id = _topic_id(local)
+        topic_id = topic_id_of(local)
         if None not in (topic_id, partition.topic_id) and topic_id != partition.topic_id:
             what = f"is of the topic id {topic_id}, the remote one at {partition.folder} of {partition.topic_id}"
             raise UsageError(f"{what}: a topic of the same name", local.path)
@@ -261,13 +262,6 @@ def _leader_epochs(local: PartitionLog) -> Epochs:
         return local.read_leader_epochs() or ()
     except KsegError:
         return ()
-
-
-def _topic_id(local: PartitionLog) -> str | None:
-    try:
-        return local.read_topic_id()
-    except KsegError:
-        return None
 
 
 def _link(source: Path, target: Path, names: Iterable[str]) -> None:

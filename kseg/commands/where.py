@@ -6,6 +6,7 @@ from typing import NamedTuple
 import click
 
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.metadata_copy import partition_count
 from kseg.commands.inputs import reads_archives
 from kseg.commands.options import int_number, option_values, output_option, paths_of, quiet_option
 from kseg.coordinators.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partitioner, home_of_key, home_of_state
@@ -97,6 +98,5 @@ def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionLog] | 
     """The copies of a topic that answer, None without paths; and its count of partitions, if metadata have it."""
     if topic is None or not cluster.paths:
         return None, None
-    metadata = cluster.metadata()
-    found = () if metadata is None else (len(each.partitions) for each in metadata.topics if each.name == topic)
-    return [place for each in cluster.topic(topic) for place in each.places], next(iter(found), None)
+    places = [place for each in cluster.topic(topic) for place in each.places]
+    return places, partition_count(cluster.metadata(), topic)

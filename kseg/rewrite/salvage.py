@@ -13,7 +13,7 @@ from kseg import kernel
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LOST_AND_FOUND
 from kseg.cluster.metadata_copy import TopicIds
-from kseg.cluster.replicas import PartitionReplicas
+from kseg.cluster.replicas import PartitionReplicas, topic_id_of
 from kseg.errors import KsegError, UnreadableError
 from kseg.index.header_scan import events, header_runs
 from kseg.index.producers import ProducerStates, build_producer_snapshot, end_marker_in
@@ -233,12 +233,10 @@ def _copy_metadata(plan: Salvage, target: Path, known_id: str | None) -> dict[Pa
                 copy_file(snapshot.path, target / snapshot.name)
                 sources[target / snapshot.name] = (snapshot.path,)
     for replica in plan.replicas:
-        try:
-            topic_id = replica.partition.read_topic_id()
-        except KsegError:
+        if topic_id_of(replica.partition) is None:
             continue
         content = read_small_file(replica.partition.path / PARTITION_METADATA)
-        if topic_id is not None and content is not None:
+        if content is not None:
             (target / PARTITION_METADATA).write_bytes(content)
             sources[target / PARTITION_METADATA] = (replica.partition.path / PARTITION_METADATA,)
             return sources

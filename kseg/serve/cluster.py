@@ -14,9 +14,9 @@ from uuid import NAMESPACE_URL, uuid5
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import broker_of, identity_of
 from kseg.cluster.joined_log import whole_log
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
 from kseg.cluster.model import SECRET_NAME
-from kseg.cluster.replicas import PartitionReplicas, topic_id_of
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
 from kseg.coordinators.home_partition import OFFSETS_TOPIC
@@ -281,7 +281,8 @@ def serve_partitions(
             continue
         by_topic[each.topic][number] = each.best
     plans = KnownPlans()
-    ids = {each.topic: each.topic_id or topic_id_of(each.best) for each in replicas if each.copies}
+    topic_ids = TopicIds(cluster)
+    ids = {each.topic: each.topic_id or topic_ids.of(each.best) for each in replicas if each.copies}
     topics = {
         name: _served_topic(name, ids[name] or ZERO_UUID, by_topic[name], settings, say, plans)
         for name in sorted(by_topic)

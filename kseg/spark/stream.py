@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from kseg.cluster.copies import Copies, PartitionCopy
-from kseg.errors import DamagedError, KsegError, UsageError
+from kseg.errors import DamagedError, UsageError
 from kseg.export.settings import Isolation, LogSelection, OffsetRange
 from kseg.log.committed import read_last_stable_offset
 from kseg.output.progress import talk
@@ -80,7 +80,6 @@ class HeldLog(NamedTuple):
     """A partition's log as it is: its first offset and the next one that a stream may read up to."""
 
     replica: PartitionCopy
-    topic_id: str | None
     first: int
     end: int
     is_cleared: bool
@@ -92,17 +91,13 @@ class HeldLog(NamedTuple):
         if replica.is_remote:
             raise UsageError("a stream reads local directories only", replica.path)
         place = replica.open()
-        try:
-            topic_id = place.read_topic_id()
-        except KsegError:
-            topic_id = None  # damaged: as before 2.8, when there were none
         end = place.read_log_end_offset()
         is_cleared = place.log_start_offset() >= end
         if isolation is Isolation.READ_COMMITTED:
             stable = read_last_stable_offset(place)
             end = end if stable is None else min(end, stable)
         first = replica.segments[0].base_offset
-        return cls(replica, topic_id, first, max(first, end), is_cleared)
+        return cls(replica, first, max(first, end), is_cleared)
 
 
 HeldLogs = Mapping[Key, HeldLog]
@@ -120,13 +115,13 @@ def ends_of(held: HeldLogs) -> Progress:
 
 def topic_ids(logs: Iterable[HeldLog]) -> dict[str, str]:
     """The ids of topics."""
-    return {log.replica.topic: log.topic_id for log in logs if log.topic_id is not None}
+    return {log.replica.topic: log.replica.topic_id for log in logs if log.replica.topic_id is not None}
 
 
 def begin_of(start: Progress, key: Key, log: HeldLog) -> int:
     """The first offset to read of a log: where reading ended, or where the log begins if that is higher."""
     known = start.offset_of(key)
-    if known is None or start.is_of_another(key[0], log.topic_id):
+    if known is None or start.is_of_another(key[0], log.replica.topic_id):
         return log.first
     return min(max(known, log.first), log.end)
 
@@ -161,9 +156,9 @@ def losses(start: Progress, held: HeldLogs, told: Progress | None = None) -> Ite
         log = held.get((topic, partition))
         if log is None:
             yield f"{topic}-{partition} has gone; it was read up to offset {offset}"
-        elif start.is_of_another(topic, log.topic_id):
-            was = start.topic_ids[topic]
-            yield f"{log.replica.path}: the topic was deleted and recreated: its id is {log.topic_id}, and was {was}"
+        elif start.is_of_another(topic, log.replica.topic_id):
+            new, was = log.replica.topic_id, start.topic_ids[topic]
+            yield f"{log.replica.path}: the topic was deleted and recreated: its id is {new}, and was {was}"
         elif log.end < offset:
             yield f"{log.replica.path}: the log ends at {log.end}, and was read up to {offset} already"
         elif log.first > offset:
@@ -268,7 +263,7 @@ class KsegStreamReader(OrderExecutor, DataSourceStreamReader, SupportsTriggerAva
         for key, last in wanted.offsets.items():
             if (log := held.get(key)) is None:
                 continue
-            if wanted.is_of_another(key[0], log.topic_id):
+            if wanted.is_of_another(key[0], log.replica.topic_id):
                 self._lose([f"{log.replica.path}: the topic was recreated before offsets up to {last} were read"])
                 continue
             first = begin_of(begin, key, log)

@@ -122,6 +122,17 @@ def test_a_partition_knows_its_offsets_and_segments() -> None:
     assert own.leader_epochs()
 
 
+@pytest.mark.parametrize("content", [None, b"version: 9\n"], ids=["missing", "unreadable"])
+def test_an_id_that_a_partition_lost_is_that_of_the_metadata_next_to_it(content: bytes | None, tmp_path: Path) -> None:
+    for name in ("zstd-0", "__cluster_metadata-0"):
+        shutil.copytree(BROKER / name, tmp_path / name)
+    known, lost = partition(BROKER / "zstd-0").topic_id(), tmp_path / "zstd-0" / "partition.metadata"
+    lost.unlink()
+    if content is not None:
+        lost.write_bytes(content)
+    assert partition(tmp_path / "zstd-0").topic_id() == known is not None
+
+
 def test_an_archive_is_unpacked_until_it_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive, scratch = tmp_path / "support.tar.gz", tmp_path / "scratch"
     scratch.mkdir()

@@ -93,6 +93,16 @@ def test_without_ids_what_changed_is_replaced(tmp_path: Path) -> None:
     assert rows(tmp_path / "out") == of(b"b", 20)
 
 
+def test_an_id_that_the_best_copy_lost_is_that_of_the_others(tmp_path: Path) -> None:
+    topic(tmp_path / "b1" / "orders-0", None, 50, b"a")
+    topic(tmp_path / "b2" / "orders-0", FIRST, 40, b"a")
+    report = exports.export([tmp_path / "b1", tmp_path / "b2"], tmp_path / "out")
+    assert [(part.topic_id, part.records_in) for part in report.partitions] == [(FIRST, 50)]
+    assert {
+        json.loads(table.schema.metadata[b"kseg"])["topicId"] for _, _, table in exports.tables(tmp_path / "out")
+    } == {FIRST}
+
+
 @pytest.mark.parametrize("ids", [(None, FIRST), (FIRST, None)])
 def test_an_id_that_comes_or_goes_changes_nothing(ids: tuple[str | None, str | None], tmp_path: Path) -> None:
     log = topic(tmp_path / "disk" / "orders-0", ids[0], 50, b"a")

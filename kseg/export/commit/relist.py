@@ -21,14 +21,15 @@ TopicKey = tuple[str, int | None, str | None]
 def with_known_ids(copies: Copies, results: Iterable[Result]) -> Copies:
     """The copies; those without an id have that of the newest results of the partition, which are the last ones.
 
-    A directory without records says nothing: a broker writes `partition.metadata` before the first record.
+    Directories without records say nothing: a broker writes `partition.metadata` before the first record.
     """
     newest = {(result.topic, result.partition): result.topic_id for result in results if result.topic_id is not None}
-    return {key: [_with_id(copy, newest.get(key)) for copy in known] for key, known in copies.items()}
-
-
-def _with_id(copy: PartitionCopy, newest: str | None) -> PartitionCopy:
-    return copy._replace(topic_id=newest) if copy.topic_id is None and copy.size else copy
+    return {
+        key: known
+        if known[0].topic_id is not None or not any(copy.size for copy in known)
+        else [copy._replace(topic_id=newest.get(key)) for copy in known]
+        for key, known in copies.items()
+    }
 
 
 def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result], list[Result]]:
@@ -41,18 +42,11 @@ def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result],
     absent: list[Result] = []
     for result in results:
         known = copies.get((result.topic, result.partition))
-        if not known or result.topic_id not in (None, topic_id_of_copies(known)):
+        if not known or result.topic_id not in (None, known[0].topic_id):
             absent.append(result)
-        elif result.topic_id is None and topic_id_of_copies(known) is not None:
-            present.append(replace(result, topic_id=topic_id_of_copies(known)))
         else:
-            present.append(result)
+            present.append(replace(result, topic_id=known[0].topic_id))
     return present, absent
-
-
-def topic_id_of_copies(copies: Iterable[PartitionCopy]) -> str | None:
-    """The id that copies of one partition have; None if none of them has one."""
-    return next((copy.topic_id for copy in copies if copy.topic_id is not None), None)
 
 
 def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[str]) -> frozenset[TopicKey]:
@@ -97,7 +91,7 @@ def list_again(
     done, lost = {}, list[Result]()
     for key in keys:
         best = before[key][0]
-        if key in copies and topic_id_of_copies(copies[key]) == best.topic_id:
+        if key in copies and copies[key][0].topic_id == best.topic_id:
             done[key] = of_present.get(key, Done())._replace(listed_from=best.segments[0].base_offset)
             continue
         done[key] = of_present.get(key, Done())

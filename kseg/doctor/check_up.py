@@ -298,12 +298,13 @@ class CheckUpInWork:
 
     def _take_use(self, found: Examined, listing: PartitionListing) -> None:
         self._size += listing.size
-        if listing.partition.state is not None:
-            return
         use = self._topics.setdefault(listing.topic, TopicUse(listing.topic))
         use.partitions += 1
         use.segments += len(listing.segments)
         use.size += listing.size
+        if listing.partition.state is not None:
+            use.not_in_use += listing.size
+            return
         for row in listing.segments:
             if row.retention is None or not row.retention.is_deletion:
                 continue

@@ -343,12 +343,13 @@ class Disk:
 
 @dataclass(slots=True)
 class TopicUse:
-    """A topic's logs in use: bytes of them, and of those that retention would delete now."""
+    """A topic's directories: bytes of all logs, of those not in use, and of those that retention would delete now."""
 
     topic: str
     partitions: int = 0
     segments: int = 0
     size: int = 0
+    not_in_use: int = 0
     due: int = 0
 
 

@@ -1,16 +1,17 @@
 """Facts that a report is made of, from a survey of the disk and trials of codecs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
 from kseg.cluster.metadata_copy import OnUnread
+from kseg.cluster.replicas import CopyStatus, PartitionReplicas
 from kseg.codecs.bodies import compress
 from kseg.doctor.examination import (
     CheckUp,
@@ -26,7 +27,6 @@ from kseg.doctor.examination import (
 from kseg.doctor.kinds import AHEAD_MS, SuspectTimes
 from kseg.errors import KsegError, OpenError
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
-from kseg.formats.file_names import DirectoryState
 from kseg.index.header_scan import header_runs
 from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.kernel.statistics_contract import BATCH_SIZE
@@ -45,7 +45,6 @@ from kseg.verify.verify import VerificationPlan
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
-    from kseg.cluster.replicas import PartitionReplicas
     from kseg.coordinators.members import Group
     from kseg.kernel.statistics_contract import Statistics
 
@@ -277,11 +276,11 @@ class Choices(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """What is known of a partition.
+    """What is known of a partition's directory.
 
-    files: by kind. records: data records, batches: without control batches. retained: each segment with its end.
-    last_time: the largest time that can be right, -1 for none. superseded: None if records weren't read. own: what the
-    topic sets itself.
+    status: what it is to its partition. files: by kind. records: data records, batches: without control batches.
+    retained: each segment with its end. last_time: the largest time that can be right, -1 for none. superseded: None if
+    records weren't read. own: what the topic sets itself.
     """
 
     topic: str
@@ -289,7 +288,7 @@ class PartitionFacts:
     path: Path
     log_dir: Path
     partition: PartitionLog
-    state: DirectoryState | None
+    status: CopyStatus
     files: dict[str, FileSizes]
     size: int
     records: int
@@ -307,6 +306,11 @@ class PartitionFacts:
     late: int
     suspects: tuple[SuspectTimes, ...]
     own: dict[str, str]
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a broker uses it."""
+        return self.status in (CopyStatus.CURRENT, CopyStatus.DUPLICATE)
 
     @property
     def segments(self) -> Iterator[SegmentListing]:
@@ -390,9 +394,12 @@ class Gathered:
     samples: of topics, compressed by each codec. replicas: which directories answer for each partition.
     """
 
-    def __init__(self, choices: Choices) -> None:
-        """Starts with nothing."""
+    def __init__(self, choices: Choices, replicas: Iterable[PartitionReplicas[PartitionLog]]) -> None:
+        """Starts with nothing but what the cluster tells of its directories, also of those that aren't chosen."""
         self.choices = choices
+        self._replicas = tuple(replicas)
+        copies = (copy for each in self._replicas for copy in (*each.copies, *each.set_aside))
+        self._statuses = {copy.place.path.absolute(): copy.status for copy in copies}
         self.partitions: list[PartitionFacts] = []
         self.topics: dict[str, TopicFacts] = {}
         self.all = Sums()
@@ -401,18 +408,48 @@ class Gathered:
         self.groups: tuple[Group, ...] | None = None
         self.samples: dict[str, Sample] = {}
         self._by_path: dict[Path, PartitionFacts] = {}
-        self.replicas: list[PartitionReplicas[PartitionLog]] = []
 
     def take(self, found: Surveyed) -> None:
         """Takes a partition."""
-        facts = _facts(found)
+        facts = self._facts(found)
         if facts is None:
             return
         self.partitions.append(facts)
-        if facts.state is None:
+        if facts.is_in_use:
             self.topics.setdefault(facts.topic, TopicFacts(facts.topic)).add(facts, found.sums)
             if found.sums is not None:
                 self.all.add(found.sums)
+
+    def _facts(self, found: Surveyed) -> PartitionFacts | None:
+        listing, sums = found.examined.listing, found.sums
+        if listing is None:
+            return None
+        partition = listing.partition
+        return PartitionFacts(
+            topic=listing.topic,
+            name=listing.name,
+            path=partition.path,
+            log_dir=_parent(partition),
+            partition=partition,
+            status=self._statuses.get(partition.path.absolute(), CopyStatus.CURRENT),
+            files=found.files,
+            size=listing.size,
+            records=0 if sums is None else sums["records"],
+            batches=0 if sums is None else sums["batches"],
+            last_time=-1 if sums is None else sums.largest_timestamp,
+            log_start_offset=listing.log_start_offset,
+            log_end_offset=listing.log_end_offset,
+            topic_id=listing.topic_id,
+            leader_epoch=listing.leader_epoch,
+            retention=found.examined.retention,
+            has_own_time=found.examined.has_own_time,
+            retained=tuple(retained_of(listing, found.examined.retention)),
+            cleaning=listing.cleaning,
+            superseded=found.superseded,
+            late=0 if sums is None else sums["late"],
+            suspects=found.examined.suspects,
+            own=found.own,
+        )
 
     def facts_of(self, path: Path) -> PartitionFacts | None:
         """What is known of a directory; None if it isn't in the report."""
@@ -420,10 +457,24 @@ class Gathered:
             self._by_path = {each.path.absolute(): each for each in self.partitions}
         return self._by_path.get(path.absolute())
 
+    @cached_property
+    def replicas(self) -> list[PartitionReplicas[PartitionLog]]:
+        """Which directories answer for each partition of the report."""
+        return [
+            each
+            for each in self._replicas
+            if any(self.facts_of(copy.place.path) for copy in (*each.copies, *each.set_aside))
+        ]
+
     @property
     def in_use(self) -> list[PartitionFacts]:
         """The partitions in use."""
-        return [each for each in self.partitions if each.state is None]
+        return [each for each in self.partitions if each.is_in_use]
+
+    @property
+    def not_in_use(self) -> list[PartitionFacts]:
+        """Directories that no broker uses: stray, stale, or being moved or deleted."""
+        return [each for each in self.partitions if not each.is_in_use]
 
     @property
     def by_size(self) -> list[TopicFacts]:
@@ -440,35 +491,3 @@ def _parent(partition: PartitionLog) -> Path:
     """The directory that a partition is in, as it was given."""
     path = partition.path
     return path.parent if path.name not in ("", "..") else partition.log_dir
-
-
-def _facts(found: Surveyed) -> PartitionFacts | None:
-    listing, sums = found.examined.listing, found.sums
-    if listing is None:
-        return None
-    partition = listing.partition
-    return PartitionFacts(
-        topic=listing.topic,
-        name=listing.name,
-        path=partition.path,
-        log_dir=_parent(partition),
-        partition=partition,
-        state=partition.state,
-        files=found.files,
-        size=listing.size,
-        records=0 if sums is None else sums["records"],
-        batches=0 if sums is None else sums["batches"],
-        last_time=-1 if sums is None else sums.largest_timestamp,
-        log_start_offset=listing.log_start_offset,
-        log_end_offset=listing.log_end_offset,
-        topic_id=listing.topic_id,
-        leader_epoch=listing.leader_epoch,
-        retention=found.examined.retention,
-        has_own_time=found.examined.has_own_time,
-        retained=tuple(retained_of(listing, found.examined.retention)),
-        cleaning=listing.cleaning,
-        superseded=found.superseded,
-        late=0 if sums is None else sums["late"],
-        suspects=found.examined.suspects,
-        own=found.own,
-    )

@@ -5,16 +5,13 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, OnUnread
-from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import read_groups
 from kseg.coordinators.members import Group
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings
-from kseg.errors import KsegError, UsageError, counted
-from kseg.log.partition import PartitionLog
+from kseg.errors import KsegError, counted
 from kseg.output.rows import human_size
 from kseg.report.block import GLOSSARY, About, Block, DiskReport, ReadDirectory
 from kseg.report.blocks.batches import batches_block, codecs_block, producers_block, transactions_block
@@ -103,13 +100,15 @@ def judged_by(given_ms: int | None, choices: Choices) -> Choices:
 def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, command: str) -> DiskReport:
     """The report about what a plan of `plan_examination` names; `command`: the line that makes it again.
 
-    How full the disks are now is left out where the time was given.
+    How full the disks are now is left out where the time was given. Raises UsageError if the directories are of several
+    clusters: their topics aren't the same.
     """
     at = choices.now_ms if choices.has_given_time else None
     settings = ExaminationSettings(
         at, is_quick=choices.is_quick, keep_cache=reading.keep_cache, tells_cleaning=True, static=reading.static
     )
-    known, check_up = Gathered(choices), CheckUpInWork(plan, is_quick=choices.is_quick, zone=choices.zone)
+    known = Gathered(choices, plan.cluster.partitions())
+    check_up = CheckUpInWork(plan, is_quick=choices.is_quick, zone=choices.zone)
     work = survey(plan, settings, processes=reading.processes, on_read=reading.on_read, on_unread=reading.on_unread)
     for surveyed in work:
         known.take(surveyed)
@@ -121,20 +120,10 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
     known.check_up = replace(found, disks=()) if choices.has_given_time else found
     log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
     known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(log_dirs)
-    known.replicas = _replicas(known, plan.cluster)
     if not choices.is_quick:
         take_samples(known)
         known.groups = _groups(log_dirs)
     return report_of(known, _about(plan, known, command))
-
-
-def _replicas(known: Gathered, cluster: Cluster) -> list[PartitionReplicas[PartitionLog]]:
-    """Which directories answer for each partition of the report; nothing if they are of several clusters."""
-    try:
-        found = cluster.partitions()
-    except UsageError:
-        return []
-    return [each for each in found if any(known.facts_of(copy.place.path) for copy in (*each.copies, *each.set_aside))]
 
 
 def _groups(log_dirs: Collection[Path]) -> tuple[Group, ...] | None:
@@ -150,7 +139,8 @@ def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
     sources = sources or [ReadDirectory(shown_path(str(path)), None, None) for path in known.log_dirs]
     places = counted(len(plan.log_dirs) or len(known.log_dirs), "log directory", "log directories")
     size = known.check_up.size
-    counts = f"{counted(len(known.partitions), 'partition')}, {counted(len(known.topics), 'topic')}, {human_size(size)}"
+    topics = counted(len({each.topic for each in known.partitions}), "topic")
+    counts = f"{counted(len(known.partitions), 'partition')}, {topics}, {human_size(size)}"
     return About(
         title=f"{places}: {counts}",
         version=f"kseg {version('kseg')}",

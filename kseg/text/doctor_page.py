@@ -141,6 +141,7 @@ def _disk_text(disk: Disk) -> str:
 
 def _topic_text(use: TopicUse, largest: int) -> str:
     due = f"; {human_size(use.due)} past retention" if use.due else ""
+    due = f"; {human_size(use.not_in_use)} not in use{due}" if use.not_in_use else due
     return (
         f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {counted(use.partitions, 'partition')}{due}"
     )
@@ -193,6 +194,7 @@ def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) 
             "partitions": use.partitions,
             "segments": use.segments,
             "bytes": use.size,
+            "bytesNotInUse": use.not_in_use,
             "bytesToDelete": use.due,
         }
     result = ("ok" if is_complete else "incomplete") if found.is_well else "findings"

@@ -1,9 +1,11 @@
 """`kseg report` as its user sees it."""
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pytest
 
@@ -276,6 +278,41 @@ def test_owners_of_directories_are_the_ids_that_other_commands_have(disk: Path, 
     (tmp_path / "b2" / "meta.properties").write_text("version=1\ncluster.id=abc\nnode.id=2\n")
     (directory,) = json_of(page_of(tmp_path, "b2", "--quick", *AT))["directories"]
     assert (directory["clusterId"], directory["nodeId"]) == ("abc", 2)
+
+
+def test_sizes_of_topics_are_those_of_ls_and_doctor_and_what_is_not_in_use_is_named_apart(tmp_path: Path) -> None:
+    for name in ("orders-0", "orders-1", "gone-0", "gone-1"):
+        build(tmp_path / "disk" / name, [record(number, NOW_MS, "k", "v") for number in range(9)])
+    (tmp_path / "disk" / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ\n")
+    (tmp_path / "disk" / "orders-1" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABg\n")
+    for name, state in (("gone-0", "stray"), ("gone-1", "delete")):
+        (tmp_path / "disk" / name).rename(tmp_path / "disk" / f"{name}.{'0' * 32}-{state}")
+    of_ls = {each["topic"]: each["bytes"] for each in topics(tmp_path, "ls", "disk", "--by", "topic")}
+    of_doctor = topics(tmp_path, "doctor", "disk")
+    found = objects(tmp_path, "disk", *AT)
+    of_report = rows(found, "topics")
+    assert {each["topic"]: each["bytes"] for each in of_doctor} == of_ls
+    assert {each["topic"]: each["logBytes"] for each in of_report} == of_ls
+    assert {each["topic"]: each["bytesNotInUse"] for each in of_doctor} == {"orders": 0, "gone": of_ls["gone"]}
+    not_in_use = {each["topic"]: each["notInUseBytes"] / each["bytes"] for each in of_report}
+    assert not_in_use == {"orders": 0.5, "gone": 1}  # of the id that isn't the newest, one is stale
+    assert found[0]["title"].startswith("1 log directory: 4 partitions, 2 topics, ")
+    assert any("3 directories not in use (1 deleted, 1 stale, 1 stray) hold " in str(each) for each in found)
+
+
+def topics(directory: Path, *arguments: str) -> list[dict[str, Any]]:
+    ran = kseg([*arguments, "-o", "json", "--now", NOW], directory)
+    return [each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "topic"]
+
+
+def test_directories_of_two_clusters_are_refused(disk: Path, tmp_path: Path) -> None:
+    for cluster_id in ("one", "two"):
+        copytree(disk, tmp_path / cluster_id)
+        (tmp_path / cluster_id / "meta.properties").write_text(f"version=1\ncluster.id={cluster_id}\nnode.id=1\n")
+    ran = kseg(["report", "one", "two", "-o", "text"], tmp_path)
+    (line,) = ran.stderr.decode().splitlines()
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert line.endswith("are of different clusters, one and two: give the directories of one cluster")
 
 
 def test_directory_without_partitions_gets_one_line(tmp_path: Path) -> None:

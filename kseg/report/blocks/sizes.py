@@ -1,6 +1,7 @@
 """Blocks of a report about bytes, sizes, costs and codecs that are tried."""
 
 from collections import Counter
+from collections.abc import Iterable
 
 from kseg.errors import counted
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
@@ -43,6 +44,7 @@ _TOPIC_COLUMNS = (
     CellColumn("partitions", "Partitions", CellKind.COUNT),
     CellColumn("segments", "Segments", CellKind.COUNT),
     CellColumn("records", "Records", CellKind.COUNT),
+    CellColumn("notInUseBytes", "Not in use", CellKind.SIZE),
 )
 _PARTITION_COLUMNS = (
     CellColumn("directory", "Directory"),
@@ -65,7 +67,7 @@ _KIND_COLUMNS = (
 
 def bytes_block(known: Gathered) -> Block:
     """Sizes of everything."""
-    total = sum(each.disk_size for each in known.partitions) or 1
+    total = _disk_size(known.partitions) or 1
     tables = (
         Table("topics", "By topic", _TOPIC_COLUMNS, _topic_rows(known, total)),
         Table("partitions", "By partition", _PARTITION_COLUMNS, _partition_rows(known, total)),
@@ -89,30 +91,37 @@ def _bytes_verdicts(known: Gathered, total: int) -> list[Sentence]:
         places = ", ".join(map(str, disk.log_dirs))
         sentence = f"The disk of {places} is {share_text(used)} full: {human_size(disk.available)} are free."
         verdicts.append(Sentence(sentence, None, Weight.WATCH if used >= _FULL else Weight.PLAIN))
-    gone = [each for each in known.partitions if each.state is not None]
-    if gone:
-        states = Counter(f"-{each.state}" for each in gone)
-        names = ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
-        size = sum(each.disk_size for each in gone)
-        sentence = f"{counted(len(gone), 'directory', 'directories')} not in use ({names}) hold {human_size(size)}."
+    if gone := known.not_in_use:
+        statuses = Counter(str(each.status) for each in gone)
+        names = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
+        many = counted(len(gone), "directory", "directories")
+        sentence = f"{many} not in use ({names}) hold {human_size(_disk_size(gone))}."
         verdicts.append(Sentence(sentence, line_of(known, "ls"), Weight.WATCH))
     return verdicts
 
 
 def _topic_rows(known: Gathered, total: int) -> tuple[tuple[str | int | float | None, ...], ...]:
-    topics = sorted(known.topics.values(), key=lambda topic: (-topic.disk_size, topic.name))
+    """All directories of each topic; those that aren't in use count too, and are named apart."""
+    by_topic: dict[str, list[PartitionFacts]] = {}
+    for partition in known.partitions:
+        by_topic.setdefault(partition.topic, []).append(partition)
     return tuple(
         (
-            topic.name,
-            topic.disk_size / total,
-            topic.disk_size,
-            topic.size,
-            len(topic.partitions),
-            sum(len(each.retained) for each in topic.partitions),
-            topic.sums["records"],
+            topic,
+            _disk_size(own) / total,
+            _disk_size(own),
+            sum(each.size for each in own),
+            len(own),
+            sum(len(each.retained) for each in own),
+            sum(each.records for each in own),
+            _disk_size(each for each in own if not each.is_in_use),
         )
-        for topic in topics
+        for topic, own in sorted(by_topic.items(), key=lambda item: (-_disk_size(item[1]), item[0]))
     )
+
+
+def _disk_size(partitions: Iterable[PartitionFacts]) -> int:
+    return sum(each.disk_size for each in partitions)
 
 
 def _partition_rows(known: Gathered, total: int) -> tuple[tuple[str | int | float | None, ...], ...]:
@@ -152,9 +161,8 @@ def _tiles(known: Gathered) -> list[Tile]:
     if rest:
         count = len(topics) - _MOST_TILES
         tiles.append(Tile(f"{count} others", rest, f"{count} other topics: {human_size(rest)}"))
-    gone = [each for each in known.partitions if each.state is not None]
-    if gone:
-        size = sum(each.disk_size for each in gone)
+    if gone := known.not_in_use:
+        size = _disk_size(gone)
         tiles.append(Tile("not in use", size, f"not in use: {human_size(size)}", _parts(gone)))
     return [tile for tile in tiles if tile.size]
 
@@ -345,16 +353,19 @@ def cost_block(known: Gathered) -> Block:
     price = known.choices.price
     if price is None:
         return Block("cost", "Cost")
-    rows = tuple(_row(known, topic, price * known.choices.replicas) for topic in known.by_size)
+    price *= known.choices.replicas
+    rows = tuple(_row(known, topic, price) for topic in known.by_size)
+    if gone := _disk_size(known.not_in_use):
+        rows = (*rows, ("not in use", gone, round(gone / _GIB * price, 6), None, None, None))
     cost, due, zstd, compaction = (sum(float(row[place] or 0) for row in rows) for place in (2, 3, 4, 5))
-    size = sum(topic.disk_size for topic in known.by_size)
+    size = _disk_size(known.partitions)
     replicas = counted(known.choices.replicas, "replica")
     sentence = (
         f"{human_size(size)} in {replicas} cost {cost:,.2f} a month; zstd would save about {zstd:,.2f}, "
         f"compaction {compaction:,.2f}, retention that is due {due:,.2f}."
     )
     notes = (
-        f"At {price:g} for a GiB a month, and {replicas} of what is here (--price, --replicas): "
+        f"At {known.choices.price:g} for a GiB a month, and {replicas} of what is here (--price, --replicas): "
         "disk alone, no traffic. Savings are estimates of their own; they don't add up.",
     )
     return Block(

@@ -97,7 +97,7 @@ class Lister:
         for partition in partitions:
             retention, cleaning = self._topics.of(partition), self._cleaning.of(partition)
             found = self._topics.beside.topic_settings(partition)
-            roll = as_the_topic_sets(found, self._settings.roll, self._given) if found else self._settings.roll
+            roll = as_the_topic_sets(found, self._settings.roll, self._given)
             if retention is not own.retention or cleaning is not own.cleaning or roll != own.roll:
                 own = replace(self._settings, retention=retention, cleaning=cleaning, roll=roll)
             self._said_before.append(self._unsaid)

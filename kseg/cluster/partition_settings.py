@@ -18,12 +18,8 @@ from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spaci
 from kseg.log.segments import RetentionSettings, RollSettings
 
 CLEANUP_POLICY = "cleanup.policy"
-_KINDS = {
-    "min_cleanable_dirty_ratio": (float, r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}"),
-    "min_compaction_lag_ms": (int, "[0-9]{1,19}"),
-    "max_compaction_lag_ms": (int, "[0-9]{1,19}"),
-}
-"""Fields that a topic may set, and which texts are values of them."""
+_NUMBERS: Mapping[type, str] = {int: "[0-9]{1,19}", float: r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}"}
+"""Texts of settings that are taken for numbers."""
 
 
 def policies_of(settings: dict[str, str]) -> list[str] | None:
@@ -62,26 +58,23 @@ class TopicCleaning:
             return None if partition.checkpoints().clean_offset is None else self._unknown
         if "compact" not in policies:
             return None
-        own = {name: value for name in _KINDS if (value := self._own(name, found)) is not None}
-        return replace(self._settings, **own) if own else self._settings
-
-    def _own(self, field: str, found: dict[str, str]) -> Any:
-        value, (kind, pattern) = found.get(field.replace("_", ".")), _KINDS[field]
-        is_usable = field not in self._given and value is not None and re.fullmatch(pattern, value) is not None
-        return kind(value) if is_usable else None
+        return as_the_topic_sets(found, self._settings, self._given)
 
 
-Settings = TypeVar("Settings", RollSettings, CompactSettings)
+Settings = TypeVar("Settings", RollSettings, CompactSettings, CleaningSettings)
 
 
 def as_the_topic_sets(found: Mapping[str, str], otherwise: Settings, given: Collection[str] = ()) -> Settings:
-    """Settings with the whole numbers that a topic, or its broker, sets under Kafka's names for the fields.
+    """Settings with the numbers that a topic, or its broker, sets under Kafka's names for the fields.
 
     otherwise: what holds where these don't tell; given: fields of it that hold whatever the topic sets.
     """
-    names = (each.name for each in fields(otherwise) if each.name not in given)
-    texts = {name: found.get(name.replace("_", "."), "") for name in names}
-    return replace(otherwise, **{name: int(text) for name, text in texts.items() if re.fullmatch("[0-9]{1,19}", text)})
+    own: dict[str, Any] = {}
+    for name in (each.name for each in fields(otherwise) if each.name not in given):
+        kind, text = type(getattr(otherwise, name)), found.get(name.replace("_", "."), "")
+        if kind in _NUMBERS and re.fullmatch(_NUMBERS[kind], text):
+            own[name] = kind(text)
+    return replace(otherwise, **own) if own else otherwise
 
 
 class IndexInterval(NamedTuple):

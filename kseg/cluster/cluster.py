@@ -17,6 +17,7 @@ from kseg.cluster.directories import (
     directory_at,
     find_log_dirs,
     identity_of,
+    pass_over,
     require_choice,
 )
 from kseg.cluster.joined_log import whole_log
@@ -77,6 +78,14 @@ class Cluster:
         self.paths = [Path(path) for path in paths]
         self._refuse = refuse
         self._metadata: dict[str | None, ClusterMetadata | None] = {}
+
+    @classmethod
+    def joined(cls, parts: Iterable["Cluster"]) -> "Cluster":
+        """Several as one, of what was found in each: nothing is listed again. Errors as `found` of each."""
+        parts = tuple(parts)
+        whole = cls((path for each in parts for path in each.paths), pass_over)
+        whole.found = tuple(found for each in parts for found in each.found)
+        return whole
 
     @cached_property
     def found(self) -> tuple[FoundAt, ...]:

@@ -25,7 +25,7 @@ from kseg.commands.options import (
 )
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.copies import as_the_cluster_has_them
-from kseg.diff.differences import find_copies
+from kseg.diff.differences import Sides, find_copies
 from kseg.dump.follow import CSV_FIELDS, held_text
 from kseg.errors import KsegError
 from kseg.layouts.record_columns import SAFE_CSV
@@ -102,8 +102,9 @@ def diff(
     show = partial(held_text, SAFE_CSV if rows.csv_safe else rows.output, zone) if options.has_records else None
     processes = work.begin()
     refuse = Refusals()
-    copies = find_copies(paths, refuse, note_unless(quiet=work.quiet), choice, leader=options.leader)
-    found = as_the_cluster_has_them(copies, paths, choice)
+    sides = Sides(paths, refuse)
+    copies = find_copies(sides, note_unless(quiet=work.quiet), choice, leader=options.leader)
+    found = as_the_cluster_has_them(copies, sides, choice)
     report = DiffReport(
         rows.output,
         zone=zone,

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import LogDir, pass_over
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import Candidate, Copy, CopyStatus, PartitionReplicas, join_replicas, topic_id_of
 from kseg.diff.comparison import diff_partitions
-from kseg.diff.differences import Copies, PartitionDiff, find_copies
+from kseg.diff.differences import Copies, PartitionDiff, Sides, find_copies
 from kseg.errors import KsegError, OpenError, UnreadableError, counted
 from kseg.findings.findings import Finding
 from kseg.log.lineage import latest_epoch
@@ -232,27 +231,29 @@ def _numbers(brokers: Iterable[int]) -> str:
 
 
 def as_the_cluster_has_them(
-    found: Sequence[Copies], sides: Sequence[Path], choice: PartitionChoice = EVERY_PARTITION
+    found: Sequence[Copies], sides: Sides, choice: PartitionChoice = EVERY_PARTITION
 ) -> list[Copies]:
     """The same copies: absent from sides whose broker has a replica; and, without a copy, partitions that none has.
 
     Nothing changes if no side has metadata, or if it isn't known of which broker one is, or they are of two clusters.
     """
-    log_dirs = [_log_dirs_of(side) for side in sides]
     brokers = [
-        frozenset(each.identity.broker for each in side if each.identity.broker is not None) for side in log_dirs
+        frozenset(each.identity.broker for each in side.log_dirs if each.identity.broker is not None)
+        for side in sides.clusters
+        if side is not None
     ]
-    expected = _expected([log_dir for each in log_dirs for log_dir in each], choice) if all(brokers) else {}
+    is_known = len(brokers) == len(sides.paths) and all(brokers)
+    expected = _expected(sides.whole, choice) if is_known else {}
     if not expected:
         return list(found)
-    judged = [_judged(copies, expected, sides, brokers) for copies in found]
+    judged = [_judged(copies, expected, sides.paths, brokers) for copies in found]
     there = {copies.name for copies in found}
     absent = (partition for name, partition in expected.items() if name not in there)
-    return [*judged, *_missing(absent, sides, brokers)]
+    return [*judged, *_missing(absent, sides.paths, brokers)]
 
 
 def all_diffs(
-    sides: Sequence[Path],
+    paths: Sequence[Path],
     note: Callable[[str], None],
     choice: PartitionChoice = EVERY_PARTITION,
     *,
@@ -262,10 +263,11 @@ def all_diffs(
     """What the copies of all partitions of some sides are to each other; arguments as for `find_copies`.
 
     Raises:
-        UsageError: as `find_copies`.
+        UsageError: as `Sides` and `find_copies`.
         OpenError: a side, or a partition on it, can't be opened.
     """
-    found = as_the_cluster_has_them(find_copies(sides, _raise, note, choice, leader=leader), sides, choice)
+    sides = Sides(paths, _raise)
+    found = as_the_cluster_has_them(find_copies(sides, note, choice, leader=leader), sides, choice)
     diffs: list[PartitionDiff] = []
     for item in diff_partitions(found, processes=processes):
         if isinstance(item, PartitionDiff):
@@ -279,19 +281,11 @@ def _raise(error: KsegError) -> None:
     raise error
 
 
-def _log_dirs_of(side: Path) -> Sequence[LogDir]:
-    """The log directories of a side; none of one that is a single partition, or can't be listed."""
-    try:
-        return Cluster([side], pass_over).log_dirs
-    except KsegError:
-        return ()
-
-
-def _expected(log_dirs: Sequence[LogDir], choice: PartitionChoice) -> dict[str, ClusterPartition]:
+def _expected(cluster: Cluster, choice: PartitionChoice) -> dict[str, ClusterPartition]:
     """The cluster's partitions by the names of their directories; none without metadata of one cluster."""
     try:
-        are_of_one = len({each.identity.cluster_id for each in log_dirs}) == 1
-        metadata = Cluster([each.path for each in log_dirs], pass_over, levels=0).metadata() if are_of_one else None
+        are_of_one = len({each.identity.cluster_id for each in cluster.log_dirs}) == 1
+        metadata = cluster.metadata() if are_of_one else None
     except KsegError:
         return {}
     partitions = () if metadata is None else metadata.partitions

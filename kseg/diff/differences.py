@@ -1,13 +1,13 @@
 """Differences between copies of a partition as values, and the sides that are compared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import directory_at, once, only_below, pass_over, require_choice
+from kseg.cluster.directories import once, only_below, require_choice
 from kseg.cluster.replicas import left_out_of, topic_id_of
 from kseg.diff.cursor import FoundDamage
 from kseg.errors import KsegError, OpenError, UsageError
@@ -213,9 +213,42 @@ class _Copy(NamedTuple):
     topic_id: str | None
 
 
+class Sides:
+    """What is compared: directories, each listed once.
+
+    clusters: what is at each; None if it can't be listed. whole: all of them together.
+    """
+
+    def __init__(self, paths: Iterable[Path], refuse: Refuse) -> None:
+        """Lists them; `refuse` takes the errors of those that can't be listed.
+
+        Raises UsageError if there are fewer than two, or one is a file.
+        """
+        self.paths = tuple(paths)
+        if len(self.paths) < 2:
+            raise UsageError("give at least two directories or archives to compare")
+        self.clusters = [_listed(path, refuse) for path in self.paths]
+        self.whole = Cluster.joined(each for each in self.clusters if each is not None)
+
+    @property
+    def are_single(self) -> bool:
+        """Whether each is a partition's directory."""
+        return all(each is not None and bool(each.given) for each in self.clusters)
+
+
+def _listed(path: Path, refuse: Refuse) -> Cluster | None:
+    if path.is_file():
+        raise UsageError("is a file: whole partitions are compared, give their directories", path)
+    cluster = Cluster([path], once(only_below(refuse)))
+    try:
+        return cluster if cluster.found else None
+    except OpenError as error:
+        refuse(error)
+        return None
+
+
 def find_copies(
-    sides: Sequence[Path],
-    refuse: Refuse,
+    sides: Sides,
     note: Callable[[str], None],
     choice: PartitionChoice = EVERY_PARTITION,
     *,
@@ -228,46 +261,30 @@ def find_copies(
     otherwise copies with two topic ids are told to `note`, and aren't compared.
 
     Raises:
-        UsageError: there are fewer than two sides, one is a file, or the leader isn't one of them.
+        UsageError: the leader isn't one of the sides.
         NoSuchPartitionError: no partition that is meant is there.
     """
-    if len(sides) < 2:
-        raise UsageError("give at least two directories or archives to compare")
-    leading = None if leader is None else _leading_side(sides, leader)
-    are_single = all(_is_single(side) for side in sides)
+    leading = None if leader is None else _leading_side(sides.paths, leader)
     found: dict[str, list[_Copy]] = {}
-    cluster = Cluster(sides, pass_over)
-    read = 0
-    for number, side in enumerate(sides):
-        try:
-            partitions = _of_side(side, refuse, choice, cluster, note)
-        except OpenError as error:
-            refuse(error)
-            continue
-        read += 1
-        for partition in partitions:
+    for number, side in enumerate(sides.clusters):
+        for partition in () if side is None else _of_side(side, choice, sides.whole, note):
             name = partition.directory_name if partition.topic is None else f"{partition.topic}-{partition.partition}"
-            key = next(iter(found), name) if are_single else name
+            key = next(iter(found), name) if sides.are_single else name
             found.setdefault(key, []).append(_Copy(number, partition, topic_id_of(partition)))
-    if not found and read:
-        require_choice(sides, choice)
-    _tell_same(sides, note)
-    if are_single:
-        return [_copies(name, copies, sides, leading) for name, copies in found.items()]
-    return [each for name, copies in found.items() for each in _by_topic_id(name, copies, sides, leading, note)]
+    if not found:
+        require_choice(sides.whole.paths, choice)
+    _tell_same(sides.paths, note)
+    if sides.are_single:
+        return [_copies(name, copies, sides.paths, leading) for name, copies in found.items()]
+    return [each for name, copies in found.items() for each in _by_topic_id(name, copies, sides.paths, leading, note)]
 
 
-def _of_side(
-    side: Path, refuse: Refuse, choice: PartitionChoice, cluster: Cluster, note: Callable[[str], None]
-) -> list[PartitionLog]:
-    """The partitions of a side, each once; what else it has of them is told. cluster: all sides, for its metadata."""
-    if side.is_file():
-        raise UsageError("is a file: whole partitions are compared, give their directories", side)
-    own = Cluster([side], once(only_below(refuse)))
+def _of_side(side: Cluster, choice: PartitionChoice, whole: Cluster, note: Callable[[str], None]) -> list[PartitionLog]:
+    """The partitions of a side, each once; what else it has of them is told. whole: all sides, for its metadata."""
     try:
-        if _is_single(side):
-            return list(own.directories(choice))
-        replicas = own.partitions(choice, cluster.metadata)
+        if side.given:
+            return list(side.directories(choice))
+        replicas = side.partitions(choice, whole.metadata)
     except NoSuchPartitionError:
         return []
     for left_out in left_out_of(replicas):
@@ -282,13 +299,6 @@ def _tell_same(sides: Sequence[Path], note: Callable[[str], None]) -> None:
         first = known.setdefault(side.resolve(), side)
         if first is not side:
             note(f"{first} and {side} are the same directory")
-
-
-def _is_single(side: Path) -> bool:
-    try:
-        return directory_at(side)[1]
-    except OpenError:
-        return False
 
 
 def _leading_side(sides: Sequence[Path], leader: Path) -> int:

@@ -1,6 +1,7 @@
-"""The one family of exceptions, for whatever stops a call, and counted nouns for messages."""
+"""The one family of exceptions, for whatever stops a call; and lines of messages: said once, with counted nouns."""
 
 import re
+from collections.abc import Callable
 from os import PathLike, fspath
 
 _QUOTED_LENGTH, _REASON_LENGTH = 60, 300
@@ -116,6 +117,18 @@ def quoted(value: object) -> str:
 def shortened(text: str, length: int = _QUOTED_LENGTH) -> str:
     """A text of so many characters at most, and a sign for what is left out."""
     return text if len(text) <= length else text[:length] + "…"
+
+
+def once(say: Callable[[str], object]) -> Callable[[str], None]:
+    """Passes each line on once."""
+    said: set[str] = set()
+
+    def say_new(line: str) -> None:
+        if line not in said:
+            said.add(line)
+            say(line)
+
+    return say_new
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:

@@ -96,8 +96,8 @@ OnUnread: TypeAlias = Callable[[Path, str], object]
 
 def partition_count(metadata: "ClusterMetadata | None", topic: str) -> int | None:
     """How many partitions a topic has, as metadata tell; None if they don't know it."""
-    counts = [] if metadata is None else [len(each.partitions) for each in metadata.topics if each.name == topic]
-    return counts[0] if counts and counts[0] else None
+    found = None if metadata is None else metadata.topic(topic)
+    return None if found is None else len(found.partitions) or None
 
 
 def missing_text(places: TopicPlaces, topic: str, metadata: "ClusterMetadata | None") -> str | None:

@@ -306,6 +306,10 @@ class ClusterMetadata:
         """All partitions, by topic and number."""
         return tuple(partition for topic in self.topics for partition in topic.partitions)
 
+    def topic(self, name: str) -> Topic | None:
+        """A topic by its name; None if the cluster hasn't it."""
+        return next((each for each in self.topics if each.name == name), None)
+
     def notes(self) -> Iterator[str]:
         """What couldn't be read, or isn't there."""
         yield from (unreadable.line() for unreadable in self.unreadable)

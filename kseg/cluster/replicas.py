@@ -232,7 +232,7 @@ class _Told:
     """What metadata tell of a topic: its id, None if they don't have it; and its partitions by number."""
 
     def __init__(self, metadata: "ClusterMetadata", topic: str) -> None:
-        found = next((each for each in metadata.topics if each.name == topic), None)
+        found = metadata.topic(topic)
         self.topic_id = None if found is None else found.topic_id
         self.partitions: Mapping[int | None, ClusterPartition] = (
             {} if found is None else {each.partition: each for each in found.partitions}

@@ -13,6 +13,8 @@ from kseg.cluster.directories import META_PROPERTIES, find_log_dirs
 from kseg.cluster.replicas import topic_id_of
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
+from kseg.kernel.contract import MOST
+from kseg.log.lineage import noted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.log.side_files import StandingFiles, build_metadata
@@ -185,7 +187,7 @@ class RemoteLogs:
         target.mkdir()
         segments = self._measured(store, partition)
         partition = replace(partition, segments=segments)
-        own = None if local is None else _leader_epochs(local)
+        own = None if local is None else noted_epochs(local, MOST).starts
         lineage = lineage_of((each.history for each in segments), own or ())
         local_start = None if local is None or not local.base_offsets else local.base_offsets[0]
         choices = choose(segments, lineage, local_start)
@@ -255,13 +257,6 @@ def _free_folder(directory: Path, partition: RemotePartition) -> Path:
         folder = directory / f"{name}.{number}"
     folder.mkdir(exist_ok=True)
     return folder
-
-
-def _leader_epochs(local: PartitionLog) -> Epochs:
-    try:
-        return local.read_leader_epochs() or ()
-    except KsegError:
-        return ()
 
 
 def _link(source: Path, target: Path, names: Iterable[str]) -> None:

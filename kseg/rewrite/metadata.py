@@ -30,6 +30,8 @@ from kseg.formats.file_names import parse_file_name
 from kseg.formats.header_fields import CONTROL_RECORD_KEY_FIELDS
 from kseg.formats.messages import Fields, build_message
 from kseg.formats.schemas import message_schema
+from kseg.kernel.contract import MOST
+from kseg.log.lineage import noted_epochs
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.segments import Rolled, SegmentFiles
 from kseg.log.selection import NoSuchPartitionError, PartitionChoice
@@ -232,20 +234,13 @@ def newer_partitions(paths: Iterable[Path], found: ClusterMetadata, refuse: Refu
 def _compared(
     partition: PartitionLog, topic_id: str, known: ClusterPartition | None, broker_id: int | None
 ) -> NewerPartition | None:
-    epochs = _leader_epochs(partition)
+    epochs = noted_epochs(partition, MOST).starts
     epoch, start_offset = epochs[-1] if epochs else (None, None)
     if known is None or (broker_id is not None and broker_id not in known.replicas):
         return NewerPartition(partition.path, topic_id, epoch, start_offset, None)
     if epoch is not None and epoch > known.leader_epoch:
         return NewerPartition(partition.path, topic_id, epoch, start_offset, known.leader_epoch)
     return None
-
-
-def _leader_epochs(partition: PartitionLog) -> tuple[tuple[int, int], ...]:
-    try:
-        return partition.read_leader_epochs() or ()
-    except KsegError:
-        return ()
 
 
 def voters_batch(voters: Sequence[Voter], offset: int, leader_epoch: int, timestamp: int) -> bytes:

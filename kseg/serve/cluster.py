@@ -20,6 +20,7 @@ from kseg.cluster.replicas import PartitionReplicas
 from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
 from kseg.coordinators.home_partition import OFFSETS_TOPIC
+from kseg.errors import once
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.formats.messages import ZERO_UUID
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
@@ -67,12 +68,11 @@ class KnownSettings:
 
         The directories and the id are settings as well, unless `server_properties` has them.
         """
-        self.log_dirs, self.node_id, self._say = tuple(log_dirs), node_id, say
+        self.log_dirs, self.node_id, self._say = tuple(log_dirs), node_id, once(say)
         of_dirs = {"log.dirs": ",".join(map(str, self.log_dirs))} if self.log_dirs else {}
         self._static = {**of_dirs, **dict.fromkeys(_IDS, str(node_id)), **server_properties}
         self._reading = Lock()
         self._known: _KnownMetadata | None = None
-        self._told: set[str] = set()
 
     def of(self, kind: str, name: str) -> Settings:
         """A resource's own settings, as the metadata have them; a broker's name is its id, "" stands for all."""
@@ -103,19 +103,14 @@ class KnownSettings:
 
     def _read(self, size: int) -> _KnownMetadata:
         started = monotonic()
-        beside = MetadataBeside(LARGEST_METADATA, lambda path, reason: self._tell(f"{path}: not used: {reason}"))
+        beside = MetadataBeside(LARGEST_METADATA, lambda path, reason: self._say(f"{path}: not used: {reason}"))
         metadata = beside.of_any(self.log_dirs)
         if metadata is None:
-            self._tell(f"{METADATA_TOPIC} isn't here: clients are told Kafka's defaults as topics' settings")
+            self._say(f"{METADATA_TOPIC} isn't here: clients are told Kafka's defaults as topics' settings")
         topics = frozenset(() if metadata is None else (topic.name for topic in metadata.topics))
         now = monotonic()
         settings = DynamicSettings(metadata)
         return _KnownMetadata(size, settings, topics, now + REST * (now - started))
-
-    def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self._say(line)
 
 
 def is_secret(name: str) -> bool:
@@ -142,10 +137,9 @@ class KnownTransactions:
 
     def __init__(self, partitions: Mapping[int, ServedPartition], say: Callable[[str], None]) -> None:
         """Takes the partitions of the coordinators' topic, and what is called with what can't be read in them."""
-        self._partitions, self._say = partitions, say
+        self._partitions, self._say = partitions, once(say)
         self._lock = Lock()
         self._known: dict[int, tuple[int, Mapping[str, CoordinatorTransaction]]] = {}
-        self._told: set[str] = set()
 
     def all(self) -> dict[str, CoordinatorTransaction]:
         """The latest state of each transactional id. Raises KsegError if a log can't be read."""
@@ -165,13 +159,8 @@ class KnownTransactions:
             return {}
         view = coordinator_transactions(listed)
         for each in view.unreadable:
-            self._tell(each.line())
+            self._say(each.line())
         return {each.transactional_id: each for each in view.transactions}
-
-    def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self._say(line)
 
 
 DEFAULT_NODE_ID = 0

@@ -278,7 +278,7 @@ def _disagreements(known: Gathered, topic: TopicFacts) -> Iterator[tuple[Cell, .
 
 def _of_counts(known: Gathered, topic: TopicFacts) -> Iterator[str]:
     """Partitions that the cluster's metadata don't know; nobody reads them."""
-    found = next((each for each in known.cluster.topics if each.name == topic.name), None) if known.cluster else None
+    found = None if known.cluster is None else known.cluster.topic(topic.name)
     if known.cluster is None or topic.name.startswith("__cluster_metadata"):
         return
     if found is None:
@@ -310,7 +310,7 @@ def _of_retention(topic: TopicFacts) -> Iterator[str]:
 
 
 def _of_replicas(known: Gathered, topic: TopicFacts) -> Iterator[str]:
-    found = next((each for each in known.cluster.topics if each.name == topic.name), None) if known.cluster else None
+    found = None if known.cluster is None else known.cluster.topic(topic.name)
     if found is None or not found.partitions:
         return
     least = min(len(each.replicas) for each in found.partitions)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg.coordinators.groups import partition_groups
 from kseg.coordinators.members import Group
-from kseg.errors import KsegError
+from kseg.errors import KsegError, once
 from kseg.log.partition import PartitionLog
 from kseg.serve.partition import FileState, state_of
 from kseg.serve.values import COMMIT_BYTES, COMMITS_SECONDS
@@ -49,10 +49,9 @@ class _StoredPartition:
     """A partition of it, read again once it has changed."""
 
     def __init__(self, partition: PartitionLog, say: Callable[[str], None]) -> None:
-        self._partition, self._say = partition, say
+        self._partition, self._say = partition, once(say)
         self._state: FileState | None = None
         self._groups: tuple[Group, ...] = ()
-        self._told: set[str] = set()
 
     def groups(self) -> tuple[Group, ...]:
         """Its groups; those that were last read if it can't be read any more."""
@@ -64,15 +63,10 @@ class _StoredPartition:
                 self._groups, self._state = view.groups, state
                 for unreadable in view.unreadable:
                     if not unreadable.is_tail:
-                        self._tell(f"{unreadable.line()}: commits there aren't served")
+                        self._say(f"{unreadable.line()}: commits there aren't served")
         except KsegError as error:
-            self._tell(f"{error}: commits there aren't served")
+            self._say(f"{error}: commits there aren't served")
         return self._groups
-
-    def _tell(self, line: str) -> None:
-        if line not in self._told:
-            self._told.add(line)
-            self._say(line)
 
 
 Partition = tuple[str, int]

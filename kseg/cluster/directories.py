@@ -182,6 +182,20 @@ def find_log_dirs(
     return [each for each in below if each.directories or any(each.path.glob(META_PROPERTIES))]
 
 
+def directories_at(path: str | os.PathLike[str], refuse: Refuse) -> Iterator[Path]:
+    """The directories in which Kafka's files may lie: a partition's own, or those where log directories are looked for.
+
+    Each of these is followed by its partitions; errors as for `find_log_dirs`, but for those of partitions.
+    """
+    here = Path(path)
+    if is_partition(here):
+        yield here
+        return
+    for log_dir in _all_below(LogDir(path), refuse, MOST_LEVELS, {_identity(path)}):
+        yield log_dir.path
+        yield from log_dir.directories
+
+
 def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tuple[int, int]]) -> Iterator[LogDir]:
     """A directory, and those below it that aren't partitions; each once, whatever links lead to it."""
     yield log_dir

@@ -194,7 +194,7 @@ class _JoinedLog(LogFile):
         super().close()
         if self._filled:
             offsets = counted(sum(end - first for first, end in self._filled), "offset")
-            self._joined.say_once(f"{self.path}: {offsets} that it has lost are read from other copies")
+            self._joined.say_once(f"{self.path}: has lost {offsets}, read from other copies instead")
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:
         """As a log's, with what other copies have of its holes. Positions in them are those of the other log."""

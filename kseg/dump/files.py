@@ -234,31 +234,47 @@ def file_path(path: str) -> str:
 
 
 def files_in(directory: str, context: DumpContext) -> Iterator[str]:
-    """The files in a directory and below that are of a kind to print, of partitions that are meant; sorted."""
+    """The files of partitions that are meant, in a directory and below it where all commands look for partitions."""
+    from kseg.cluster.directories import directories_at
 
-    def refuse(error: OSError) -> None:
-        _refuse(OpenError(f"can't be listed: {error.strerror}", error.filename), context)
-
-    for folder, folders, names in os.walk(directory, onerror=refuse):
-        folders.sort()
-        if not _is_meant(folder, context.options):
-            continue
-        if context.walked is not None:
-            own = os.path.realpath(folder)
-            if own in context.walked or own in context.given.left_out:
-                continue
-            context.walked.add(own)
-        for name in sorted(names):
-            if kind_to_dump(name, context.options.like) is not FileKind.UNKNOWN:
-                yield os.path.join(folder, name)  # noqa: PTH118  the text as the user would write it
+    refuse = partial(_refuse, context=context)
+    try:
+        for folder in directories_at(directory, refuse):
+            if _is_meant(folder, context.options) and _is_new(folder, context):
+                yield from _files_to_print(folder, context)
+    except OpenError as error:  # of the directory itself
+        error.path = directory
+        refuse(error)
 
 
-def _is_meant(directory: str, options: DumpOptions) -> bool:
+def _is_meant(directory: Path, options: DumpOptions) -> bool:
     if options.choice.is_everything:
         return True
     from kseg.cluster.directories import is_partition
 
-    return options.choice.takes_directory(directory) and is_partition(Path(directory))
+    return options.choice.takes_directory(directory) and is_partition(directory)
+
+
+def _is_new(directory: Path, context: DumpContext) -> bool:
+    """Whether a directory isn't left out, and wasn't printed before; looked at only where copies are joined."""
+    if context.walked is None:
+        return True
+    own = os.path.realpath(directory)
+    if own in context.walked or own in context.given.left_out:
+        return False
+    context.walked.add(own)
+    return True
+
+
+def _files_to_print(directory: Path, context: DumpContext) -> list[str]:
+    like = context.options.like
+    try:
+        with os.scandir(directory) as entries:
+            files = [each for each in entries if kind_to_dump(each.name, like) is not FileKind.UNKNOWN]
+            return sorted(each.path for each in files if not each.is_dir())
+    except OSError as error:
+        _refuse(UnreadableError(f"can't be listed: {error.strerror}", directory), context)
+        return []
 
 
 def _dump_or_refuse(path: str, context: DumpContext) -> None:

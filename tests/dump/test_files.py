@@ -1,3 +1,4 @@
+import json
 import os
 import shutil
 from pathlib import Path
@@ -52,6 +53,23 @@ def test_log_directory_prints_all_files_of_known_kinds_in_order(partition: Path)
             )
         ),
     ]
+
+
+def test_directory_prints_what_other_commands_find_below_it(tmp_path: Path) -> None:
+    for place in (
+        "elsewhere/linked-0",
+        "data/orders-2",
+        "data/orders-10",
+        "data/lost+found",
+        "data/1/2/3/4/5/6/deep-0",
+    ):
+        segment(tmp_path / place)
+    (tmp_path / "data" / "linked-0").symlink_to("../elsewhere/linked-0")
+    (tmp_path / "data" / "again").symlink_to(".")
+    printed = [str(Path(each).parent) for each in dumped(dump(tmp_path, "data"))]
+    assert printed == ["data/linked-0", "data/orders-2", "data/orders-10"]
+    listed = map(json.loads, kseg(["ls", "-q", "-o", "json", "data"], tmp_path).stdout.splitlines())
+    assert [f"data/{each['topic']}-{each['partition']}" for each in listed] == printed
 
 
 @pytest.mark.parametrize(

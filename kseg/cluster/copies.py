@@ -15,6 +15,7 @@ from kseg.cluster.directories import (
     NoPartitionError,
     Refuse,
     parse_identity,
+    pass_over,
 )
 from kseg.cluster.replicas import Candidate, History, PartitionReplicas, join_replicas
 from kseg.errors import KsegError, OpenError
@@ -117,6 +118,12 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
         return max((each for each in found if each is not None), key=lambda each: each.offset, default=None)
 
     return join_replicas(known.values(), metadata)
+
+
+def metadata_dirs_of(sources: Iterable[str]) -> Iterator[Path]:
+    """Where on this machine the metadata may be, of what `find_replicas` finds; lists nothing before it is needed."""
+    paths = (path for source in sources for path in _matching(source, pass_over))
+    yield from Cluster([path for path in paths if not remote.is_remote(path)], pass_over).metadata_dirs()
 
 
 def _remote_metadata(

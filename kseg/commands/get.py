@@ -44,9 +44,10 @@ def get(
     empty field is no bytes, and status 0.
     """
     wanted = parse_field(field)
-    replicas = Cluster(paths, only_below(Refusals())).only_partition(choice)
+    cluster = Cluster(paths, only_below(Refusals()))
+    replicas = cluster.only_partition(choice)
     new = None if target is None else NewFile(target, (*(place.path for place in replicas.places), *paths))
-    answer = look_up_in_copies(replicas, offset)
+    answer = look_up_in_copies(replicas, offset, log_dirs=cluster.metadata_dirs())
     for problem in dict.fromkeys(answer.problems) if answer.record is None else ():
         note_unless(quiet=quiet)(problem)
     content = record_bytes(answer, wanted)

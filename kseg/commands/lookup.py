@@ -90,7 +90,8 @@ def lookup(
     With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
     the first of all; with --timestamp latest, the last one.
     """
-    replicas = Cluster(paths, only_below(Refusals())).only_partition(choice)
+    cluster = Cluster(paths, only_below(Refusals()))
+    replicas = cluster.only_partition(choice)
     zone = parse_zone(selected.zone)
     redaction = redacting.redaction()
     selection = selected.selection()
@@ -98,7 +99,8 @@ def lookup(
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
-    answer = look_up_in_copies(replicas, target, selection, is_time=offset is None)
+    where = cluster.metadata_dirs()
+    answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, log_dirs=where)
     note = note_unless(quiet=options.quiet)
     told = taken_of([replicas]).sentences(verbose=options.is_verbose)
     for problem in dict.fromkeys((*told, *answer.problems)):

@@ -538,13 +538,13 @@ def _most(reaches: Callable[[int], bool]) -> int | None:
 Key = tuple[str, int | None]
 
 
-def find_remote_parts(copies: Copies, selection: LogSelection) -> Mapping[Key, OffsetRange]:
+def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterable[Path]) -> Mapping[Key, OffsetRange]:
     """For the partitions wanted that have some, the offsets wanted that are in the remote tier alone.
 
-    As checkpoints beside the best copies tell, unless the cluster's metadata beside them deny the topic a tier; these
-    are read only then, if they aren't large. Copies in object stores are not looked at.
+    As checkpoints beside the best copies tell, unless the cluster's metadata deny the topic a tier; these are read, in
+    `log_dirs` and beside the copies, only then, if they aren't large. Copies in object stores are not looked at.
     """
-    beside = MetadataBeside(CHEAP_METADATA)
+    beside = MetadataBeside(CHEAP_METADATA, log_dirs=log_dirs)
     checkpoints = cache(read_checkpoints)
     found: dict[Key, OffsetRange] = {}
     for key, (best, *_) in copies.items():

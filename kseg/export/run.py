@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from kseg.cluster.copies import Copies, copies_of, find_replicas, require_replicas
+from kseg.cluster.copies import Copies, copies_of, find_replicas, metadata_dirs_of, require_replicas
 from kseg.cluster.taken import Taken, taken_of
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export.commit import manifest as manifests
@@ -223,7 +223,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
             return _results(wanted, export, job._replace(read=wanted.read), execute, progress)
 
         outcome = results_of(plan)
-        tiered = find_remote_parts(plan.copies, export.selection)
+        tiered = find_remote_parts(plan.copies, export.selection, metadata_dirs_of(export.sources))
         for attempt in range(MOST_ATTEMPTS):
             try:
                 gone = gone_topics(plan.absent, plan.copies, export.sources)

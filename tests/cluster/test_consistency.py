@@ -160,7 +160,7 @@ def damaged(tmp_path: Path) -> Path:
     """Two brokers; the one whose copy comes first lost a batch, a segment and its log's end, the other some batches."""
     root = tmp_path / "bundle" / "disks"
     batches = {
-        base: [NewBatch([NewRecord(b"k", b"v %d" % n)], n, partition_leader_epoch=2) for n in range(base, base + 10)]
+        base: [NewBatch([NewRecord(b"k", b"v %d" % n, n)], n, partition_leader_epoch=2) for n in range(base, base + 10)]
         for base in (0, 10, 20)
     }
     size = len(batch_bytes(batches[10][0]))
@@ -188,6 +188,14 @@ def test_what_one_copy_lost_is_read_from_another(ask: Ask, damaged: Path) -> Non
     known = {("orders", 0): [(n, f"v {n}") for n in range(30)]}
     answers = {paths: ask(damaged, paths, ()) for paths in (("b1", "b2"), ("b2", "b1"), (".",))}
     assert {paths: answer for paths, answer in answers.items() if answer != known} == {}
+
+
+def test_times_and_selected_records_that_one_copy_lost_are_found_in_another(damaged: Path) -> None:
+    for paths in (("b1", "b2"), ("b2", "b1"), (".",)):
+        for number in range(30):
+            for asked in (["--timestamp", str(number)], ["--from-time", str(number)]):
+                ran = run(["lookup", "--topic", "orders", "--partition", "0", "-o", "json", *asked, *paths], damaged)
+                assert json.loads(ran.stdout).get("offset") == number, (paths, number, ran)
 
 
 def test_offsets_that_one_copy_lost_are_found_in_another(damaged: Path) -> None:

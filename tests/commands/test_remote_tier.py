@@ -168,6 +168,16 @@ def test_settings_of_the_topic_decide_where_they_are_known(tmp_path: Path) -> No
     assert looked_up(tmp_path, "--timestamp", "earliest")[1]["offset"] == 10
 
 
+def test_what_another_disk_knows_of_the_tier_counts(tmp_path: Path) -> None:
+    write_partition(tmp_path / "disk1")
+    write_remote_segments(tmp_path / "disk2", ("A", 19, COPIED))
+    chosen = ["lookup", "--topic", "orders", "--partition", "0", "-o", "json", "disk1", "disk2"]
+    tiered = json.loads(kseg([*chosen, "--timestamp", "latest-tiered"], tmp_path).stdout)
+    write_metadata(tmp_path / "disk2")
+    earliest = json.loads(kseg([*chosen, "--timestamp", "earliest"], tmp_path).stdout)
+    assert (tiered["offset"], earliest["offset"]) == (19, 30)
+
+
 def test_without_a_checkpoint_the_first_leader_epoch_tells_where_the_log_starts(tmp_path: Path) -> None:
     write_partition(tmp_path, "0\n0\n")
     write_metadata(tmp_path, remote_storage_enable="true")

@@ -15,6 +15,7 @@ from kseg.export.settings import Isolation, OffsetRange, TableFormat, Tombstones
 from kseg.log.selection import PartitionChoice
 from kseg.text.export import report_lines
 from tests import golden
+from tests.commands.test_remote_tier import write_metadata
 from tests.export import exports
 from tests.export.conftest import Exported
 from tests.log_files import COMMIT, NewBatch, NewRecord, marker, write_segment
@@ -490,6 +491,13 @@ def test_offsets_in_the_remote_tier_alone_are_told(tmp_path: Path) -> None:
     assert (part.remote, part.from_offset, part.records_in, part.missed) == ([(100, 200)], 200, 50, 0)
     assert (report.is_whole, report.status) == (False, 0)
     assert "orders-0: offsets 100 to 200 are in the remote tier alone: not exported" in list(report_lines(report))
+
+
+def test_metadata_on_another_disk_say_that_there_is_no_tier(tmp_path: Path) -> None:
+    tiered(tmp_path)
+    write_metadata(tmp_path / "controller")
+    report = exports.export([tmp_path / "disk", tmp_path / "controller"], tmp_path / "out")
+    assert exports.of_partition(report, "orders").remote == []
 
 
 def test_offsets_exported_before_they_went_to_the_remote_tier_are_not_told(tmp_path: Path) -> None:

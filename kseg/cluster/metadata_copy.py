@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from kseg.cluster.cluster import Cluster, furthest_metadata
 from kseg.cluster.directories import DirectoryIdentity, Refuse, identity_of
 from kseg.cluster.replicas import topic_id_of
-from kseg.cluster.schemas_topic import TopicPlaces, find_topic
+from kseg.cluster.schemas_topic import find_topic
 from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, set_for_topics
 from kseg.errors import KsegError, UsageError
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
@@ -98,18 +98,6 @@ def partition_count(metadata: "ClusterMetadata | None", topic: str) -> int | Non
     """How many partitions a topic has, as metadata tell; None if they don't know it."""
     found = None if metadata is None else metadata.topic(topic)
     return None if found is None else len(found.partitions) or None
-
-
-def missing_text(places: TopicPlaces, topic: str, metadata: "ClusterMetadata | None") -> str | None:
-    """Says how many of a topic's partitions are here, if some aren't; None of partitions that were named one by one.
-
-    Without metadata that know the topic its partitions' numbers tell.
-    """
-    highest = max((place.partition or 0 for place in places.partitions), default=-1)
-    count = partition_count(metadata, topic) or highest + 1
-    if not places.is_all or len(places.partitions) >= count:
-        return None
-    return f"{len(places.partitions)} of {count} partitions of {topic} are here"
 
 
 class _Topics(NamedTuple):

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import Refuse, once, pass_over
-from kseg.cluster.metadata_copy import missing_text
+from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.partitions import PartitionsBeside
 from kseg.cluster.schemas_topic import find_topic
+from kseg.coordinators.home_partition import internal_count, missing_text
 from kseg.coordinators.members import (
     AssignedTasks,
     AssignedTopic,
@@ -90,7 +91,8 @@ def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: 
     names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
     views = [partition_groups(partition, at_ms, names) for partition in places.partitions]
     groups = sorted((group for view in views for group in view.groups), key=lambda group: group.group)
-    missing = missing_text(places, TOPIC, metadata)
+    count = partition_count(metadata, TOPIC) or internal_count(places.partitions)[0]
+    missing = missing_text(TOPIC, len(places.partitions), count) if places.is_all else None
     beside = PartitionsBeside(cluster)
     shares = ShareStates(beside, at_ms)
     if any(group.share_partitions for group in groups):

@@ -115,7 +115,7 @@ def home_of_state(topic: str, name: str, places: Sequence[PartitionLog] | None, 
     found = places or ()
     count, note = partition_count, None
     if not count and found:
-        count, is_assumed = _internal_count(found)
+        count, is_assumed = internal_count(found)
         note = _assumed_note(topic, count) if is_assumed else _shown_note(topic, count)
     count = count or COORDINATOR_PARTITIONS
     return _home(topic, coordinator_partition(name, count), count, found, note)
@@ -154,7 +154,7 @@ def _shown_count(found: Sequence[PartitionLog]) -> int:
     return max((place.partition for place in found if place.partition is not None), default=-1) + 1
 
 
-def _internal_count(found: Sequence[PartitionLog]) -> tuple[int, bool]:
+def internal_count(found: Sequence[PartitionLog]) -> tuple[int, bool]:
     """The same of an internal topic, and whether that is an assumption.
 
     One that lacks some of them here lies on other brokers too: it has at least as many as by default.
@@ -163,6 +163,11 @@ def _internal_count(found: Sequence[PartitionLog]) -> tuple[int, bool]:
     if len({place.partition for place in found if place.partition is not None}) == count:
         return count, False
     return max(count, COORDINATOR_PARTITIONS), True
+
+
+def missing_text(topic: str, here: int, count: int) -> str | None:
+    """Says how many of a topic's partitions are here, if some aren't."""
+    return None if here >= count else f"{here} of {count} partitions of {topic} are here"
 
 
 def _assumed_note(topic: str, count: int) -> str:

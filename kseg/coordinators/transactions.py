@@ -13,7 +13,7 @@ from kseg.cluster.directories import identity_of, pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
-from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition
+from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition, missing_text
 from kseg.errors import OpenError, UsageError
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
@@ -107,9 +107,7 @@ class Coordinators:
     def missing_text(self) -> str | None:
         """How many partitions are here, if some aren't."""
         self.read()
-        if not self.partitions or len(self.partitions) >= self.count:
-            return None
-        return f"{len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+        return missing_text(TOPIC, len(self.partitions), self.count) if self.partitions else None
 
     def read(self) -> None:
         """Reads what is there, unless that was done and nothing has changed since.
@@ -192,7 +190,7 @@ class Coordinators:
             return f"{TOPIC} isn't here"
         if problems := self._problems():
             return problems[0]
-        return f"only {len(self.partitions)} of {self.count} partitions of {TOPIC} are here"
+        return f"only {missing_text(TOPIC, len(self.partitions), self.count)}"
 
 
 def _young_text(timeout_ms: int) -> str:

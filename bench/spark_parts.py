@@ -183,9 +183,13 @@ def export_by(execute: Any, logs: Path, out: Path) -> object:
 
 def in_pool(pool: ProcessPoolExecutor) -> Any:
     """Executes orders in processes that are there already."""
-    from kseg.export.run import execute_one
+    return lambda orders, job: list(pool.map(_executed, orders, [job] * len(orders)))
 
-    return lambda orders, job: list(pool.map(execute_one, orders, [job] * len(orders)))
+
+def _executed(order: Any, job: Any) -> Any:
+    from kseg.export.run import execute_here
+
+    return next(iter(execute_here([order], job)))
 
 
 def spark_parquet(frame: Any, out: Path) -> None:

@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from struct import calcsize
 from sys import byteorder
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg.dump.checked_batches import BatchReader, NoBatch, wrap_offset
 from kseg.dump.options import Found, Pairs, absolute_path
@@ -61,7 +61,7 @@ _ADVICE: dict[str, str] = {
 
 def dump_offset_index(path: str, context: "DumpContext") -> None:
     """Prints an `.index`. Raises OpenError if it can't be opened."""
-    with _opened_offset_index(path, context.options, context.found) as (check, batches):
+    with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, context.options, context.found) as (check, batches):
         if check.is_said_to_be_empty:
             context.line(layout.IS_EMPTY.format(path=context.shown(path)))
             check.tell_trailing()
@@ -71,7 +71,7 @@ def dump_offset_index(path: str, context: "DumpContext") -> None:
 
 def dump_time_index(path: str, context: "DumpContext") -> None:
     """Prints a `.timeindex`. Raises OpenError if it can't be opened."""
-    with _opened_time_index(path, context.options, context.found) as (check, batches):
+    with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, context.options, context.found) as (check, batches):
         _dump_checked(check, batches, layout.TIME_INDEX_LINE, context)
 
 
@@ -88,7 +88,7 @@ def _dump_checked(check: "_IndexCheck", batches: BatchReader | None, line: str, 
 
 def check_offset_index(path: str, options: "DumpOptions", found: Found) -> None:
     """Finds what is wrong with an `.index`. Raises OpenError if it can't be opened."""
-    with _opened_offset_index(path, options, found) as (check, batches):
+    with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, options, found) as (check, batches):
         if check.is_said_to_be_empty:
             check.tell_trailing()
         else:
@@ -97,7 +97,7 @@ def check_offset_index(path: str, options: "DumpOptions", found: Found) -> None:
 
 def check_time_index(path: str, options: "DumpOptions", found: Found) -> None:
     """Finds what is wrong with a `.timeindex`. Raises OpenError if it can't be opened."""
-    with _opened_time_index(path, options, found) as (check, batches):
+    with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, options, found) as (check, batches):
         _check(check, batches, options)
 
 
@@ -110,22 +110,15 @@ def _check(check: "_IndexCheck", batches: BatchReader | None, options: "DumpOpti
     check.tell()
 
 
-@contextmanager
-def _opened_offset_index(
-    path: str, options: "DumpOptions", found: Found
-) -> "Iterator[tuple[ToolOffsetCheck, BatchReader | None]]":
-    with EntryFile(path, OFFSET_INDEX_ENTRY_FIELDS) as index:
-        check = ToolOffsetCheck(index, options.release, found)
-        with _reader_beside(path, options, found) as batches:
-            yield check, batches
+Check = TypeVar("Check", bound="_IndexCheck")
 
 
 @contextmanager
-def _opened_time_index(
-    path: str, options: "DumpOptions", found: Found
-) -> "Iterator[tuple[ToolTimeCheck, BatchReader | None]]":
-    with EntryFile(path, TIME_INDEX_ENTRY_FIELDS) as index:
-        check = ToolTimeCheck(index, options.release, found)
+def _opened(
+    path: str, fields: FixedFields, kind: type[Check], options: "DumpOptions", found: Found
+) -> Iterator[tuple[Check, BatchReader | None]]:
+    with EntryFile(path, fields) as index:
+        check = kind(index, options.release, found)
         with _reader_beside(path, options, found) as batches:
             yield check, batches
 

@@ -545,8 +545,3 @@ def _bundles(orders: Iterable[WorkOrder]) -> Iterator[tuple[WorkOrder, ...]]:
 def _execute_started(started: tuple[tuple[WorkOrder, ...], Job], _: OnRead) -> Iterable[Result]:
     orders, job = started
     return execute_here(orders, job)
-
-
-def execute_one(order: WorkOrder, job: Job) -> Result:
-    """Executes one order, in whichever process."""
-    return execute_order(order, job, open_destination(job.destination, job.identity))

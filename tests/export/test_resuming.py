@@ -34,7 +34,7 @@ def execute(orders, job):
     for number, each in enumerate(orders):
         if number == int(sys.argv[3]):
             os.kill(os.getpid(), signal.SIGKILL)
-        yield run.execute_one(each, job)
+        yield from run.execute_here([each], job)
 
 run.run_export(run.Export((sys.argv[1],), sys.argv[2], files=FileOptions(target_size=700)), execute)
 """

@@ -15,7 +15,7 @@ from kseg.errors import KsegError, SwappedError
 from kseg.export.commit.order import Job
 from kseg.export.plan import WorkOrder
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, execute_one, run_export
+from kseg.export.run import Export, execute_here, run_export
 from kseg.export.settings import FileOptions, TableFormat
 from tests import golden, run
 from tests.export import exports
@@ -81,7 +81,7 @@ def test_a_destination_that_is_replaced_meanwhile_is_status_3(table_format: str,
     def execute(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
         if moment == "before":
             place.swap()
-            return [execute_one(order, job) for order in orders]  # as another process does
+            return [result for order in orders for result in execute_here([order], job)]  # as another process does
         results = list(execute_here(orders, job))
         place.swap()
         return results

@@ -206,7 +206,6 @@ class Directories(Logs):
 
         Raises OpenError if the cluster's metadata aren't here; UsageError if those of several clusters are.
         """
-        from kseg.cluster.cluster import Cluster
         from kseg.diff.copies import find_cluster_copies
 
         return find_cluster_copies(Cluster(self._paths), self._choice)
@@ -252,7 +251,6 @@ class Directories(Logs):
         return self._with_notes(rows, rows.coordinator_rows(rows.split(self._choice)[0]))
 
     def _transaction_rows(self, now: Time | None, *, only_open: bool) -> "TransactionRows":
-        from kseg.cluster.cluster import Cluster
         from kseg.cluster.directories import pass_over
         from kseg.formats.codes import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS
         from kseg.text.transactions import TransactionRows

@@ -94,9 +94,9 @@ def retain(
     left alone. Prints the lines of kafka-configs.sh that do it, and those that undo it; the exit status is 1 if so much
     can't be freed.
 
-    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: --to copies one partition
-    into a new directory, without the segments that would be deleted. If all would be, the copy has an empty one, as a
-    broker rolls it at the log end offset.
+    PATHS are partition directories, log directories, or parents of these. Nothing is deleted: --to copies one
+    partition, by the copy of it that answers, into a new directory, without the segments that would be deleted. If all
+    would be, the new directory has an empty one, as a broker rolls it at the log end offset.
     """
     zone, output, directory = parse_zone(options.zone), options.output, options.directory
     settings = RetentionSettings(
@@ -107,7 +107,7 @@ def retain(
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
     refuse = Refusals()
     cluster = Cluster(paths, refuse)
-    partitions = list(cluster.directories(choice))
+    partitions = list(cluster.directories(choice)) if directory is None else [cluster.only_partition(choice).best]
     topics = TopicRetention(settings, given, log_dirs=cluster.metadata_dirs(), static=options.server_properties)
     if options.free is not None:
         if directory is not None or output == "timeline":
@@ -115,8 +115,6 @@ def retain(
         plan = plan_freeing(map(topics.freeable, partitions), options.free)
         write_freeing(plan, output, zone, options.bootstrap_server)
         command.exit(max(refuse.status, int(not plan.is_enough)))
-    if directory is not None and len(partitions) != 1:
-        raise UsageError(f"--to copies one partition, but there are {len(partitions)} here")
     if directory is not None:
         check_absent(directory)
         check_outside(directory, paths)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests import golden, run
+from tests.log_files import NewBatch, NewRecord, write_segment
 
 PARTITION = str(golden.ROOT / "logs" / "2.8.2" / "broker-lz4-0")
 
@@ -57,7 +58,18 @@ def test_a_copy_is_made_of_one_partition(tmp_path: Path) -> None:
     ran = kseg(PARTITION, "--now", "2026-10-09T09:47:11Z", "--to", "copy/t-0", directory=tmp_path)
     assert ran.status == 0
     assert [path.name for path in (tmp_path / "copy/t-0").glob("*.log")] == ["00000000000000000119.log"]
-    assert kseg("logs/2.8.2", "--to", str(tmp_path / "other")).status == 2
+    several = kseg("logs/2.8.2", "--to", str(tmp_path / "other"))
+    assert several.status == 2
+    assert several.stderr.endswith(b"partitions here: choose one with --topic and --partition\n")
+
+
+def test_of_several_copies_the_one_that_answers_is_copied(tmp_path: Path) -> None:
+    for broker, count in ((1, 5), (2, 9)):
+        write_segment(tmp_path / f"b{broker}" / "orders-0", [NewBatch([NewRecord(b"k", b"v")] * count)])
+    ran = kseg("b1", "b2", "--retention-ms", "-1", "--to", "copy/orders-0", directory=tmp_path)
+    assert ran.status == 0
+    copied, best = (tmp_path / place / "orders-0" / f"{0:020}.log" for place in ("copy", "b2"))
+    assert copied.read_bytes() == best.read_bytes()
     assert not (tmp_path / "other").exists()
 
 

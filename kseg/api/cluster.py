@@ -116,7 +116,7 @@ class Cluster(JoinedDirectories):
         return MappingProxyType({name: self._topic(name, own) for name, own in sorted(partitions.items())})
 
     def _topic(self, name: str, replicas: list[PartitionReplicas[PartitionLog]]) -> Topic:
-        settings = resolve_all(self._dynamic.of("topic", name), self._dynamic.of_broker(None, self._static))
+        settings = resolve_all(self._dynamic.of("topic", name), self._dynamic.of_the_broker(self.brokers, self._static))
         return Topic(
             name,
             replicas[0].topic_id,

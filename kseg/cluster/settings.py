@@ -262,7 +262,9 @@ class DynamicSettings:
     def __init__(self, metadata: "ClusterMetadata | None" = None) -> None:
         self._by_resource: dict[tuple[str, str], dict[str, str]] = {}
         self._levels: dict[int, int] = {}
+        self._brokers: frozenset[int] = frozenset()
         if metadata is not None:
+            self._brokers = frozenset(broker.broker_id for broker in metadata.brokers)
             for each in metadata.configs:
                 self._by_resource.setdefault((each.resource_type, each.resource), {})[each.name] = each.value
             self._levels = _levels_of(metadata.brokers)
@@ -270,6 +272,14 @@ class DynamicSettings:
     def of(self, kind: str, name: str) -> Mapping[str, str]:
         """A resource's own settings; a broker's name is its id, "" stands for all."""
         return self._by_resource.get((kind, name), NO_SETTINGS)
+
+    def of_the_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
+        """What is set for the broker that is meant: that of its server.properties, else the only one of some owners.
+
+        Owners of directories may be controllers. Of several brokers, what is set for all counts.
+        """
+        here = [] if broker_of(static) is not None else [*self._brokers.intersection(owners)]
+        return self.of_broker(here[0] if len(here) == 1 else None, static)
 
     def of_broker(self, broker: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
         """What is set for a broker; static: by its server.properties, which tells the broker's id if that is None."""

@@ -136,8 +136,9 @@ def metadata(
     topics, their partitions and configurations. Passwords are hidden.
 
     --settings shows each setting that is in force for a topic, as `kafka-configs.sh --describe --all` does: the topic's
-    own, those of the broker that --server-properties is of, the cluster's defaults, what that file sets, and Kafka's
-    defaults. Without the file, Kafka's defaults are marked where a broker's file may set something else.
+    own, those of the broker, the cluster's defaults, what --server-properties sets, and Kafka's defaults. The broker is
+    that of the file, else the only one in PATHS. Without the file, Kafka's defaults are marked where a broker's file
+    may set something else.
 
     --as-commands prints a shell script of Kafka's own tools that makes features, topics, settings, ACLs and quotas anew
     in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from kseg.cluster.directories import identity_of
 from kseg.cluster.model import (
     Acl,
     Broker,
@@ -426,7 +427,7 @@ SETTINGS: Section[SettingRow] = Section(
 def setting_rows(found: ClusterMetadata, static: Mapping[str, str], choice: PartitionChoice) -> Iterator[SettingRow]:
     """All settings of the topics that are meant; static: of the server.properties of the broker that is asked."""
     known = DynamicSettings(found)
-    brokers = known.of_broker(None, static)
+    brokers = known.of_the_broker((identity_of(log_dir).broker for log_dir in found.log_dirs), static)
     for topic in found.topics:
         if choice.takes_topic(topic.name):
             for setting in resolve_all(known.of("topic", topic.name), brokers):

@@ -329,7 +329,7 @@ def told(tmp_path: Path) -> Path:
     empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": []}
     setting = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1000"}
     records = [
-        framed(message_schema("RegisterBrokerRecord"), {"brokerId": 1}, 0),
+        *(framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0) for broker in (1, 2)),
         framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT}),
         framed(message_schema("PartitionRecord"), partition | empty, 0),
         framed(message_schema("ConfigRecord"), setting, 0),
@@ -365,6 +365,14 @@ def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...]
         1,
         ["b1/orders-0", "b2/orders-0"],
     )
+
+
+@pytest.mark.parametrize(("paths", "size"), [(("b1", "ctl"), 1_000_000), (("b2", "ctl"), 1 << 30)], ids=["b1", "b2"])
+def test_settings_are_those_of_the_only_broker_whoever_is_asked(paths: tuple[str, ...], size: int, told: Path) -> None:
+    rows = [row for row in lines(told, ["metadata", "--settings", "-o", "json"], paths, ()) if row["type"] == "setting"]
+    assert [row["value"] for row in rows if (row["topic"], row["name"]) == ("orders", "segment.bytes")] == [str(size)]
+    with kseg.open_cluster([told / path for path in paths]) as opened:
+        assert opened.topics["orders"].settings["segment.bytes"].value == str(size)
 
 
 def test_metadata_on_any_side_tell_which_directories_are_compared(told: Path) -> None:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from kseg.browse.log_place import BatchPlace, LogPlace, is_harmful, is_last_log, stretches
 from kseg.browse.place import BrowsedPlace, Jump
 from kseg.browse.places import DirectoryPlace
+from kseg.cluster.lookup import look_up_in_copies
+from kseg.cluster.replicas import alone
 from kseg.errors import KsegError
 from kseg.kernel.record import Record
-from kseg.log.lookup import look_up
 from kseg.log.partition import PartitionLog
 from kseg.log.segment_search import SegmentStep, Wanted, first_match
 from kseg.log.segments import FoundFile, SegmentFiles
-from kseg.log.selection import Selection
 from kseg.output.rows import human_size
 from kseg.reading.batch import record_lists
 from kseg.reading.blocks import Damage
@@ -60,7 +60,7 @@ def find(log: Path, target: int, *, is_time: bool) -> Jump:
     partition = PartitionLog(log.absolute().parent)
     if not any(segment.log is not None and segment.log.name == log.name for segment in partition.segments):
         return _find_in_file(log, target, is_time=is_time)
-    answer = look_up(partition, target, Selection(), is_time=is_time)
+    answer = look_up_in_copies(alone(partition), target, is_time=is_time)
     directory = log.parent
     if answer.record is not None and answer.batch is not None and answer.step is not None:
         return Jump(directory / answer.step.segment.path.name, answer.batch.position, answer.record.offset)

@@ -10,6 +10,7 @@ from kseg.browse.places import DirectoryPlace
 from kseg.cluster.directories import LogDir
 from tests import golden
 from tests.browse.driving import Driver, drive
+from tests.commands.test_remote_tier import write_partition
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 
 SAMPLE = golden.ROOT / "docs" / "test-1-0"
@@ -232,6 +233,15 @@ def test_every_golden_damage_is_said_in_red_as_verify_finds_it() -> None:
 
     for directory in sorted((golden.ROOT / "damaged").iterdir())[::17]:
         drive(directory, find)
+
+
+def test_an_offset_in_the_remote_tier_is_said_to_be_there_as_lookup_says(tmp_path: Path) -> None:
+    async def find(driver: Driver) -> None:
+        await driver.answer("o", "29")
+        assert driver.said.startswith("offset 29: it is in the remote tier: local from 30; ")
+        assert driver.row.startswith("30 ")
+
+    drive(write_partition(tmp_path), find)
 
 
 def test_keys_help_names_every_key() -> None:

@@ -117,10 +117,11 @@ class Cluster(JoinedDirectories):
 
     def _topic(self, name: str, replicas: list[PartitionReplicas[PartitionLog]]) -> Topic:
         settings = resolve_all(self._dynamic.of("topic", name), self._dynamic.of_the_broker(self.brokers, self._static))
+        partitions = tuple(Partition(each.best, self, each) for each in replicas)
         return Topic(
             name,
-            replicas[0].topic_id,
-            tuple(Partition(each.best, self, each) for each in replicas),
+            replicas[0].topic_id or partitions[0].topic_id(),
+            partitions,
             MappingProxyType({each.name: each for each in settings}),
         )
 

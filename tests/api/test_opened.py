@@ -131,6 +131,8 @@ def test_an_id_that_a_partition_lost_is_that_of_the_metadata_next_to_it(content:
     if content is not None:
         lost.write_bytes(content)
     assert partition(tmp_path / "zstd-0").topic_id() == known is not None
+    with kseg.open_cluster(tmp_path / "zstd-0") as cluster:
+        assert cluster.topics["zstd"].topic_id == known
 
 
 def test_an_archive_is_unpacked_until_it_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -296,14 +296,12 @@ class PartitionFacts:
     last_time: int
     log_start_offset: int
     log_end_offset: int
-    topic_id: str | None
     leader_epoch: int | None
     retention: RetentionSettings
     has_own_time: bool
     retained: tuple[Retained, ...]
     cleaning: Cleaning | None
     superseded: SupersededRecords | None
-    late: int
     suspects: tuple[SuspectTimes, ...]
     own: dict[str, str]
 
@@ -439,14 +437,12 @@ class Gathered:
             last_time=-1 if sums is None else sums.largest_timestamp,
             log_start_offset=listing.log_start_offset,
             log_end_offset=listing.log_end_offset,
-            topic_id=listing.topic_id,
             leader_epoch=listing.leader_epoch,
             retention=found.examined.retention,
             has_own_time=found.examined.has_own_time,
             retained=tuple(retained_of(listing, found.examined.retention)),
             cleaning=listing.cleaning,
             superseded=found.superseded,
-            late=0 if sums is None else sums["late"],
             suspects=found.examined.suspects,
             own=found.own,
         )

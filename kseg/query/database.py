@@ -136,10 +136,10 @@ class QueryLog:
     DuckDB tells only its text. disordered: partitions whose offsets don't rise, found out while they were read.
     """
 
-    def __init__(self, refuse: Refuse, tell: Callable[[str], None] | None = None) -> None:
-        """Takes what reports files that can't be read while others can; and what tells damages and notes at once."""
+    def __init__(self, refuse: Refuse, say: Callable[[str], None] | None = None) -> None:
+        """Takes what reports files that can't be read while others can; and what says damages and notes at once."""
         self._refuse = refuse
-        self._tell = tell
+        self._say = say
         self.is_dry = False
         self.scans: list[Scan] = []
         self.damages: dict[str, None] = {}
@@ -159,8 +159,8 @@ class QueryLog:
     def _take(self, known: dict[str, None], text: str) -> None:
         if text not in known:
             known[text] = None
-            if self._tell is not None:
-                self._tell(text)
+            if self._say is not None:
+                self._say(text)
 
     def refuse_once(self, error: KsegError) -> None:
         """Reports a file that can't be read, however many scans meet it."""

@@ -95,7 +95,16 @@ class PartitionWriter:
     def _roll_before(self, header: BatchHeader) -> None:
         reason = self._segment.why_rolled(header, self.settings.roll)
         if reason is not Rolled.UNKNOWN:
-            self.roll(reason, header.base_offset if header.magic >= 2 else None)
+            self.roll(reason, self._base_of_roll(header))
+
+    def _base_of_roll(self, header: BatchHeader) -> int:
+        """The base offset of a segment that begins with this batch. Source: `UnifiedLog.maybeRoll`.
+
+        Brokers don't look for the first offset of v0 and v1 messages: they take the lowest that the last one allows.
+        """
+        if header.magic >= 2:
+            return header.first_offset
+        return max(self.next_offset, header.last_offset - MAXIMUM_RELATIVE_OFFSET)
 
     def _add(self, header: BatchHeader, marker: EndMarker | None) -> None:
         self._segment.add(header, marker)

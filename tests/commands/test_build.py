@@ -206,6 +206,20 @@ def test_a_segment_rolls_where_offsets_are_too_far_from_its_base(tmp_path: Path)
     assert (tmp_path / "built" / f"{2**31:020}.log").exists()
 
 
+@pytest.mark.parametrize("magic", ["0", "1"])
+@pytest.mark.parametrize("compression", ["none", "lz4"])
+def test_a_segment_of_old_messages_begins_where_they_are_not_too_far(
+    magic: str, compression: str, tmp_path: Path
+) -> None:
+    far = 10**12
+    options = ("--magic", magic, "--compression", compression)
+    ran = build(tmp_path, b'{"offset":68}\n{"offset":%d}\n' % far, *options)
+    assert b"rolled by offset-range" in ran.stdout
+    bases = sorted(int(path.stem) for path in (tmp_path / "built").glob("*.log"))
+    assert bases == [68, far - 2**31 + 1]
+    assert b"offset-too-far" not in kseg(tmp_path, "verify", "built").stdout
+
+
 def test_whole_batches_take_another_codec(tmp_path: Path) -> None:
     source = dump(golden.ROOT, "docs/test-1-0/00000000000000203000.log")
     build(tmp_path, source, "--compression", "zstd:3")

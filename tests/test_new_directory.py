@@ -42,10 +42,26 @@ def test_a_folder_that_is_replaced_while_it_is_written_to_is_an_error(tmp_path: 
         each.mkdir()
     with pytest.raises(SwappedError, match="some: was replaced"), new_directory(parent / "new") as new:  # noqa: PT012
         (new / "file").write_bytes(b"content")
-        (other / new.name).mkdir()
+        (unfinished,) = parent.iterdir()
+        (other / unfinished.name).mkdir()
         replaced(parent, other)
-    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([new.name, "moved", "other", "some"])
-    assert (other / new.name).is_dir()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == sorted([unfinished.name, "moved", "other", "some"])
+    assert (other / unfinished.name).is_dir()
+
+
+def test_an_unfinished_directory_that_is_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> None:
+    """Files of the same name where the link leads stay as they are."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "file").write_bytes(b"kept")
+    parent = tmp_path / "some"
+    with pytest.raises(SwappedError, match="some: was replaced"), new_directory(parent / "new") as new:  # noqa: PT012
+        (unfinished,) = parent.iterdir()
+        replaced(unfinished, other)
+        (new / "file").write_bytes(b"content")
+        (new / "more").mkdir()
+    assert [path.name for path in other.iterdir()] == ["file"]
+    assert (other / "file").read_bytes() == b"kept"
 
 
 def test_a_file_goes_where_its_folder_was_when_the_command_began(tmp_path: Path) -> None:

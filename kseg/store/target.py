@@ -112,14 +112,15 @@ def new_directory(path: Path, inputs: Paths = ()) -> Iterator[Path]:
 @contextmanager
 def _unfinished(path: Path, held: HeldDirectory) -> Iterator[Path]:
     """A directory in the one that is held; renamed at the end. Raises WriteError, SwappedError."""
-    made: Path | None = None
+    made = filled = None
     try:
         with scratch_directory(held.path, f".{path.name[:_NAME_KEPT]}-kseg-") as made:
             own = HeldDirectory(made)
             _require_within(own, held)
-            yield made
+            filled = own.lasting_path
+            yield filled
             _require_within(own, held)
-            _sync(made)
+            _sync(filled)
             os.fchmod(own.descriptor, 0o755)
             os.rename(made.name, path.name, src_dir_fd=held.descriptor, dst_dir_fd=held.descriptor)
             held.require_in_place()
@@ -128,9 +129,9 @@ def _unfinished(path: Path, held: HeldDirectory) -> Iterator[Path]:
             shutil.rmtree(made.name, ignore_errors=True, dir_fd=held.descriptor)
         raise
     except OSError as error:
-        if made is None:
+        if filled is None:
             raise WriteError(f"can't be created: {error.strerror}", path) from error
-        raise WriteError(f"can't be written: {error.strerror}", _final_path(error, made, path)) from error
+        raise WriteError(f"can't be written: {error.strerror}", _final_path(error, filled, path)) from error
 
 
 def _require_within(own: HeldDirectory, held: HeldDirectory) -> None:
@@ -147,7 +148,7 @@ def _final_path(error: OSError, unfinished: Path, path: Path) -> Path:
     if error.filename is None:
         return path
     about = Path(os.fsdecode(error.filename))
-    if about == Path(unfinished.name):
+    if not about.is_absolute():  # the system was given its name in the directory that it lies in
         return path
     return path / about.relative_to(unfinished) if about.is_relative_to(unfinished) else about
 

@@ -42,6 +42,18 @@ class HeldDirectory:
         """Whether it has been removed: nothing can be made in it any more."""
         return os.fstat(self.descriptor).st_nlink == 0
 
+    @property
+    def lasting_path(self) -> Path:
+        """A path that leads here while this is held, also from forked processes; its own path if the system has none.
+
+        Kernels of Linux have one: unlike its own path, nobody can let it lead elsewhere.
+        """
+        through = Path(f"/proc/self/fd/{self.descriptor}")
+        with suppress(OSError):
+            if _identity(through.stat()) == self.identity:
+                return through
+        return self.path
+
     def above(self) -> Iterator[Identity]:
         """The directory itself and those that it lies in, up to the root, wherever it has been moved to."""
         path, last = ".", None

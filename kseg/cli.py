@@ -83,8 +83,9 @@ class _Commands(click.Group):
             ctx.fail(f"no such command {args[0]!r}" + (f", did you mean {' or '.join(near)}?" if near else ""))
         found = super().resolve_command(ctx, args)
         name, command, arguments = found
-        _tell_misspelt_variables(name, command, arguments)
-        self._take_config_file(ctx, name, command, arguments)
+        if COMPLETION_VARIABLE not in os.environ:
+            _tell_misspelt_variables(name, command, arguments)
+            self._take_config_file(ctx, name, command, arguments)
         raise_at_interrupt()
         if not gc.isenabled():
             gc.freeze()
@@ -173,6 +174,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         own_standard_streams()
     own = sys.argv[1:] if arguments is None else list(arguments)
     try:
+        if arguments is None and COMPLETION_VARIABLE in os.environ:
+            return int(import_module("kseg.commands.completion").answer_shell(cli, COMPLETION_VARIABLE))
         _check_arguments(own)
         status = cli.main(arguments, "kseg", standalone_mode=False, obj=own) or 0
         if arguments is None:

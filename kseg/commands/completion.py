@@ -69,6 +69,19 @@ def help(command: click.Context, command_name: str | None) -> None:  # noqa: A00
     flush_stdout()
 
 
+def answer_shell(group: click.Group, variable: str) -> int:
+    """Print what may come next, for the shell that a variable asks for; give the exit status.
+
+    Nothing else is written: the user's prompt is on the screen. Words that make no sense yet have no continuation.
+    """
+    from click.shell_completion import shell_complete
+
+    try:
+        return shell_complete(group, {}, "kseg", variable, os.environ[variable])
+    except (click.ClickException, KsegError, OSError, LookupError, ValueError):
+        return 2
+
+
 Values = Callable[[click.Context], Iterable[str]]
 _MOST = 200
 """Values that are offered at most."""

@@ -14,6 +14,7 @@ import pytest
 from kseg.cli import COMMANDS
 from tests import golden
 from tests.processes import started
+from tests.run import process
 
 PROGRAMS = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "TERM": "dumb"}
 
@@ -67,6 +68,23 @@ def test_values_are_offered(offered: Callable[[str], list[str]], line: str, valu
 
 def test_topics_of_what_cant_be_listed_are_none(offered: Callable[[str], list[str]]) -> None:
     assert offered("kseg ls nowhere --topic abc") == []
+
+
+@pytest.mark.parametrize(
+    ("line", "environment"),
+    [
+        ("kseg dmp --", {}),
+        ("kseg dump --lik", {"KSEG_CONFIG": "nosuch.toml"}),
+        ("kseg dump --lik", {"KSEG_DUMP_NOSUCH": "1"}),
+        ("kseg dump --lik", {"COMP_CWORD": "x"}),
+        ("kseg dump \n", {"_KSEG_COMPLETE": "fish_complete", "COMP_CWORD": "\n"}),
+    ],
+)
+def test_nothing_is_written_onto_the_prompt(line: str, environment: dict[str, str]) -> None:
+    words = {"_KSEG_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
+    ran = process([], golden.ROOT, environment={**words, **environment})
+    assert ran.stderr == b""
+    assert ran.stdout in (b"", b"plain,--like\n")
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="there is no zsh here")

@@ -1,9 +1,11 @@
 """Work that processes share gives what one gives: the same results in the same order, errors in their places."""
 
+import errno
 import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from multiprocessing import active_children
 from pathlib import Path
 
 import pytest
@@ -179,3 +181,23 @@ def test_a_killed_process_ends_the_run() -> None:
         pytest.raises(KsegError, match="a process that shares the work was killed"),
     ):
         list(results)
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_a_run_ends_where_no_more_processes_can_be_started(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Containers limit how many there are. Those that have started share the work, or end with the run."""
+    forks = [os.fork] * most
+
+    def fork() -> int:
+        if not forks:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return forks.pop()()
+
+    monkeypatch.setattr(os, "fork", fork)
+    with shared_work(process_ids, range(60), costly, processes=3) as results:
+        if most:
+            assert {item for item, _ in results} == {item for item in range(60) if item % 3}
+        else:
+            with pytest.raises(KsegError, match=r"no process can be started.*unavailable; -j 1 needs none"):
+                next(results)
+    assert not active_children()

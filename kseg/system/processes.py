@@ -198,8 +198,7 @@ def _workers(count: int, work: Work, start_method: Literal["fork", "spawn"]) -> 
                 with _without_interrupt():  # otherwise it would start below, and let signals through from then on
                     resource_tracker.ensure_running()
             with _without_interrupt():
-                for _ in range(count):
-                    _start(workers, work, start_method)
+                _start_some(workers, count, work, start_method)
         try:
             yield workers
         except Exception:
@@ -217,6 +216,17 @@ def _kill(workers: Workers) -> None:
             process.kill()
         _finish(workers)
         remove_dead()
+
+
+def _start_some(workers: Workers, count: int, work: Work, start_method: Literal["fork", "spawn"]) -> None:
+    """Starts up to `count` processes: systems limit how many there may be. Raises KsegError if there can't be any."""
+    for _ in range(count):
+        try:
+            _start(workers, work, start_method)
+        except OSError as error:
+            if workers:
+                return
+            raise KsegError(f"no process can be started: {error.strerror}; -j 1 needs none") from error
 
 
 def _start(workers: Workers, work: Work, start_method: Literal["fork", "spawn"]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from kseg.export.settings import Isolation
+from kseg.formats.codes import BATCH_HEADER_SIZE
 from tests.export import exports
 from tests.log.edits import ABORTED_TRANSACTION, copy_partition, v2_batches
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
@@ -92,6 +93,21 @@ def spoil(log: Path, position: int, size: int) -> None:
     data = bytearray(log.read_bytes())
     data[position : position + size] = b"\xff" * size
     log.write_bytes(data)
+
+
+def test_transaction_index_tells_of_an_abort_whose_marker_says_commit_with_a_wrong_crc(tmp_path: Path) -> None:
+    aborted = NewBatch([NewRecord(None, b"a"), NewRecord(None, b"b")], 0, 5, 0, is_transactional=True)
+    log = write_segment(tmp_path / "orders-0", [aborted, marker(ABORT, aborted), NewBatch([NewRecord(None, b"c")], 3)])
+    exports.write_indexes(log)
+    (_, (position, size), _) = v2_batches(log)
+    content = bytearray(log.read_bytes())
+    kind = content.index(b"\0\0\0\0", position + BATCH_HEADER_SIZE) + 3
+    assert kind < position + size
+    content[kind] = COMMIT
+    log.write_bytes(content)
+    assert dumped(log.parent) == [3]
+    log.with_suffix(".txnindex").unlink()
+    assert dumped(log.parent) == [0, 1, 3]
 
 
 def test_transaction_index_tells_of_an_abort_whose_marker_is_lost(tmp_path: Path) -> None:

@@ -38,16 +38,12 @@ def joined_logs(
         return
     best, *others = replicas.copies
     copies = JoinedCopies((replace(best, place=best.place.as_it_is()), *others), say)
-    yield from logs_of_partition(copies.place, selection, say, left, copies.open_log)
+    yield from logs_of_partition(copies.whole, selection, say, left, copies.open_log)
 
 
 def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:
     """The copy that answers, whose logs are opened with what the others have of their holes."""
-    if len(replicas.copies) == 1:
-        return replicas.best
-    whole = copy(replicas.best)
-    whole.open_whole = JoinedCopies(replicas.copies, _say_nothing).open_log
-    return whole
+    return replicas.best if len(replicas.copies) == 1 else JoinedCopies(replicas.copies, _say_nothing).whole
 
 
 class JoinedCopies:
@@ -63,6 +59,13 @@ class JoinedCopies:
         self.place = copies[0].place
         self._say = say
         self._said: set[str] = set()
+
+    @cached_property
+    def whole(self) -> PartitionLog:
+        """The best copy, whose logs are opened together with the others'."""
+        whole = copy(self.place)
+        whole.open_whole = self.open_log
+        return whole
 
     @cached_property
     def is_compacted(self) -> bool:
@@ -183,6 +186,8 @@ class _Hole:
 
 class _JoinedLog(LogFile):
     """A log of the best copy; where it has lost batches, those of others come in their place."""
+
+    is_joined = True
 
     def join(self, joined: JoinedCopies, others: JoinedCopies, slot: int) -> None:
         """Takes the copies, and which of the best one's segments this is."""

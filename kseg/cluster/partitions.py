@@ -141,7 +141,7 @@ class PartitionsBeside:
         if not _ends_intact(replicas.best):
             return None
         end = replicas.best.read_log_end_offset()
-        stable = read_last_stable_offset(replicas.best)
+        stable = read_last_stable_offset(whole_log(replicas))
         return LogEnd(end, end if stable is None else min(stable, end))
 
     def _is_meant(self, replicas: PartitionReplicas[PartitionLog], topic_id: str | None) -> bool:

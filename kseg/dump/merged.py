@@ -9,7 +9,6 @@ import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.dump.log_steps import Steps, new_output
@@ -22,14 +21,13 @@ from kseg.dump.selected import (
     may_hold,
     note_failures,
     note_findings,
-    notes_to,
     read_steps,
+    selector_of,
 )
 from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.layouts.record_columns import log_place
 from kseg.layouts.template import TIME_END, marked_program
-from kseg.log.selector import Selector
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
@@ -121,7 +119,7 @@ class _MergedStream:
         """The records' texts, a time before each, piece by piece."""
         selection = self._context.options.selection
         try:
-            part = Part(Selector(selection, Path(directory), notes_to(self._context)), selection.limit)
+            part = Part(selector_of(directory, self._context), selection.limit)
         except OpenError as error:
             self._refuse(error)
             return

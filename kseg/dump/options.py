@@ -423,9 +423,13 @@ class DumpContext:
         self.script: KcatScript | None = None
         self._header = ""
 
+    def joined_at(self, directory: str) -> "JoinedCopies | None":
+        """The copies of the partition in a directory, if it is printed from several."""
+        return self.joined.get(os.path.abspath(directory)) if self.joined else None  # noqa: PTH100
+
     def open_log(self, path: str) -> LogFile:
         """A log to be printed, with what it has lost if others have it. Raises OpenError if it can't be opened."""
-        joined = self.joined.get(os.path.dirname(os.path.abspath(path))) if self.joined else None  # noqa: PTH100, PTH120
+        joined = self.joined_at(os.path.dirname(path))  # noqa: PTH120
         if joined is None:
             return LogFile(path, self.options.max_bytes, buffer_size=self.buffer_size)
         return joined.open_log(Path(path), self.options.max_bytes, buffer_size=self.buffer_size)

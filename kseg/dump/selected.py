@@ -160,8 +160,6 @@ def dump_selection(
     Raises:
         KsegError: a schema, a decoder or a field is wrong.
     """
-    from kseg.log.selector import Selector
-
     selection = context.options.selection
     left = selection.limit
     parts: list[Part] = []
@@ -174,7 +172,7 @@ def dump_selection(
         if not logs or left == 0:
             continue
         try:
-            part = Part(Selector(selection, Path(directory), notes_to(context)), left=left)
+            part = Part(selector_of(directory, context), left=left)
         except OpenError:
             for path in logs:
                 dump_one(path, context)  # which says what is wrong
@@ -184,6 +182,15 @@ def dump_selection(
         left = part.left
         parts.append(part)
     return parts
+
+
+def selector_of(directory: str, context: "DumpContext") -> "Selector":
+    """What reads the logs of a directory for the selection. Raises OpenError if it can't be listed."""
+    from kseg.log.selector import Selector
+
+    joined = context.joined_at(directory)
+    listed = None if joined is None else joined.whole
+    return Selector(context.options.selection, Path(directory), notes_to(context), listed)
 
 
 def notes_to(context: "DumpContext") -> Callable[[str], None]:

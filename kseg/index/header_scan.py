@@ -72,8 +72,12 @@ def header_runs(log_file: LogFile, start: int = 0) -> Iterator[Run | Damage]:
 
     As in Kafka, a length is trusted up to the end of the file. Where there can't be a header, LogFile reads carefully
     what is there, and the walk continues after that. A run's buffer holds its batches' headers, not all of their bytes;
-    rows stay as they are until the next run is taken. Source: FileLogInputStream.
+    rows stay as they are until the next run is taken. A log that is read together with other copies is read as a whole,
+    as its holes are found only so. Source: FileLogInputStream.
     """
+    if log_file.is_joined:
+        yield from log_file.runs(start)
+        return
     position, wanted = start, WINDOW_SIZE
     walk = log_file.kernel.walk
     rows = new_rows(min(_WINDOW_ROWS, max(log_file.size - start, 0) // HEADER_WINDOW + 1))
@@ -122,7 +126,9 @@ def intact_header(log_file: LogFile, position: int) -> BatchHeader | None:
 
 
 def is_intact(log_file: LogFile, header: BatchHeader) -> bool:
-    """Whether the CRC of the batch is right; reads the batch, a large one in pieces."""
+    """Whether the CRC of the batch is right; reads the batch unless that is known, a large one in pieces."""
+    if header.is_valid is not None:
+        return header.is_valid
     if header.size > BUFFER_SIZE:
         item = next(log_file.runs(header.position), None)
         return isinstance(item, Run) and bool(item.rows[VALID])

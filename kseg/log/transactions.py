@@ -1,34 +1,32 @@
 """Transactions: those of a partition's own log, and what `__transaction_state` says of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from kseg import kernel
 from kseg.decode.kafka_text import STATES
-from kseg.errors import KsegError
 from kseg.formats.codes import (
     DELETE_HORIZON_MASK,
     MAXIMUM_TRANSACTION_MS,
     NO_TIMESTAMP,
     VERSION,
-    ControlType,
     DamageKind,
 )
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import message_schema, version_range
-from kseg.index.header_scan import events, header_runs, is_intact
-from kseg.index.producers import EndMarker, ProducerState, end_marker_in
+from kseg.index.header_scan import events
+from kseg.index.producers import ProducerState
 from kseg.kernel.contract import VALID
-from kseg.kernel.fold_contract import Event, HeaderFold
+from kseg.kernel.fold_contract import Event
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog
 from kseg.log.replay import LatestRecords, Unreadable
-from kseg.log.segments import SegmentFiles
+from kseg.log.transaction_walk import Begun, Ended, Evidence, Lost, TransactionWalk
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
-from kseg.reading.log_file import LogFile
 
 TOPIC = "__transaction_state"
 OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence"})
@@ -36,11 +34,12 @@ OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpo
 
 
 class Outcome(StrEnum):
-    """What became of a transaction in a partition."""
+    """What became of a transaction in a partition; UNKNOWN: it is open unless its marker was lost with damage."""
 
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +48,9 @@ class Transaction:
 
     `first_offset` and `last_offset` are of its records, None where only the marker is left, or was ever there;
     `first_timestamp` None too if it began before the log does. `batches` and `records` count what the log still has of
-    it. `end_offset` and `end_timestamp` are its marker's, None while it is open; `coordinator_epoch` is that of the
-    producer's last marker, None before the first. Timestamps are milliseconds since 1970; those of records are as their
-    producer set them unless `has_broker_times`.
+    it. `evidence` is what told its end. `end_offset` and `end_timestamp` are its marker's, None while it is open or if
+    the marker is lost; `coordinator_epoch` is that of the producer's last marker, None before the first. Timestamps are
+    milliseconds since 1970; those of records are as their producer set them unless `has_broker_times`.
     """
 
     topic: str | None
@@ -69,11 +68,12 @@ class Transaction:
     end_timestamp: int | None = None
     coordinator_epoch: int | None = None
     has_broker_times: bool = False
+    evidence: Evidence | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether no marker ends it: it holds the last stable offset back."""
-        return self.outcome is Outcome.OPEN
+        return self.outcome in (Outcome.OPEN, Outcome.UNKNOWN)
 
     @property
     def duration_ms(self) -> int | None:
@@ -87,15 +87,6 @@ class Transaction:
         return self.last_timestamp is not None and now_ms - self.last_timestamp > timeout_ms
 
 
-class _TransactionRecords(NamedTuple):
-    """The records that the log has of a transaction."""
-
-    last_offset: int | None
-    batches: int
-    records: int
-    last_timestamp: int | None
-
-
 class PartitionTransactions:
     """The transactions of a partition; its properties are right once `transactions` came to its end.
 
@@ -106,13 +97,26 @@ class PartitionTransactions:
     def __init__(self, partition: PartitionLog) -> None:
         """Takes the partition; nothing is read yet."""
         self.partition = partition
-        self.log_end_offset = partition.base_offsets[0] if partition.segments else 0
-        self.last_timestamp = NO_TIMESTAMP
         self.unreadable: list[Unreadable] = []
+        self._walk = TransactionWalk(partition)
         self._open: dict[int, Transaction] = {}
         self._coordinator_epochs: dict[int, int] = {}
-        self._alone: dict[int, tuple[SegmentFiles, BatchHeader]] = {}
-        self._producers = kernel.load().ProducerTable()
+
+    @property
+    def log_end_offset(self) -> int:
+        """The next offset."""
+        end = self._walk.log_end_offset
+        return end if end is not None else self.partition.base_offsets[0] if self.partition.segments else 0
+
+    @property
+    def last_timestamp(self) -> int:
+        """The largest time of all batches, -1 if there is none."""
+        return self._walk.max_timestamp
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Which file contradicts the log, and what was taken from it."""
+        return tuple(dict.fromkeys(self._walk.notes))
 
     @property
     def open_transactions(self) -> tuple[Transaction, ...]:
@@ -122,132 +126,99 @@ class PartitionTransactions:
     @property
     def last_stable_offset(self) -> int:
         """Up to where read_committed consumers may read: the first offset of the oldest open one, or the log's end."""
-        return min((found.first_offset or 0 for found in self._open.values()), default=self.log_end_offset)
+        return min(self._walk.begun.values(), default=self.log_end_offset)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Those that ended, in the order of their markers; then the open ones.
+        """Those that ended, in the order of their ends; then the open ones.
 
         Raises OpenError if a segment can't be opened.
         """
-        self._open = dict(self._begun_before())
-        self._producers = kernel.load().ProducerTable()
-        for opened in self._open.values():
-            self._follow(opened)
-        fold = kernel.load().HeaderFold(Event.TRANSACTION | Event.CONTROL, self._producers)
-        fold.passes_legacy = True
-        for files in self.partition.segments:
-            with files.open_log() as log_file:
-                yield from self._ended_in(files, log_file, fold)
-        self._open = {key: self._caught_up(opened) for key, opened in self._open.items()}
-        self._forget_damaged()
+        self._walk, self._open = TransactionWalk(self.partition), {}
+        for event in self._walk.over(self.partition.segments):
+            if isinstance(event, Lost):
+                self._add_damage(event.segment.path.name, event.damage)
+            elif isinstance(event, Begun):
+                self._add_records(event.header)
+            else:
+                yield self._ended(event)
+        for header in self._walk.alone:
+            reason = "the CRC of its batch is wrong: no transaction is taken to begin there"
+            self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
+        unknown = self._walk.unknown
+        self._open = {
+            producer_id: replace(
+                self._caught_up(self._open.get(producer_id) or self._carried(producer_id, first)),
+                first_offset=first,
+                outcome=Outcome.UNKNOWN if producer_id in unknown else Outcome.OPEN,
+            )
+            for producer_id, first in self._walk.begun.items()
+        }
         yield from self.open_transactions
 
-    def _forget_damaged(self) -> None:
-        """Takes those for none that only a damaged batch begins: its producer id may be any number."""
-        for producer_id, (files, header) in self._alone.items():
-            opened = self._open.get(producer_id)
-            if opened is None or opened.batches != 1:
-                continue
-            with files.open_log() as log_file:
-                if not is_intact(log_file, header):
-                    del self._open[producer_id]
-                    reason = "the CRC of its batch is wrong: no transaction is taken to begin there"
-                    self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
-
-    def _begun_before(self) -> Iterator[tuple[int, Transaction]]:
-        """Those open where the log begins, of the producer snapshot that ends there."""
-        if not self.partition.segments:
-            return
-        base_offset = self.partition.base_offsets[0]
-        try:
-            states = self.partition.read_producer_states(base_offset)
-        except KsegError as error:
-            self.unreadable.append(Unreadable(self.partition.directory_name, None, error.message))
-            return
-        for producer_id, first_offset in ({} if states is None else states.open_transactions).items():
-            state = states.producers[producer_id] if states is not None else None
-            if state is not None:
-                bare = Transaction(self.partition.topic, self.partition.partition, producer_id, state.epoch)
-                yield (
-                    producer_id,
-                    replace(
-                        bare,
-                        first_offset=first_offset,
-                        last_offset=state.last_offset,
-                        last_timestamp=state.timestamp,
-                        coordinator_epoch=None if state.coordinator_epoch < 0 else state.coordinator_epoch,
-                    ),
-                )
-
-    def _ended_in(self, files: SegmentFiles, log_file: LogFile, fold: HeaderFold) -> Iterator[Transaction]:
-        for item in header_runs(log_file):
-            if isinstance(item, Damage):
-                self._add_damage(log_file, item)
-                continue
-            for header, _ in events(fold, item):
-                if header.is_transactional and not header.is_control:
-                    self._add_records(files, header)
-                elif header.is_transactional and (marker := end_marker_in(item, log_file, header)):
-                    yield self._ended(header, marker)
-            self.log_end_offset = fold.last_offset + 1
-            self.last_timestamp = fold.max_timestamp
-
-    def _add_damage(self, log_file: LogFile, damage: Damage) -> None:
+    def _add_damage(self, name: str, damage: Damage) -> None:
         if damage.kind is not DamageKind.ZERO_TAIL:
-            place = f"{log_file.path.name} at position {damage.position}"
+            place = f"{name} at position {damage.position}"
             reason = f"{place}: {damage.kind}: {damage.size} bytes, {damage.detail}"
             self.unreadable.append(Unreadable(self.partition.directory_name, None, reason))
 
-    def _follow(self, opened: Transaction) -> None:
-        """Lets the fold pass the batches that continue a transaction, and count them."""
-        self._producers.put(ProducerState(opened.producer_id, opened.producer_epoch, current_txn_first_offset=0))
+    def _bare(self, producer_id: int, epoch: int) -> Transaction:
+        return Transaction(self.partition.topic, self.partition.partition, producer_id, epoch)
 
-    def _records_of(self, opened: Transaction) -> "_TransactionRecords":
-        """The records of a transaction, those in batches that the fold has passed too."""
-        batches, records = self._producers.passed(opened.producer_id)
-        values = self._producers.get(opened.producer_id)
-        if not batches or values is None:
-            return _TransactionRecords(opened.last_offset, opened.batches, opened.records, opened.last_timestamp)
-        state = ProducerState._make(values)
-        return _TransactionRecords(
-            state.last_offset, opened.batches + batches, opened.records + records, state.timestamp
+    def _carried(self, producer_id: int, first_offset: int | None) -> Transaction:
+        """A transaction that was open where the log begins, as the first producer snapshot has it."""
+        state = self._carried_states.get(producer_id)
+        if state is None:
+            return replace(self._bare(producer_id, -1), first_offset=first_offset)
+        return replace(
+            self._bare(producer_id, state.epoch),
+            first_offset=first_offset,
+            last_offset=state.last_offset,
+            last_timestamp=state.timestamp,
+            coordinator_epoch=None if state.coordinator_epoch < 0 else state.coordinator_epoch,
         )
+
+    @cached_property
+    def _carried_states(self) -> Mapping[int, ProducerState]:
+        base = self.partition.base_offsets[0] if self.partition.segments else 0
+        first = min((offset for offset in self.partition.snapshots if offset >= base), default=None)
+        states = None if first is None else self.partition.read_producer_states(first)
+        return {} if states is None else states.producers
 
     def _caught_up(self, opened: Transaction) -> Transaction:
-        found = self._records_of(opened)
+        """With the records of batches that the walk has passed too."""
+        batches, records = self._walk.producers.passed(opened.producer_id)
+        values = self._walk.producers.get(opened.producer_id)
+        if not batches or values is None:
+            return opened
+        state = ProducerState._make(values)
         return replace(
             opened,
-            last_offset=found.last_offset,
-            batches=found.batches,
-            records=found.records,
-            last_timestamp=found.last_timestamp,
+            last_offset=state.last_offset,
+            batches=opened.batches + batches,
+            records=opened.records + records,
+            last_timestamp=state.timestamp,
         )
 
-    def _add_records(self, files: SegmentFiles, header: BatchHeader) -> None:
+    def _add_records(self, header: BatchHeader) -> None:
+        first = self._walk.begun[header.producer_id]
         known = self._open.get(header.producer_id)
-        if known is None:
-            self._alone[header.producer_id] = files, header
-            known = self._begun(header)
-        else:
-            before = self._records_of(known)
-            known = replace(
-                known,
-                producer_epoch=header.producer_epoch,
-                last_offset=header.last_offset,
-                batches=before.batches + 1,
-                records=before.records + (header.records_count or 0),
-                last_timestamp=header.max_timestamp,
-            )
-        self._open[header.producer_id] = known
-        self._follow(known)
+        if known is None and first == header.first_offset:
+            self._open[header.producer_id] = self._begun(header)
+            return
+        known = self._carried(header.producer_id, first) if known is None else self._caught_up(known)
+        self._open[header.producer_id] = replace(
+            known,
+            producer_epoch=header.producer_epoch,
+            last_offset=header.last_offset,
+            batches=known.batches + 1,
+            records=known.records + (header.records_count or 0),
+            last_timestamp=header.max_timestamp,
+        )
 
     def _begun(self, header: BatchHeader) -> Transaction:
         """A transaction that begins with a batch."""
-        return Transaction(
-            self.partition.topic,
-            self.partition.partition,
-            header.producer_id,
-            header.producer_epoch,
+        return replace(
+            self._bare(header.producer_id, header.producer_epoch),
             first_offset=header.base_offset,
             last_offset=header.last_offset,
             batches=1,
@@ -258,30 +229,25 @@ class PartitionTransactions:
             has_broker_times=header.is_log_append_time,
         )
 
-    def _ended(self, header: BatchHeader, marker: EndMarker) -> Transaction:
-        self._alone.pop(header.producer_id, None)
-        known = self._open.pop(header.producer_id, None)
-        if known is None:
-            known = Transaction(
-                self.partition.topic,
-                self.partition.partition,
-                header.producer_id,
-                header.producer_epoch,
-                has_broker_times=header.is_log_append_time,
+    def _ended(self, event: Ended) -> Transaction:
+        known = self._open.pop(event.producer_id, None)
+        if known is None and event.header is not None and event.first_offset is None:
+            known = replace(
+                self._bare(event.producer_id, event.header.producer_epoch),
+                has_broker_times=event.header.is_log_append_time,
             )
-        found = self._records_of(known)
-        self._producers.put(ProducerState(header.producer_id, header.producer_epoch))
-        self._coordinator_epochs[header.producer_id] = marker.coordinator_epoch
+        known = self._carried(event.producer_id, event.first_offset) if known is None else self._caught_up(known)
+        marker = event.marker
+        if marker is not None:
+            self._coordinator_epochs[event.producer_id] = marker.coordinator_epoch
         return replace(
             known,
-            last_offset=found.last_offset,
-            batches=found.batches,
-            records=found.records,
-            last_timestamp=found.last_timestamp,
-            outcome=Outcome.ABORTED if marker.control_type is ControlType.ABORT else Outcome.COMMITTED,
-            end_offset=header.last_offset,
-            end_timestamp=marker.timestamp,
-            coordinator_epoch=marker.coordinator_epoch,
+            first_offset=event.first_offset,
+            outcome=Outcome.ABORTED if event.is_aborted else Outcome.COMMITTED,
+            evidence=event.evidence,
+            end_offset=event.end_offset,
+            end_timestamp=None if marker is None else marker.timestamp,
+            coordinator_epoch=known.coordinator_epoch if marker is None else marker.coordinator_epoch,
         )
 
 

@@ -73,8 +73,11 @@ _ReadOn = Callable[[int, memoryview, Stop], tuple[Run | Damage, int]]
 class LogFile:
     """One log file, open for reading; a segment's, or a metadata snapshot.
 
-    size: bytes at opening, a `limit` reduces it.
+    size: bytes at opening, a `limit` reduces it. is_joined: runs may come from logs of other copies too, with positions
+    in these.
     """
+
+    is_joined = False
 
     def __init__(
         self,

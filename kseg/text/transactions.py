@@ -117,13 +117,14 @@ class TransactionRows:
         Raises:
             OpenError: if the log of one of several replicas can't be opened.
         """
-        self._places = [whole_log(each) if each.topic == TOPIC else each.best for each in found if each.copies]
+        self._places = [whole_log(each) for each in found if each.copies]
         self._only_open = only_open
         self._now_ms = now_ms
         self._coordinators = Coordinators([*log_dirs, *(place.path.absolute().parent for place in self._places)])
         self._judge = Judge(self._coordinators, now_ms, timeout_ms)
         self._bootstrap_server = bootstrap_server
         self._unjudged: list[str] = []
+        self._contradictions: list[str] = []
         self.found_hanging = False
         self.stable_rows: list[StableRow] = []
         self.abort_lines: list[str] = []
@@ -138,6 +139,7 @@ class TransactionRows:
     def notes(self, *, is_partial: bool) -> Iterator[str]:
         """What couldn't be read or judged; `is_partial`: coordinators were shown that may not be all."""
         yield from (unreadable.line() for unreadable in self.unreadable)
+        yield from self._contradictions
         missing = self._coordinators.missing_text() if is_partial else None
         if missing is not None:
             yield f"{missing}: transactional ids of the others aren't shown"
@@ -173,6 +175,7 @@ class TransactionRows:
                 yield TransactionRow(transaction, None, self._now_ms)
         yield from self._open_rows(found)
         self.unreadable += found.unreadable
+        self._contradictions += found.notes
         if has_any:
             self.stable_rows.append(
                 StableRow(
@@ -298,6 +301,7 @@ TRANSACTIONS: Section[TransactionRow] = Section(
             lambda row: "" if row.verdict is None else row.verdict.reason,
         ),
         column("abortCommand", NOT_SHOWN, lambda row: row.abort_command),
+        column("evidence", NOT_SHOWN, lambda row: row.transaction.evidence),
     ),
     _transaction_style,
 )

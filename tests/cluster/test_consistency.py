@@ -38,7 +38,7 @@ from tests.commands.test_plan_move import framed
 from tests.coordinators.coordinators import commit
 from tests.export.object_store import meant, serving
 from tests.log.replicas import Part, replica
-from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.loops import for_each
 from tests.run import kseg as run
 
@@ -467,3 +467,34 @@ def test_metadata_that_the_furthest_copy_lost_decide_too(told: Path) -> None:
     write_bytes(copy, 100, b"\xff" * 8)
     for ask in (dumped, joined, ends_by_query):
         assert ask(told, ("b1", "b2", "ctl", "ctl2"), ()) == ask(told, ("b1", "b2", "ctl"), ())
+
+
+@pytest.fixture
+def parted(tmp_path: Path) -> Path:
+    """Two brokers with an aborted and a committed transaction; the copy that comes first lost the markers."""
+    aborted, committed = (NewBatch([NewRecord(b"k", b"v %d" % n)], n, n, 0, True) for n in (0, 1))
+    after = NewBatch([NewRecord(b"k", b"v 4")], 4)
+    last = NewBatch([NewRecord(b"k", b"v 5")], 5)
+    batches = [aborted, committed, marker(ABORT, aborted, 1)._replace(base_offset=2)]
+    batches += [marker(COMMIT, committed, 1)._replace(base_offset=3), after]
+    root = tmp_path / "bundle" / "disks"
+    for broker, number, written in (("b1", 1, [*batches, last]), ("b2", 2, batches)):
+        write_segment(root / broker / "orders-0", written)
+        (root / broker / "meta.properties").write_text(f"version=1\nnode.id={number}\n", encoding="utf-8")
+        (root / broker / "cleaner-offset-checkpoint").write_text("0\n0\n", encoding="utf-8")
+    start = sum(len(batch_bytes(batch)) for batch in batches[:2])
+    lost = sum(len(batch_bytes(batch)) for batch in batches[2:4])
+    write_bytes(root / "b1" / "orders-0" / f"{0:020}.log", start, b"\xff" * lost)
+    return root
+
+
+def test_markers_that_one_copy_lost_are_read_from_another(parted: Path) -> None:
+    for paths in (("b1", "b2"), ("b2", "b1"), (".",)):
+        asked = ["dump", "--isolation", "read_committed", "-o", "json", "--only", "records"]
+        assert [row["offset"] for row in lines(parted, asked, paths, ())] == [1, 4, 5]
+        rows = lines(parted, ["txns", "-o", "json"], paths, ())
+        assert [(row["firstOffset"], row["state"]) for row in rows if row["type"] == "transaction"] == [
+            (0, "aborted"),
+            (1, "committed"),
+        ]
+        assert {row["lastStableOffset"] for row in rows if row["type"] == "partition"} == {6}

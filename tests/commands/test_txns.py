@@ -80,6 +80,7 @@ def test_json_tells_all_of_a_transaction(tmp_path: Path) -> None:
         "transactionalId": None,
         "reason": "__transaction_state isn't here",
         "abortCommand": None,
+        "evidence": None,
     }
     assert partition == {
         "type": "partition",

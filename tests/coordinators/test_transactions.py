@@ -8,6 +8,7 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 
 from kseg.index.entries import TransactionIndex
 from kseg.log.partition import PartitionLog
+from kseg.log.transaction_walk import Evidence
 from kseg.log.transactions import STATES, Outcome, PartitionTransactions, Transaction, coordinator_transactions
 from tests import golden
 from tests.coordinators.printed import cases_of, printed_records
@@ -50,7 +51,7 @@ def test_transactions_have_their_offsets_times_and_outcomes(partition: Path) -> 
     write_segment(partition, [first, second, third, end, abort, left])
     committed, aborted, opened = transactions(partition)
     assert committed == Transaction(
-        "orders", 4, 7, 0, Outcome.COMMITTED, 0, 5, 6, 2, 4, 1000, 2000, 4000, coordinator_epoch=7
+        "orders", 4, 7, 0, Outcome.COMMITTED, 0, 5, 6, 2, 4, 1000, 2000, 4000, 7, evidence=Evidence.MARKER
     )
     assert (aborted.outcome, aborted.first_offset, aborted.last_offset, aborted.end_offset) == (
         Outcome.ABORTED,

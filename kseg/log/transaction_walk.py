@@ -1,0 +1,535 @@
+"""Goes through a partition's transactions: where each began and how it ended, and what tells so where a log is damaged.
+
+Every command takes transactions from this walk. What decides, the first that can:
+
+1. The marker in the log, if its batch is intact.
+2. The segment's `.txnindex`, where a marker is damaged or lies in a stretch that can't be read: its entry is an abort.
+3. A producer snapshot that no longer has the transaction: it has ended, and since the index would name an abort,
+   it was committed. It can't be used where the index can't be read.
+4. Nothing: whether the transaction ended is unknown, and it counts as open.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from kseg import kernel
+from kseg.errors import KsegError
+from kseg.formats.codes import ControlType
+from kseg.formats.header_fields import AbortedTransaction
+from kseg.index.entries import TransactionIndex
+from kseg.index.header_scan import header_of, header_runs, is_intact
+from kseg.index.producers import EndMarker, ProducerState, ProducerStates, end_marker_in
+from kseg.kernel.contract import LEAST, MOST
+from kseg.kernel.fold_contract import Event, HeaderFold, ProducerTable
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import SegmentFiles
+from kseg.reading.batch import BatchHeader
+from kseg.reading.blocks import Damage
+from kseg.reading.log_file import LogFile, Run
+
+OpenTransactions = dict[int, int]
+"""First offsets of open transactions, by producer id."""
+_NOWHERE = -1
+"""As position_bound: the next batch is looked at, whatever is in it."""
+DECIDES = "the log decides; `kseg reindex` rebuilds it"
+
+
+class Evidence(StrEnum):
+    """What tells how a transaction ended."""
+
+    MARKER = "marker"
+    INDEX = "index"
+    SNAPSHOT = "snapshot"
+
+
+class Begun(NamedTuple):
+    """A batch with which a transaction begins, or goes on with another epoch of its producer."""
+
+    segment: SegmentFiles
+    header: BatchHeader
+
+
+class Ended(NamedTuple):
+    """The end of a producer's transaction.
+
+    first_offset: where it began; None if nothing of it is there. end_offset: the marker's; None where it isn't known.
+    header, marker: None where the log has none. evidence: what decided.
+    """
+
+    producer_id: int
+    first_offset: int | None
+    end_offset: int | None
+    is_aborted: bool
+    evidence: Evidence
+    header: BatchHeader | None = None
+    marker: EndMarker | None = None
+
+
+class Lost(NamedTuple):
+    """A stretch of a segment that can't be read."""
+
+    segment: SegmentFiles
+    damage: Damage
+
+
+TransactionEvent = Begun | Ended | Lost
+
+
+class _MaybeEnded(NamedTuple):
+    """A transaction that may have ended in damage.
+
+    begun: where it began. damaged_from: the first damaged offset after that. is_certainly_no_abort: the index beside
+    the damage can be read, so an abort there would be in it.
+    """
+
+    begun: int
+    damaged_from: int
+    is_certainly_no_abort: bool = True
+
+
+class TransactionWalk:
+    """Transactions of consecutive segments, updated header by header.
+
+    begun: first offsets of those that are open, by producer. producers: batches and records of these that the walk has
+    passed, since the last event. notes: which file contradicts the log, and what was taken from it. is_decided: the
+    outcome of all that began below the end is known. alone: open
+    ones taken for none at the end, as the only batch that begins them is damaged: its producer id may be any number.
+    """
+
+    def __init__(self, partition: PartitionLog | None = None, end_offset: int = MOST) -> None:
+        """Reads nothing yet.
+
+        Args:
+            partition: whose snapshots and indexes are used, and whose logs may be read together with other copies;
+                None for none.
+            end_offset: the first one that isn't wanted.
+        """
+        self._partition = partition
+        self._end_offset = end_offset
+        self.begun: OpenTransactions = {}
+        self.notes: list[str] = []
+        self.is_decided = False
+        self.producers: ProducerTable = kernel.load().ProducerTable()
+        watched = Event.CONTROL | Event.TRANSACTION | Event.OFFSET | Event.SPARSE
+        self._fold = kernel.load().HeaderFold(watched, self.producers)
+        self._fold.passes_legacy = True
+        self.alone: list[BatchHeader] = []
+        self._begins: dict[int, tuple[SegmentFiles, BatchHeader]] = {}
+        self._carried: dict[int, int | None] = {}
+        self._doubtful: dict[int, _MaybeEnded] = {}
+        self._next_offset = 0
+        self._ends_damaged = False
+        self._is_gap = True
+        self._whole_from = 0
+
+    @property
+    def unknown(self) -> frozenset[int]:
+        """Producers whose open transaction may have ended where the log is damaged."""
+        return frozenset(filter(self._may_have_ended, self.begun))
+
+    def over(self, segments: Sequence[SegmentFiles], wanted_from: int = LEAST) -> Iterator[TransactionEvent]:
+        """What happens in consecutive segments, all of a partition's or one, from a snapshot on that matches the log.
+
+        wanted_from: the offset before which nothing needs to be told. Raises OpenError if a log can't be opened.
+        """
+        start = self._start(segments, wanted_from)
+        for number, segment in enumerate(segments[start:], start):
+            yield from self._read(segment)
+            if self.is_decided:
+                break
+            if self._partition is not None and self._can_ask:
+                following = segments[number + 1].base_offset if number + 1 < len(segments) else None
+                yield from self._ask(self._partition, following)
+        self._forget_damaged()
+        self._forget_carried()
+
+    def _start(self, segments: Sequence[SegmentFiles], wanted_from: int) -> int:
+        if self._partition is None:
+            return 0
+        slot = max(bisect_right(segments, wanted_from, key=_base_of) - 1, 0)
+        start, self.begun = _confirmed_slot(self._partition, slot)
+        if not start:
+            self._carry(self._partition)
+        return start
+
+    def _read(self, segment: SegmentFiles) -> Iterator[TransactionEvent]:
+        doubtful_before = self._doubtful
+        place = self._partition
+        opened = segment.open_log() if place is None else place.open_log(segment)
+        with opened as log_file, _IndexBeside(segment, self.notes, is_wanted=place is not None) as index:
+            self._fold.next_offset = min(max(self._next_offset, LEAST), MOST)
+            for happened in _headers_and_lost_aborts(log_file, index, self._fold, self._end_offset):
+                self._note_passed()
+                if isinstance(happened, Damage):
+                    self._mark_doubtful()
+                    self._ends_damaged = self._is_gap = True
+                    yield Lost(segment, happened)
+                    continue
+                if isinstance(happened, AbortedTransaction):
+                    yield from self._lost_abort(happened)
+                    continue
+                run, header = happened
+                first = header.first_offset
+                if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
+                    self.is_decided = True
+                    return
+                if header.is_transactional and not header.is_control:
+                    yield from self._begin(segment, header, first)
+                elif header.is_transactional:
+                    yield from self._end(run, log_file, header, index)
+                self._note_gaps(header, first)
+                self._next_offset, self._ends_damaged = header.last_offset + 1, False
+            self._note_passed()
+            if index.is_broken and self._doubtful is not doubtful_before:
+                self._doubtful = {
+                    producer_id: each._replace(is_certainly_no_abort=False)
+                    for producer_id, each in self._doubtful.items()
+                }
+
+    @property
+    def log_end_offset(self) -> int | None:
+        """The offset after the last batch so far; None if there was none."""
+        return self._fold.last_offset + 1 if self._fold.end else None
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest time of the batches so far, -1 if there is none."""
+        return self._fold.max_timestamp
+
+    def _note_passed(self) -> None:
+        """Takes notice of the batches that the fold has passed since the last time."""
+        fold = self._fold
+        if not fold.batches:
+            return
+        if self._is_gap:
+            self._whole_from = self._next_offset
+        self._is_gap = self._ends_damaged = False
+        self._next_offset = fold.last_offset + 1
+        fold.batches = 0
+
+    def _note_gaps(self, header: BatchHeader, first: int) -> None:
+        """Records from which offset on all offsets up to and including this batch were seen."""
+        if self._is_gap or first != self._next_offset:
+            self._whole_from = first
+        count = header.records_count
+        self._is_gap = count is not None and count <= header.last_offset - first
+
+    # --- begin and end ------------------------------------------------------------------------------------------------
+
+    def _begin(self, segment: SegmentFiles, header: BatchHeader, first: int) -> Iterator[Begun]:
+        producer_id = header.producer_id
+        if producer_id in self.begun:
+            self._begins.pop(producer_id, None)
+            if self._carried.get(producer_id, first) is None:
+                self._carried[producer_id] = first
+        else:
+            self.begun[producer_id] = first
+            self._begins[producer_id] = segment, header
+        yield Begun(segment, header)
+        self.producers.put(ProducerState(producer_id, header.producer_epoch, current_txn_first_offset=0))
+
+    def _close(self, ended: Ended, epoch: int = -1) -> Iterator[Ended]:
+        """Tells of an end; the producer's batches from now on begin another transaction."""
+        self._begins.pop(ended.producer_id, None)
+        self._carried.pop(ended.producer_id, None)
+        self.begun.pop(ended.producer_id, None)
+        yield ended
+        self.producers.put(ProducerState(ended.producer_id, epoch))
+
+    def _end(self, run: Run, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> Iterator[Ended]:
+        """What a control batch ends. If it is damaged, the index decides."""
+        producer_id = header.producer_id
+        marker = end_marker_in(run, log_file, header)
+        begun = self.begun.get(producer_id)
+        by_index = index.names(header) and not is_intact(log_file, header)
+        if not by_index and (marker is None or begun is None) and not is_intact(log_file, header):
+            self._mark_doubtful()  # it was a marker, of any producer
+        if marker is None and not by_index:
+            return
+        is_aborted = by_index or (marker is not None and marker.control_type is ControlType.ABORT)
+        if is_aborted:
+            if self._may_have_ended(producer_id):
+                doubtful = self._doubtful[producer_id]
+                begun = index.first_offset_of(header, doubtful)
+                if begun != doubtful.begun:
+                    yield from self._close(Ended(producer_id, doubtful.begun, None, False, Evidence.INDEX))
+            index.confirm(header, begun, self._whole_from)
+        evidence = Evidence.INDEX if by_index else Evidence.MARKER
+        ended = Ended(producer_id, begun, header.last_offset, is_aborted, evidence, header, marker)
+        yield from self._close(ended, header.producer_epoch)
+
+    def _lost_abort(self, entry: AbortedTransaction) -> Iterator[Ended]:
+        """An abort that the index has, and whose marker is where the log is damaged."""
+        ended = Ended(entry.producer_id, entry.first_offset, entry.last_offset, True, Evidence.INDEX)
+        return self._close(ended)
+
+    # --- doubt --------------------------------------------------------------------------------------------------------
+
+    def _may_have_ended(self, producer_id: int) -> bool:
+        doubtful = self._doubtful.get(producer_id)
+        return doubtful is not None and doubtful.begun == self.begun.get(producer_id)
+
+    def _mark_doubtful(self) -> None:
+        """Records damage: any open transaction may have ended there."""
+        known, end = self._doubtful, self._next_offset
+        self._doubtful = {
+            producer_id: known[producer_id] if self._may_have_ended(producer_id) else _MaybeEnded(begun, end)
+            for producer_id, begun in self.begun.items()
+        }
+
+    @property
+    def _can_ask(self) -> bool:
+        """Whether a snapshot could tell of an open transaction that it ended in damage."""
+        return any(self._doubtful[producer_id].is_certainly_no_abort for producer_id in self.unknown)
+
+    def _ask(self, partition: PartitionLog, base_offset: int | None) -> Iterator[Ended]:
+        """Ends doubtful transactions that the snapshot at an offset (None: the log's end) doesn't have."""
+        offset = self._end_of(partition) if base_offset is None else base_offset
+        opened = _open_at(partition, offset)
+        if opened is None:
+            return
+        for producer_id in self.unknown:
+            first = self.begun[producer_id]
+            if opened.get(producer_id) == first or not self._doubtful[producer_id].is_certainly_no_abort:
+                continue
+            self.notes.append(
+                f"{partition.path}: producer {producer_id}: its transaction from offset {first} on ended where the"
+                f" log is damaged, and not with an abort: {partition.snapshots[offset].name} no longer has it"
+            )
+            yield from self._close(Ended(producer_id, first, None, False, Evidence.SNAPSHOT))
+            if producer_id in opened:  # the next one may have begun before what is read now
+                self.begun[producer_id] = opened[producer_id]
+        self._doubtful = {
+            producer_id: each for producer_id, each in self._doubtful.items() if not each.is_certainly_no_abort
+        }
+
+    def _end_of(self, partition: PartitionLog) -> int:
+        """The log's end; if it is damaged there, the end by the last snapshot."""
+        last = max(partition.snapshots, default=0)
+        return max(self._next_offset, last) if self._ends_damaged else self._next_offset
+
+    def _forget_damaged(self) -> None:
+        for producer_id, (segment, header) in self._begins.items():
+            if producer_id in self.begun and not self.producers.passed(producer_id)[0]:
+                with segment.open_log() as log_file:
+                    if not is_intact(log_file, header):
+                        del self.begun[producer_id]
+                        self.alone.append(header)
+
+    # --- before the log -----------------------------------------------------------------------------------------------
+
+    def _carry(self, partition: PartitionLog) -> None:
+        """Takes transactions that were open where the log begins, by the first snapshot; the log may have none of them.
+
+        Only those that the last snapshot, a different one, has too are open if the log doesn't tell: a single wrong
+        file would block everything.
+        """
+        base = partition.base_offsets[0] if partition.segments else 0
+        if base == 0:
+            return
+        offsets = [offset for offset in partition.snapshots if offset >= base]
+        found = [(offset, opened) for offset in offsets if (opened := _open_at(partition, offset)) is not None]
+        if not found:
+            return
+        (_, first), (offset, last) = found[0], found[-1]
+        carried = {producer_id: begun for producer_id, begun in first.items() if begun < base}
+        if carried and len(found) == 1:
+            begun = min(carried.values())
+            path = partition.snapshots[offset].path
+            self.notes.append(
+                f"{path}: a transaction open since offset {begun}, before the log: no other snapshot has it"
+            )
+        self.begun = carried
+        self._carried = {
+            producer_id: None
+            for producer_id, begun in carried.items()
+            if len(found) == 1 or last.get(producer_id) != begun
+        }
+
+    def _forget_carried(self) -> None:
+        """Lets transactions that one snapshot alone has begin with their first batch here, or drops them."""
+        for producer_id, first in self._carried.items():
+            if producer_id in self.begun:
+                if first is None:
+                    del self.begun[producer_id]
+                else:
+                    self.begun[producer_id] = first
+
+
+def _base_of(segment: SegmentFiles) -> int:
+    return segment.base_offset
+
+
+def _headers_and_lost_aborts(
+    log_file: LogFile, index: "_IndexBeside", fold: HeaderFold, end_offset: int
+) -> Iterator[tuple[Run, BatchHeader] | Damage | AbortedTransaction]:
+    """The headers of a log, each with its run, damage, and aborts in its index whose markers are where it is damaged.
+
+    The fold passes headers in which nothing happens, below the end and below the next entry of the index.
+    """
+    is_damaged, fold.position_bound = False, MOST
+    for item in header_runs(log_file):
+        if isinstance(item, Damage):
+            is_damaged, fold.position_bound = True, _NOWHERE
+            yield item
+            continue
+        row = 0
+        while True:
+            fold.offset_bound = min(end_offset, index.next_offset)
+            row, _ = fold.fold(item.buffer, item.rows, row, item.row_count, item.position)
+            if row == item.row_count:
+                break
+            header = header_of(item, row)
+            yield from index.entries_below(header.first_offset, is_damaged=is_damaged)
+            is_damaged = False
+            yield item, header
+            fold.take(header)
+            fold.batches, fold.position_bound = 0, MOST
+            fold.next_offset = min(max(header.last_offset + 1, LEAST), MOST)
+            row += 1
+    yield from index.entries_below(MOST, is_damaged=is_damaged)
+
+
+class _IndexBeside:
+    """A segment's transaction index, read entry by entry along with the log; notes where the two differ."""
+
+    def __init__(self, segment: SegmentFiles, notes: list[str], *, is_wanted: bool) -> None:
+        index = segment.transaction_index
+        self._path = segment.path.with_suffix(".txnindex") if index is None else index.path
+        self._notes = notes
+        self._is_wanted = is_wanted
+        self._has_differed = False
+        self.is_broken = False
+        self._index: TransactionIndex | None = None
+        self._entries: Iterator[AbortedTransaction] = iter(())
+        self._next: AbortedTransaction | None = None
+        if is_wanted and segment.transaction_index is not None:
+            self._open(segment.base_offset)
+            self._advance()
+
+    def __enter__(self) -> "_IndexBeside":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._index is not None:
+            self._index.close()
+
+    def _open(self, base_offset: int) -> None:
+        try:
+            self._index = TransactionIndex(self._path, base_offset)
+            problem = self._index.sanity_problem()
+            self._entries = self._index.entries()
+        except KsegError as error:
+            problem = error.message
+        if problem is not None:
+            self.is_broken = True
+            self._differ(problem)
+
+    def _advance(self) -> None:
+        try:
+            self._next = next(self._entries, None)
+        except KsegError as error:
+            self._next = None
+            self.is_broken = True
+            self._differ(error.message)
+
+    def _differ(self, problem: str) -> None:
+        """Notes the first difference; more of them wouldn't add anything."""
+        if not self._has_differed:
+            self._has_differed = True
+            self._notes.append(f"{self._path}: {problem}: {DECIDES}")
+
+    @property
+    def next_offset(self) -> int:
+        """The offset of the next entry's marker; MOST if there is none."""
+        return MOST if self._next is None else min(self._next.last_offset, MOST)
+
+    def entries_below(self, offset: int, *, is_damaged: bool) -> Iterator[AbortedTransaction]:
+        """Skips to the entries of an offset; yields those skipped if the log is damaged there; else they are wrong."""
+        while self._next is not None and self._next.last_offset < offset:
+            if is_damaged:
+                yield self._next
+            else:
+                self._differ(f"no abort of producer {self._next.producer_id} at offset {self._next.last_offset}")
+            self._advance()
+
+    def names(self, header: BatchHeader) -> bool:
+        """Whether the next entry belongs to a marker."""
+        entry = self._next
+        return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.last_offset)
+
+    def first_offset_of(self, header: BatchHeader, ended: _MaybeEnded) -> int:
+        """Where an aborted transaction began, if the producer's previous one may have ended in damage."""
+        entry = self._next
+        if entry is None or not self.names(header) or not ended.damaged_from < entry.first_offset <= header.last_offset:
+            return ended.begun
+        self._notes.append(
+            f"{self._path.parent}: producer {entry.producer_id}: its transaction from offset {ended.begun} on ended"
+            f" where the log is damaged: {self._path.name} says that the one aborted at {entry.last_offset} began at"
+            f" {entry.first_offset}"
+        )
+        return entry.first_offset
+
+    def confirm(self, header: BatchHeader, begun: int | None, whole_from: int) -> None:
+        """Skips the entry of an abort in the log; if records were aborted, it must be there.
+
+        An entry may begin where nothing is left of the transaction, but not at an offset from `whole_from` on.
+        """
+        if self._next is not None and self.names(header):
+            first = self._next.first_offset
+            if begun is not None and (first > begun or whole_from <= first < begun):
+                self._differ(
+                    f"the transaction that producer {header.producer_id} aborted at offset {header.last_offset} begins"
+                    f" at {begun}, the entry says {first}"
+                )
+            self._advance()
+        elif begun is not None and self._index is not None:
+            self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.last_offset}")
+        elif begun is not None and self._is_wanted:
+            self._differ("missing, and the log has aborted transactions")
+
+
+# --- snapshots -------------------------------------------------------------------------------------------------------
+
+
+def _confirmed_slot(partition: PartitionLog, slot: int) -> tuple[int, OpenTransactions]:
+    """The last segment, up to `slot`, where reading may start, and what is open there.
+
+    A snapshot matches the log if the previous segment's snapshot and headers lead to the same open transactions: a
+    single file that is stale, from another log, or wrong does no harm. Compaction also removes markers, so the two can
+    differ: then reading starts earlier.
+    """
+    for number in range(slot, 0, -1):
+        opened = _open_at(partition, partition.base_offsets[number])
+        before = _open_at(partition, partition.base_offsets[number - 1])
+        if before is None and partition.base_offsets[number - 1] == 0:
+            before = {}
+        if opened is not None and before is not None and _leads_to(partition.segments[number - 1], before) == opened:
+            return number, opened
+    return 0, {}
+
+
+def _leads_to(segment: SegmentFiles, before: OpenTransactions) -> OpenTransactions:
+    """What is open after a segment, by its log alone."""
+    since = TransactionWalk()
+    since.begun = dict(before)
+    for _ in since.over([segment]):
+        pass
+    return since.begun
+
+
+def _open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:
+    """Open transactions of the snapshot that ends at an offset; None if there is none that can belong to this log."""
+    states = _read_states(partition, offset)
+    if states is None or any(state.last_offset >= offset for state in states.producers.values()):
+        return None
+    return None if any(begun >= offset for begun in states.open_transactions.values()) else states.open_transactions
+
+
+def _read_states(partition: PartitionLog, offset: int) -> ProducerStates | None:
+    try:
+        return partition.read_producer_states(offset)
+    except KsegError:
+        return None

@@ -1,0 +1,123 @@
+"""Where markers, indexes and snapshots are damaged, every command takes transactions from the same walk."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import kseg
+from kseg.export.settings import Isolation
+from kseg.formats.codes import BATCH_HEADER_SIZE, CONTROL_MASK
+from kseg.log.committed import read_committed, read_last_stable_offset
+from kseg.log.partition import PartitionLog
+from kseg.log.transactions import Outcome, PartitionTransactions, Transaction
+from tests.export import exports
+from tests.log.edits import copy_partition, v2_batches
+from tests.loops import for_each
+from tests.run import kseg as run
+from tests.transactional import TRANSACTIONAL, mutated
+
+CASES = 300
+ASKED = 12
+"""Cases in which commands are asked too."""
+_ATTRIBUTES = 22
+"""Where the lower byte of a batch's attributes is."""
+
+
+def _is_marker(batch: bytes) -> bool:
+    return len(batch) > BATCH_HEADER_SIZE and bool(batch[_ATTRIBUTES] & CONTROL_MASK)
+
+
+def damaged(seed: int, tmp_path: Path) -> Path:
+    """A partition some of whose markers are destroyed, doubled or swapped; in each third the files beside it too."""
+    random = Random(seed)
+    if seed % 3 == 0:
+        partition, _, _ = mutated(seed, tmp_path)
+    else:
+        partition = copy_partition(tmp_path, random.choice(TRANSACTIONAL))
+    for path in random.sample(sorted(partition.glob("*.txnindex")), seed % 2):
+        path.unlink()
+    for _ in range(random.choice((1, 1, 2))):
+        log = random.choice(sorted(partition.glob("*.log")))
+        content = bytearray(log.read_bytes())
+        found = [(at, size) for at, size in v2_batches(log) if _is_marker(content[at : at + size])]
+        markers = [(at, size) for at, size in found if at + size <= len(content)]
+        if not markers:
+            continue
+        at, size = random.choice(markers)
+        match random.randrange(5):
+            case 0:
+                content[at : at + size] = b"\xff" * size
+            case 1:
+                content[at + random.randrange(17, size)] ^= 1 << random.randrange(8)
+            case 2:
+                first, end = max(at - random.randrange(300), 0), at + size + random.randrange(300)
+                content[first:end] = bytes(len(content[first:end]))
+            case 3:
+                content[at:at] = content[at : at + size]
+            case 4:
+                (other, same) = random.choice([each for each in markers if each[1] == size])
+                content[at : at + size], content[other : other + same] = (
+                    content[other : other + same],
+                    content[at : at + size],
+                )
+        log.write_bytes(content)
+    return partition
+
+
+def told(partition: Path) -> tuple[list[Transaction], int | None]:
+    """What `txns` lists, and the first offset of the oldest one that isn't known to have ended."""
+    found = list(PartitionTransactions(PartitionLog(partition)).transactions())
+    return found, min((each.first_offset or 0 for each in found if each.is_open), default=None)
+
+
+def committed_offsets(partition: Path, found: list[Transaction], stable: int | None) -> list[int]:
+    """Offsets of records that are in no transaction that was aborted, up to the first that may be open; by the list."""
+    aborted = [each for each in found if each.outcome is Outcome.ABORTED and each.first_offset is not None]
+    offsets = []
+    for log in sorted(partition.glob("*.log")):
+        with kseg.open_segment(log) as segment:
+            for batch in segment.scan():
+                if not isinstance(batch, kseg.Batch) or batch.is_control or not batch.is_valid:
+                    continue
+                first = batch.base_offset or 0
+                is_aborted = batch.is_transactional and any(
+                    each.producer_id == batch.producer_id
+                    and (each.first_offset or 0) <= first <= (each.end_offset or 0)
+                    for each in aborted
+                )
+                if not is_aborted:
+                    offsets += [record.offset for record in batch.records(on_damage="skip")]
+    return sorted(offset for offset in offsets if stable is None or offset < stable)
+
+
+@for_each("seed", range(CASES))
+def test_the_list_and_what_is_committed_agree(seed: int, tmp_path: Path) -> None:
+    partition = damaged(seed, tmp_path)
+    found, stable = told(partition)
+    listed = PartitionLog(partition)
+    read = read_committed(listed.segments, listed)
+    ended = sorted(
+        (each.producer_id, each.first_offset, each.end_offset)
+        for each in found
+        if each.outcome is Outcome.ABORTED and each.first_offset is not None
+    )
+    assert sorted((producer, *span) for producer, spans in read.aborted.items() for span in spans) == ended
+    assert read.last_stable_offset == stable == read_last_stable_offset(listed)
+
+
+@for_each("seed", range(0, CASES, CASES // ASKED))
+def test_commands_give_what_the_list_says_is_committed(seed: int, tmp_path: Path) -> None:
+    partition = damaged(seed, tmp_path)
+    found, stable = told(partition)
+    truth = committed_offsets(partition, found, stable)
+    isolation = ["--isolation", "read_committed"]
+    dumped = run(["dump", ".", *isolation, "--template", "{offset}"], partition)
+    assert sorted(map(int, dumped.stdout.split())) == truth
+    queried = run(["query", 'SELECT "offset" FROM records', ".", *isolation, "-o", "json"], partition)
+    assert sorted(json.loads(line)["offset"] for line in queried.stdout.splitlines()) == truth
+    report = exports.export([partition], tmp_path / "out", isolation=Isolation.READ_COMMITTED)
+    (part,) = report.partitions
+    assert sorted(exports.offsets(tmp_path / "out", part.topic, part.partition)) == truth
+    rows = map(json.loads, run(["txns", ".", "-o", "json"], partition).stdout.splitlines())
+    (end,) = {row["lastStableOffset"] for row in rows if row["type"] == "partition"}
+    assert stable in (None, end)

@@ -185,6 +185,8 @@ class MetadataBeside:
         """The furthest metadata in a log directory and others of its cluster, as far as these name one."""
         if self._given is not None:
             return self._read_given
+        if not {*self._log_dirs} - {log_dir}:
+            return self.of_any((log_dir,))
         ids = {each: self._identity(each).cluster_id for each in self._log_dirs}
         own = self._identity(log_dir).cluster_id if ids else None
         if own is None and len({*ids.values()} - {None}) > 1:

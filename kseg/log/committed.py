@@ -138,7 +138,7 @@ def read_committed(
     open_from = min((first for first in walk.begun.values() if first < end_offset), default=None)
     if open_from is not None and segments:
         place = segments[0].path.parent
-        is_unknown = any(walk.begun[producer_id] == open_from for producer_id in walk.unknown)
+        is_unknown = any(walk.begun[producer_id] == open_from for producer_id in walk.maybe_ended)
         notes.append(f"{place}: {(_UNKNOWN if is_unknown else _OPEN).format(open_from)}")
     spans = {producer_id: sorted(found) for producer_id, found in aborted.items()}
     return ReadCommitted(spans, open_from, tuple(dict.fromkeys(notes)))

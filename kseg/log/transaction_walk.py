@@ -125,7 +125,7 @@ class TransactionWalk:
         self._whole_from = 0
 
     @property
-    def unknown(self) -> frozenset[int]:
+    def maybe_ended(self) -> frozenset[int]:
         """Producers whose open transaction may have ended where the log is damaged."""
         return frozenset(filter(self._may_have_ended, self.begun))
 
@@ -282,7 +282,7 @@ class TransactionWalk:
     @property
     def _can_ask(self) -> bool:
         """Whether a snapshot could tell of an open transaction that it ended in damage."""
-        return any(self._doubtful[producer_id].is_certainly_no_abort for producer_id in self.unknown)
+        return any(self._doubtful[producer_id].is_certainly_no_abort for producer_id in self.maybe_ended)
 
     def _ask(self, partition: PartitionLog, base_offset: int | None) -> Iterator[Ended]:
         """Ends doubtful transactions that the snapshot at an offset (None: the log's end) doesn't have."""
@@ -290,7 +290,7 @@ class TransactionWalk:
         opened = _open_at(partition, offset)
         if opened is None:
             return
-        for producer_id in self.unknown:
+        for producer_id in self.maybe_ended:
             first = self.begun[producer_id]
             if opened.get(producer_id) == first or not self._doubtful[producer_id].is_certainly_no_abort:
                 continue

@@ -144,7 +144,7 @@ class PartitionTransactions:
         for header in self._walk.alone:
             reason = "the CRC of its batch is wrong: no transaction is taken to begin there"
             self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
-        unknown = self._walk.unknown
+        unknown = self._walk.maybe_ended
         self._open = {
             producer_id: replace(
                 self._caught_up(self._open.get(producer_id) or self._carried(producer_id, first)),

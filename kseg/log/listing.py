@@ -229,16 +229,16 @@ def list_partition(
     `on_read` is called with the size of each log that was read.
     """
     problems: list[str] = []
-    listed: list[tuple[SegmentListing, BatchHeader | None]] = []
+    listed: list[_Listed] = []
     for found in _segments(partition, settings, problems):
         listed.append(found)
         if on_read is not None:
-            on_read(found[0].size)
-    rows = [row for row, _ in listed]
+            on_read(found.row.size)
+    rows = [each.row for each in listed]
     if rows and rows[-1].damage is not None and rows[-1].damage.kind in TAIL_KINDS:
         rows[-1] = rows[-1]._replace(damage=None)
-    end = _log_end(partition, rows)
-    firsts = [first for _, first in listed]
+    end = _log_end(partition, listed)
+    firsts = [each.first for each in listed]
     rolled = [
         _why_rolled(row, first, following, settings.roll)
         for row, (first, following) in zip(rows, pairwise(firsts), strict=False)
@@ -265,16 +265,22 @@ def list_partition(
     )
 
 
-def _segments(
-    partition: PartitionLog, settings: ListingSettings, problems: list[str]
-) -> Iterator[tuple[SegmentListing, BatchHeader | None]]:
-    """The line of each segment, and its first batch's header."""
+class _Listed(NamedTuple):
+    """The line of a segment, and the headers of its first and last batch; is_read: these were looked for."""
+
+    row: SegmentListing
+    first: BatchHeader | None = None
+    last: BatchHeader | None = None
+    is_read: bool = True
+
+
+def _segments(partition: PartitionLog, settings: ListingSettings, problems: list[str]) -> Iterator[_Listed]:
     states: ProducerStates | None = None
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
         by_manifest = listing_by_manifest(partition, segment, is_deep=settings.deep)
         if by_manifest is not None:
-            yield by_manifest, None
+            yield _Listed(by_manifest, is_read=False)
             continue
         try:
             index = read_index_end(segment)
@@ -291,7 +297,8 @@ def _segments(
         except OpenError as error:
             problems.append(str(error))
             continue
-        yield row if not cached else row._replace(cached_size=cached.get(segment.base_offset)), first
+        row = row if not cached else row._replace(cached_size=cached.get(segment.base_offset))
+        yield _Listed(row, first, tail.last)
 
 
 def _glance(
@@ -445,12 +452,12 @@ def _decisions(
     return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
 
 
-def _log_end(partition: PartitionLog, rows: Sequence[SegmentListing]) -> int:
+def _log_end(partition: PartitionLog, listed: Sequence[_Listed]) -> int:
     """Where the log ends, as `PartitionLog.read_end` has it; by what was listed, if that can't be read any more."""
     try:
-        return partition.read_end().offset
+        return partition.read_end({each.row.base_offset: each.last for each in listed if each.is_read}).offset
     except KsegError:
-        return rows[-1].base_offset if rows else 0
+        return listed[-1].row.base_offset if listed else 0
 
 
 def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:

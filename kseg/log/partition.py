@@ -3,10 +3,11 @@
 import os
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice, pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
@@ -260,18 +261,18 @@ class PartitionLog:
         """The offset of `read_end` alone."""
         return self.read_end().offset
 
-    def read_end(self) -> "PartitionEnd":
+    def read_end(self, known: Mapping[int, BatchHeader | None] = MappingProxyType({})) -> "PartitionEnd":
         """The log's end: after the last readable batch, and not below the log start offset.
 
-        Reads the last segment from its last index entry on. Raises OpenError if a file can't be opened.
-        Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
+        Reads the last segment from its last index entry on, unless its last batch is known, by its base offset. Raises
+        OpenError if a file can't be opened. Source: LogLoader.deleteSegmentsIfLogStartGreaterThanLogEnd.
         """
-        end = self._read_end_of_batches()
+        end = self._read_end_of_batches(known)
         return end._replace(offset=max(end.offset, self.log_start_offset()))
 
-    def _read_end_of_batches(self) -> "PartitionEnd":
+    def _read_end_of_batches(self, known: Mapping[int, BatchHeader | None]) -> "PartitionEnd":
         for segment in reversed(self.segments):
-            last = read_tail(segment).last
+            last = known[segment.base_offset] if segment.base_offset in known else read_tail(segment).last
             if last is not None:
                 return PartitionEnd(last.last_offset + 1, last)
             if segment.size == 0 or segment is self.segments[0]:

@@ -10,8 +10,10 @@ from kseg.formats.codes import BATCH_HEADER_SIZE, CONTROL_MASK
 from kseg.log.committed import read_committed, read_last_stable_offset
 from kseg.log.partition import PartitionLog
 from kseg.log.transactions import Outcome, PartitionTransactions, Transaction
+from tests.coordinators.coordinators import commit
 from tests.export import exports
 from tests.log.edits import copy_partition, v2_batches
+from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.loops import for_each
 from tests.run import kseg as run
 from tests.transactional import TRANSACTIONAL, mutated
@@ -121,3 +123,32 @@ def test_commands_give_what_the_list_says_is_committed(seed: int, tmp_path: Path
     rows = map(json.loads, run(["txns", ".", "-o", "json"], partition).stdout.splitlines())
     (end,) = {row["lastStableOffset"] for row in rows if row["type"] == "partition"}
     assert stable in (None, end)
+
+
+def without_marker(directory: Path, aborted: NewBatch, *following: NewBatch) -> Path:
+    """A log that begins with a transaction whose abort is destroyed, and in the index alone."""
+    log = write_segment(directory, [aborted, marker(ABORT, aborted), *following])
+    exports.write_indexes(log)
+    at, size = list(v2_batches(log))[1]
+    content = log.read_bytes()
+    log.write_bytes(content[:at] + b"\xff" * size + content[at + size :])
+    return log.parent
+
+
+def test_groups_show_no_commit_of_an_aborted_transaction_whose_marker_is_lost(tmp_path: Path) -> None:
+    aborted = NewBatch([commit("orders", 10)], 0, 5, 0, is_transactional=True)
+    committed = NewBatch([commit("orders", 7, partition=1)], 2, 5, 0, is_transactional=True, base_sequence=1)
+    without_marker(tmp_path / "__consumer_offsets-0", aborted, committed, marker(COMMIT, committed))
+    rows = map(json.loads, run(["groups", ".", "-o", "json"], tmp_path).stdout.splitlines())
+    assert [(row["partition"], row["offset"]) for row in rows if row["type"] == "commit"] == [(1, 7)]
+
+
+def test_verify_finds_no_open_transaction_where_the_index_tells_of_its_abort(tmp_path: Path) -> None:
+    aborted = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
+    partition = without_marker(tmp_path / "orders-0", aborted, NewBatch([NewRecord(b"k", b"v")], 2))
+    rows = list(map(json.loads, run(["txns", ".", "-o", "json"], partition).stdout.splitlines()))
+    assert [(row["state"], row["evidence"]) for row in rows if row["type"] == "transaction"] == [("aborted", "index")]
+    found = map(json.loads, run(["verify", ".", "-o", "json"], partition).stdout.splitlines())
+    ids = {row["id"] for row in found if row["type"] == "finding"}
+    assert ids
+    assert not {each for each in ids if "open" in each}

@@ -272,7 +272,7 @@ class _SecondReading(NamedTuple):
 def _read_again(partition: PartitionLog, from_offset: int) -> _SecondReading | None:
     """None if a file went meanwhile: by retention, or since the partition moved to another disk."""
     try:
-        again = PartitionTransactions(PartitionLog(partition.path))
+        again = PartitionTransactions(partition.listed_again())
         for _ in again.transactions():
             pass
         tail = read_tail(again.partition, from_offset)
@@ -296,7 +296,8 @@ class FindingsJudge:
     def judged(self, verified: Verified) -> Verified:
         """The same, with the verdicts, and of many alike those that are shown.
 
-        What can't be read again stays as it was found. A remote tier's segments are compared with what was recorded.
+        Transactions that ended where their markers are lost are left out, as `txns` has it. What can't be read again
+        stays as it was found. A remote tier's segments are compared with what was recorded.
         """
         verified = self._with_recorded(verified)
         if not any(finding.id in TO_BE_JUDGED for finding in verified.findings):
@@ -304,7 +305,7 @@ class FindingsJudge:
         try:
             verdicts = self._verdicts(verified.path)
         except OpenError:
-            verdicts = {}
+            return verified
         judged = tuple(_judged(verified.findings, verdicts))
         return replace(verified, findings=tuple(shown_findings(judged)))
 
@@ -343,9 +344,11 @@ def judged_findings(
 
 def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) -> Iterable[Finding]:
     for finding in findings:
-        verdict = verdicts.get(finding.first_offset) if finding.id in TO_BE_JUDGED else None
-        if verdict is None:
+        if finding.id not in TO_BE_JUDGED:
             yield finding
+            continue
+        verdict = verdicts.get(finding.first_offset)
+        if verdict is None:
             continue
         is_said = finding.sentence.endswith(verdict.reason)
         sentence = finding.sentence if is_said else f"{finding.sentence}; {verdict.reason}"

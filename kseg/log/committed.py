@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kseg import kernel
@@ -145,10 +145,17 @@ def read_committed(
 
 
 def read_last_stable_offset(partition: PartitionLog) -> int | None:
-    """The first offset of the oldest open transaction of a partition; None if none is open.
+    """The first offset of the oldest open transaction of a partition, or its log's start; None if none is open.
 
     Reads only the headers of the last segments if a snapshot there matches the log. Raises OpenError.
     """
-    if not partition.segments:
-        return None
-    return read_committed(partition.segments, partition, partition.base_offsets[-1]).last_stable_offset
+    first = min(read_open_transactions(partition).values(), default=None)
+    return None if first is None else max(first, partition.log_start_offset())
+
+
+def read_open_transactions(partition: PartitionLog) -> Mapping[int, int]:
+    """First offsets of the transactions that are open at a log's end, by producer. Reads and raises as above."""
+    walk = TransactionWalk(partition)
+    for _ in walk.over(partition.segments, partition.base_offsets[-1] if partition.segments else 0):
+        pass
+    return walk.begun

@@ -132,13 +132,21 @@ class PartitionLog:
         self._settled_ns = _settled_ns(self.path)
         self._take(_list_files(self.path))
 
-    def open_log(self, segment: SegmentFiles) -> LogFile:
+    def open_log(self, segment: SegmentFiles, *, keep_cache: bool = True) -> LogFile:
         """A segment's log, with what other copies have of it if `open_whole` was set. Raises OpenError."""
-        return segment.open_log() if self.open_whole is None else self.open_whole(segment.path)
+        if self.open_whole is not None:
+            return self.open_whole(segment.path)
+        return segment.open_log(keep_cache=keep_cache)
 
     def as_it_is(self) -> "PartitionLog":
-        """Itself, or the directory listed again if its files may be others since. Raises OpenError if it has gone."""
-        return self if self._settled_ns == _settled_ns(self.path) != 0 else PartitionLog(self.path)
+        """Itself, or `listed_again` if its files may be others since."""
+        return self if self._settled_ns == _settled_ns(self.path) != 0 else self.listed_again()
+
+    def listed_again(self) -> "PartitionLog":
+        """The directory as it is now, to be read with the same other copies. Raises OpenError if it has gone."""
+        listed = PartitionLog(self.path)
+        listed.open_whole = self.open_whole
+        return listed
 
     @property
     def directory_name(self) -> str:

@@ -1,13 +1,14 @@
 """The latest record of every key, as a coordinator loads its partition; transactional ones once they are committed."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
-from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS, ControlType, DamageKind
-from kseg.index.producers import parse_end_marker
+from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS, DamageKind
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog
+from kseg.log.transaction_walk import Ended, TransactionWalk
 from kseg.reading.batch import Batch, OnDamage, scan_log
 from kseg.reading.blocks import Damage
 
@@ -70,20 +71,23 @@ class LatestRecords:
 
     def add_partition(self, partition: PartitionLog) -> None:
         """Takes all batches of a partition whose CRC holds. Raises OpenError if a segment has gone meanwhile."""
+        events = TransactionWalk(partition).over(partition.segments)
+        ends = deque(sorted((each for each in events if isinstance(each, Ended)), key=lambda end: end.place))
         for item in partition_batches(partition):
             if isinstance(item, Unreadable):
                 self.unreadable.append(item)
-            else:
-                self.add(item, on_damage=partial(self._note_damage, partition.path.name, item))
+                continue
+            while ends and ends[0].place < item.base_offset:
+                self._end_transaction(ends.popleft())
+            if not item.is_control:
+                self._add(item, partial(self._note_damage, partition.path.name, item))
+        for end in ends:
+            self._end_transaction(end)
 
     def _note_damage(self, directory: str, batch: Batch, damage: Damage) -> None:
         self.unreadable.append(unreadable_batch(directory, batch, damage))
 
-    def add(self, batch: Batch, *, on_damage: OnDamage = "raise") -> None:
-        """Takes a batch. Raises DamagedError if its records can't be read, unless `on_damage` says otherwise."""
-        if batch.is_control:
-            self._end_transaction(batch)
-            return
+    def _add(self, batch: Batch, on_damage: OnDamage) -> None:
         records = self.pending.setdefault(batch.producer_id, {}) if batch.is_transactional else self.latest
         for record in batch.records(on_damage=on_damage):
             if record.key is None:
@@ -97,12 +101,11 @@ class LatestRecords:
     def _is_later(self, time: int) -> bool:
         return self._at_ms is not None and time != NO_TIMESTAMP and time > self._at_ms
 
-    def _end_transaction(self, batch: Batch) -> None:
-        marker = parse_end_marker(batch.raw)
-        if marker is None or self._is_later(marker.timestamp):
+    def _end_transaction(self, end: Ended) -> None:
+        if end.marker is not None and self._is_later(end.marker.timestamp):
             return
-        committed = self.pending.pop(batch.producer_id, {})
-        if marker.control_type is not ControlType.COMMIT:
+        committed = self.pending.pop(end.producer_id, {})
+        if end.is_aborted:
             return
         for key, record in committed.items():
             known = self.latest.get(key)

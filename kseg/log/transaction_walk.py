@@ -55,7 +55,8 @@ class Ended(NamedTuple):
     """The end of a producer's transaction.
 
     first_offset: where it began; None if nothing of it is there. end_offset: the marker's; None where it isn't known.
-    header, marker: None where the log has none. evidence: what decided.
+    header, marker: None where the log has none. evidence: what decided. lost_from: the offset from which on the log is
+    damaged where the marker was; None if that is known.
     """
 
     producer_id: int
@@ -65,6 +66,13 @@ class Ended(NamedTuple):
     evidence: Evidence
     header: BatchHeader | None = None
     marker: EndMarker | None = None
+    lost_from: int | None = None
+
+    @property
+    def place(self) -> int:
+        """The offset of its end; the first where it may be, if that isn't known."""
+        found = self.lost_from if self.end_offset is None else self.end_offset
+        return 0 if found is None else found
 
 
 class Lost(NamedTuple):
@@ -189,11 +197,6 @@ class TransactionWalk:
                 }
 
     @property
-    def log_end_offset(self) -> int | None:
-        """The offset after the last batch so far; None if there was none."""
-        return self._fold.last_offset + 1 if self._fold.end else None
-
-    @property
     def max_timestamp(self) -> int:
         """The largest time of the batches so far, -1 if there is none."""
         return self._fold.max_timestamp
@@ -254,7 +257,10 @@ class TransactionWalk:
                 doubtful = self._doubtful[producer_id]
                 begun = index.first_offset_of(header, doubtful)
                 if begun != doubtful.begun:
-                    yield from self._close(Ended(producer_id, doubtful.begun, None, False, Evidence.INDEX))
+                    lost = doubtful.damaged_from
+                    yield from self._close(
+                        Ended(producer_id, doubtful.begun, None, False, Evidence.INDEX, lost_from=lost)
+                    )
             index.confirm(header, begun, self._whole_from)
         evidence = Evidence.INDEX if by_index else Evidence.MARKER
         ended = Ended(producer_id, begun, header.last_offset, is_aborted, evidence, header, marker)
@@ -298,7 +304,8 @@ class TransactionWalk:
                 f"{partition.path}: producer {producer_id}: its transaction from offset {first} on ended where the"
                 f" log is damaged, and not with an abort: {partition.snapshots[offset].name} no longer has it"
             )
-            yield from self._close(Ended(producer_id, first, None, False, Evidence.SNAPSHOT))
+            lost = self._doubtful[producer_id].damaged_from
+            yield from self._close(Ended(producer_id, first, None, False, Evidence.SNAPSHOT, lost_from=lost))
             if producer_id in opened:  # the next one may have begun before what is read now
                 self.begun[producer_id] = opened[producer_id]
         self._doubtful = {

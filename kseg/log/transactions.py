@@ -102,11 +102,10 @@ class PartitionTransactions:
         self._open: dict[int, Transaction] = {}
         self._coordinator_epochs: dict[int, int] = {}
 
-    @property
+    @cached_property
     def log_end_offset(self) -> int:
-        """The next offset."""
-        end = self._walk.log_end_offset
-        return end if end is not None else self.partition.base_offsets[0] if self.partition.segments else 0
+        """The next offset, as `PartitionLog.read_end` has it. Raises OpenError if the last log has gone."""
+        return self.partition.read_log_end_offset()
 
     @property
     def last_timestamp(self) -> int:
@@ -126,7 +125,8 @@ class PartitionTransactions:
     @property
     def last_stable_offset(self) -> int:
         """Up to where read_committed consumers may read: the first offset of the oldest open one, or the log's end."""
-        return min(self._walk.begun.values(), default=self.log_end_offset)
+        first = min(self._walk.begun.values(), default=self.log_end_offset)
+        return max(first, self.partition.log_start_offset())
 
     def transactions(self) -> Iterator[Transaction]:
         """Those that ended, in the order of their ends; then the open ones.
@@ -274,7 +274,7 @@ def read_tail(partition: PartitionLog, from_offset: int) -> LogTail:
     fold = kernel.load().HeaderFold(Event.CONTROL)
     fold.passes_legacy = True
     for files in segments:
-        with files.open_log(keep_cache=False) as log_file:
+        with partition.open_log(files, keep_cache=False) as log_file:
             for item in log_file.runs():
                 if isinstance(item, Damage):
                     damage_offset = damage_offset if item.kind is DamageKind.ZERO_TAIL else next_offset

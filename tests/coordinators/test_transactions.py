@@ -112,7 +112,7 @@ def test_a_transaction_that_began_before_the_log_comes_from_the_producer_snapsho
     found = PartitionTransactions(PartitionLog(LOGS / "4.3.1" / "__consumer_offsets-1"))
     (opened,) = found.transactions()
     assert (opened.producer_id, opened.first_offset, opened.first_timestamp, opened.batches) == (1009, 126, None, 0)
-    assert found.last_stable_offset == 126
+    assert found.last_stable_offset == found.partition.log_start_offset() == 173
 
 
 @pytest.mark.parametrize("release", ["2.4.1", "2.8.2", "3.3.2", "3.6.2", "4.1.0"])

@@ -154,6 +154,11 @@ def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
     }
 
 
+def others_here(own: Iterable[PartitionCopy], path: str) -> tuple[tuple[str, int | None], ...]:
+    """A partition's copies on this machine but for the one at a path: their paths and agreed ends."""
+    return tuple((each.path, each.agreed_end) for each in own if each.path != path and not each.is_remote)
+
+
 def _of_local(found: Candidate[PartitionLog]) -> Candidate[PartitionCopy]:
     place = _replica(found.place, found.topic_id)
     return Candidate(

@@ -2,14 +2,15 @@
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kseg.cluster.replicas import Copy, PartitionReplicas, are_gapless
+from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas, are_gapless
 from kseg.errors import OpenError, counted
 from kseg.kernel.contract import ROW, SIZE, START, VALID, new_rows
 from kseg.log.partition import PartitionLog
@@ -44,6 +45,21 @@ def joined_logs(
 def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:
     """The copy that answers, whose logs are opened with what the others have of their holes."""
     return replicas.best if len(replicas.copies) == 1 else JoinedCopies(replicas.copies, _say_nothing).whole
+
+
+def joined_at(directory: Path, others: Iterable[tuple[str, int | None]]) -> PartitionLog:
+    """A copy whose logs are opened with what others have, by their paths and agreed ends; those that are here.
+
+    Raises OpenError if the directory can't be listed.
+    """
+    own = Copy(PartitionLog(directory), str(directory), None, None, CopyStatus.CURRENT)
+    copies = [own]
+    for path, agreed_end in others:
+        with suppress(OpenError):
+            place = PartitionLog(path)
+            end = place.read_log_end_offset()
+            copies.append(Copy(place, path, None, None, CopyStatus.CURRENT, agreed_end, log_end=end))
+    return JoinedCopies(copies, _say_nothing).whole if len(copies) > 1 else own.place
 
 
 class JoinedCopies:

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
-from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource
+from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource, others_here
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.remote_tier import find_tier
 from kseg.errors import OpenError, UnreadableError, UsageError
@@ -65,7 +65,8 @@ class WorkOrder:
     missed: so many offsets, the first of those wanted, have gone from the log since the run that ended there.
     is_disordered: offsets of the log don't rise, so all of it is read, and each offset taken once. topic_id: of the
     topic, which tells it from one of the same name before or after; None if it isn't known. is_gapless: offsets that
-    are missing between its batches are lost, as nothing was compacted, and another copy may have them.
+    are missing between its batches are lost, as nothing was compacted, and another copy may have them. others: the
+    partition's other copies on this machine, which may have markers that this one lost; each with its agreed end.
     """
 
     number: int
@@ -81,6 +82,7 @@ class WorkOrder:
     is_disordered: bool = False
     topic_id: str | None = None
     is_gapless: bool = False
+    others: tuple[tuple[str, int | None], ...] = ()
 
     @property
     def size(self) -> int:
@@ -103,6 +105,7 @@ class WorkOrder:
             "isDisordered": self.is_disordered,
             "topicId": self.topic_id,
             "isGapless": self.is_gapless,
+            "others": [list(each) for each in self.others],
         }
 
     @classmethod
@@ -122,6 +125,7 @@ class WorkOrder:
             members["isDisordered"],
             members["topicId"],
             members["isGapless"],
+            tuple((path, agreed_end) for path, agreed_end in members["others"]),
         )
 
 
@@ -194,7 +198,14 @@ def plan_orders(
             ends = _ends_of(replica, part, known)
             size = replica.size + 1 if splitting.whole_partitions else split_size
             orders += _orders(replica, part, known._replace(ends=ends), size, len(orders))
-    orders = [replace(order, is_gapless=(order.topic, order.partition) in gapless) for order in orders]
+    orders = [
+        replace(
+            order,
+            is_gapless=(order.topic, order.partition) in gapless,
+            others=others_here(copies[order.topic, order.partition], order.replica),
+        )
+        for order in orders
+    ]
     return sorted(orders, key=lambda order: (-order.size, order.number))
 
 

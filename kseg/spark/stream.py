@@ -4,11 +4,13 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from kseg.cluster.copies import Copies, PartitionCopy
+from kseg.cluster.copies import Copies, PartitionCopy, others_here
+from kseg.cluster.joined_log import joined_at
 from kseg.errors import DamagedError, UsageError
 from kseg.export.settings import Isolation, LogSelection, OffsetRange
 from kseg.log.committed import read_last_stable_offset
@@ -86,11 +88,12 @@ class HeldLog(NamedTuple):
     """Whether records up to its end were deleted, so that none reaches it."""
 
     @classmethod
-    def of(cls, replica: PartitionCopy, isolation: Isolation) -> "HeldLog":
-        """Reads the end of a log. Raises OpenError if it has gone, UsageError if it is remote."""
+    def of(cls, copies: Sequence[PartitionCopy], isolation: Isolation) -> "HeldLog":
+        """Reads the end of the best copy's log. Raises OpenError if it has gone, UsageError if it is remote."""
+        replica = copies[0]
         if replica.is_remote:
             raise UsageError("a stream reads local directories only", replica.path)
-        place = replica.open()
+        place = joined_at(Path(replica.path), others_here(copies, replica.path))
         end = place.read_log_end_offset()
         is_cleared = place.log_start_offset() >= end
         if isolation is Isolation.READ_COMMITTED:
@@ -105,7 +108,7 @@ HeldLogs = Mapping[Key, HeldLog]
 
 def held_logs(copies: Copies, isolation: Isolation) -> dict[Key, HeldLog]:
     """The best copy of each partition. Raises OpenError if one has gone meanwhile."""
-    return {key: HeldLog.of(replicas[0], isolation) for key, replicas in copies.items()}
+    return {key: HeldLog.of(replicas, isolation) for key, replicas in copies.items()}
 
 
 def ends_of(held: HeldLogs) -> Progress:

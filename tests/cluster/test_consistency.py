@@ -492,6 +492,13 @@ def test_markers_that_one_copy_lost_are_read_from_another(parted: Path) -> None:
     for paths in (("b1", "b2"), ("b2", "b1"), (".",)):
         asked = ["dump", "--isolation", "read_committed", "-o", "json", "--only", "records"]
         assert [row["offset"] for row in lines(parted, asked, paths, ())] == [1, 4, 5]
+        sql = 'SELECT "offset" FROM records'
+        queried = lines(parted, ["query", sql, "--isolation", "read_committed", "-o", "json"], paths, ())
+        assert sorted(row["offset"] for row in queried) == [1, 4, 5]
+        target = parted.parent / f"out-{'-'.join(paths)}"
+        ran = run(["export", *paths, str(target), "--isolation", "read_committed"], parted)
+        assert ran.status == 0, ran
+        assert sorted(pq.read_table(target, columns=["offset"])["offset"].to_pylist()) == [1, 4, 5]
         rows = lines(parted, ["txns", "-o", "json"], paths, ())
         assert [(row["firstOffset"], row["state"]) for row in rows if row["type"] == "transaction"] == [
             (0, "aborted"),

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from kseg import kernel
 from kseg.arrow import HEADERS, Origin, as_record_batch, numbers
 from kseg.cluster.copies import SegmentSource
+from kseg.cluster.joined_log import joined_at
 from kseg.errors import KsegError, OpenError
 from kseg.export.plan import ByteRange, WorkOrder
 from kseg.export.read.offset_accounts import FOREVER, Accounts, EachOnce
@@ -24,7 +25,6 @@ from kseg.index.entries import OffsetIndex
 from kseg.index.header_scan import checked_headers
 from kseg.kernel.contract import ALL_CONTENTS, LEAST, MOST, ROW, SIZE, START, Columns, Contents
 from kseg.log.committed import ReadCommitted, Withheld, find_withheld, read_committed
-from kseg.log.partition import PartitionLog
 from kseg.log.segments import entry_problem
 from kseg.log.selected_records import RecordPicker
 from kseg.reading.batch import BatchHeader, parse_header
@@ -466,7 +466,7 @@ class OrderReader:
             self.tally.withheld = self._withheld
 
     def _read_transactions(self, directory: Path) -> ReadCommitted:
-        place, offsets = PartitionLog(directory), self.order.offsets
+        place, offsets = joined_at(directory, self.order.others), self.order.offsets
         first = LEAST if offsets.first is None else offsets.first
         end = MOST if offsets.end is None else offsets.end
         found = read_committed(place.segments, place, first, end)

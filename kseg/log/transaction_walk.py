@@ -31,6 +31,9 @@ from kseg.reading.log_file import LogFile, Run
 
 OpenTransactions = dict[int, int]
 """First offsets of open transactions, by producer id."""
+_ENDED = ProducerState(0, 0)[2:]
+_OPEN = ProducerState(0, 0, current_txn_first_offset=0)[2:]
+"""What a fold is to know of a producer: whether its batches go on with a transaction."""
 _NOWHERE = -1
 """As position_bound: the next batch is looked at, whatever is in it."""
 DECIDES = "the log decides; `kseg reindex` rebuilds it"
@@ -231,7 +234,7 @@ class TransactionWalk:
             self.begun[producer_id] = first
             self._begins[producer_id] = segment, header
         yield Begun(segment, header)
-        self.producers.put(ProducerState(producer_id, header.producer_epoch, current_txn_first_offset=0))
+        self.producers.put((producer_id, header.producer_epoch, *_OPEN))
 
     def _close(self, ended: Ended, epoch: int = -1) -> Iterator[Ended]:
         """Tells of an end; the producer's batches from now on begin another transaction."""
@@ -239,7 +242,7 @@ class TransactionWalk:
         self._carried.pop(ended.producer_id, None)
         self.begun.pop(ended.producer_id, None)
         yield ended
-        self.producers.put(ProducerState(ended.producer_id, epoch))
+        self.producers.put((ended.producer_id, epoch, *_ENDED))
 
     def _end(self, run: Run, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> Iterator[Ended]:
         """What a control batch ends. If it is damaged, the index decides."""
@@ -389,11 +392,13 @@ def _headers_and_lost_aborts(
             if row == item.row_count:
                 break
             header = header_of(item, row)
-            yield from index.entries_below(header.first_offset, is_damaged=is_damaged)
-            is_damaged = False
+            if index.next_offset < header.first_offset:
+                yield from index.entries_below(header.first_offset, is_damaged=is_damaged)
+            if is_damaged:
+                is_damaged, fold.position_bound = False, MOST
             yield item, header
-            fold.take(header)
-            fold.batches, fold.position_bound = 0, MOST
+            if header.max_timestamp > fold.max_timestamp:
+                fold.max_timestamp = header.max_timestamp
             fold.next_offset = min(max(header.last_offset + 1, LEAST), MOST)
             row += 1
     yield from index.entries_below(MOST, is_damaged=is_damaged)

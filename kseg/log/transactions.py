@@ -1,7 +1,7 @@
 """Transactions: those of a partition's own log, and what `__transaction_state` says of them."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import NamedTuple
@@ -42,8 +42,7 @@ class Outcome(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Transaction:
+class Transaction(NamedTuple):
     """A producer's transaction as far as one partition tells.
 
     `first_offset` and `last_offset` are of its records, None where only the marker is left, or was ever there;
@@ -146,8 +145,7 @@ class PartitionTransactions:
             self.unreadable.append(Unreadable(self.partition.directory_name, header.last_offset, reason))
         unknown = self._walk.maybe_ended
         self._open = {
-            producer_id: replace(
-                self._caught_up(self._open.get(producer_id) or self._carried(producer_id, first)),
+            producer_id: self._caught_up(self._open.get(producer_id) or self._carried(producer_id, first))._replace(
                 first_offset=first,
                 outcome=Outcome.UNKNOWN if producer_id in unknown else Outcome.OPEN,
             )
@@ -168,9 +166,8 @@ class PartitionTransactions:
         """A transaction that was open where the log begins, as the first producer snapshot has it."""
         state = self._carried_states.get(producer_id)
         if state is None:
-            return replace(self._bare(producer_id, -1), first_offset=first_offset)
-        return replace(
-            self._bare(producer_id, state.epoch),
+            return self._bare(producer_id, -1)._replace(first_offset=first_offset)
+        return self._bare(producer_id, state.epoch)._replace(
             first_offset=first_offset,
             last_offset=state.last_offset,
             last_timestamp=state.timestamp,
@@ -191,8 +188,7 @@ class PartitionTransactions:
         if not batches or values is None:
             return opened
         state = ProducerState._make(values)
-        return replace(
-            opened,
+        return opened._replace(
             last_offset=state.last_offset,
             batches=opened.batches + batches,
             records=opened.records + records,
@@ -206,8 +202,7 @@ class PartitionTransactions:
             self._open[header.producer_id] = self._begun(header)
             return
         known = self._carried(header.producer_id, first) if known is None else self._caught_up(known)
-        self._open[header.producer_id] = replace(
-            known,
+        self._open[header.producer_id] = known._replace(
             producer_epoch=header.producer_epoch,
             last_offset=header.last_offset,
             batches=known.batches + 1,
@@ -217,8 +212,11 @@ class PartitionTransactions:
 
     def _begun(self, header: BatchHeader) -> Transaction:
         """A transaction that begins with a batch."""
-        return replace(
-            self._bare(header.producer_id, header.producer_epoch),
+        return Transaction(
+            self.partition.topic,
+            self.partition.partition,
+            header.producer_id,
+            header.producer_epoch,
             first_offset=header.base_offset,
             last_offset=header.last_offset,
             batches=1,
@@ -232,22 +230,20 @@ class PartitionTransactions:
     def _ended(self, event: Ended) -> Transaction:
         known = self._open.pop(event.producer_id, None)
         if known is None and event.header is not None and event.first_offset is None:
-            known = replace(
-                self._bare(event.producer_id, event.header.producer_epoch),
+            known = self._bare(event.producer_id, event.header.producer_epoch)._replace(
                 has_broker_times=event.header.is_log_append_time,
             )
         known = self._carried(event.producer_id, event.first_offset) if known is None else self._caught_up(known)
         marker = event.marker
         if marker is not None:
             self._coordinator_epochs[event.producer_id] = marker.coordinator_epoch
-        return replace(
-            known,
-            first_offset=event.first_offset,
+        return known._replace(
             outcome=Outcome.ABORTED if event.is_aborted else Outcome.COMMITTED,
-            evidence=event.evidence,
+            first_offset=event.first_offset,
             end_offset=event.end_offset,
             end_timestamp=None if marker is None else marker.timestamp,
             coordinator_epoch=known.coordinator_epoch if marker is None else marker.coordinator_epoch,
+            evidence=event.evidence,
         )
 
 

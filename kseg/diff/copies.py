@@ -40,8 +40,9 @@ class CopiesVerdict(StrEnum):
 class ClusterCopy(NamedTuple):
     """A copy of a partition, and what it reaches to.
 
-    broker: whose log directory it is in; None if its `meta.properties` doesn't say. extents: where its segments begin
-    and end, the end not included; one if the cleaner was at work, which leaves gaps.
+    broker: whose log directory it is in; None if its `meta.properties` doesn't say. agreed_end: the offset before which
+    its records are the partition's; None: all of them are. extents: where its segments begin and end, the end not
+    included, as far as their records are the partition's; one if the cleaner was at work, which leaves gaps.
     """
 
     path: Path
@@ -50,6 +51,7 @@ class ClusterCopy(NamedTuple):
     log_start_offset: int
     log_end_offset: int
     last_epoch: int
+    agreed_end: int | None
     extents: tuple[tuple[int, int], ...]
 
     def text(self) -> str:
@@ -58,7 +60,8 @@ class ClusterCopy(NamedTuple):
         offsets = f"offsets {self.log_start_offset} to {self.log_end_offset - 1}"
         if self.log_end_offset == self.log_start_offset:
             offsets = f"no offsets from {self.log_start_offset} on"
-        return f"{broker}, {offsets}, last leader epoch {self.last_epoch}"
+        abandoned = "" if self.agreed_end is None else f", abandoned from offset {self.agreed_end} on"
+        return f"{broker}, {offsets}, last leader epoch {self.last_epoch}{abandoned}"
 
 
 @dataclass(frozen=True)
@@ -175,14 +178,24 @@ _COUNTED = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.STALE)
 
 
 def _copies(copies: Iterable[Copy[PartitionLog]]) -> Iterator[ClusterCopy]:
-    return (_copy(copy.place, copy.broker) for copy in copies if copy.status in _COUNTED)
+    return (_copy(copy) for copy in copies if copy.status in _COUNTED)
 
 
-def _copy(partition: PartitionLog, broker: int | None) -> ClusterCopy:
+def _copy(copy: Copy[PartitionLog]) -> ClusterCopy:
+    partition, agreed = copy.place, copy.agreed_end
     start, end = partition.log_start_offset(), partition.read_end()
-    extents = ((start, end.offset),) if partition.was_compacted() else tuple(_extents(partition))
-    epoch = latest_epoch(partition, end)
-    return ClusterCopy(partition.path, broker, topic_id_of(partition), start, end.offset, epoch, extents)
+    extents = ((start, end.offset),) if partition.was_compacted() else _extents(partition)
+    bounded = ((first, after if agreed is None else min(after, agreed)) for first, after in extents)
+    return ClusterCopy(
+        partition.path,
+        copy.broker,
+        topic_id_of(partition),
+        start,
+        end.offset,
+        latest_epoch(partition, end),
+        agreed,
+        tuple((first, after) for first, after in bounded if first < after),
+    )
 
 
 def _extents(partition: PartitionLog) -> Iterator[tuple[int, int]]:

@@ -461,4 +461,5 @@ def _cluster_copy_object(copy: ClusterCopy) -> dict[str, object]:
         "logStartOffset": copy.log_start_offset,
         "logEndOffset": copy.log_end_offset,
         "lastEpoch": copy.last_epoch,
+        "agreedEndOffset": copy.agreed_end,
     }

@@ -96,6 +96,21 @@ def test_another_copy_fills_a_gap(disk: Path) -> None:
     assert partitions["zstd-0"]["verdict"] == "enough"
 
 
+def test_offsets_of_an_abandoned_lineage_fill_no_gap(disk: Path) -> None:
+    other = disk.with_name("other")
+    for log_dir, parts in ((disk, (Part(0, 0, 100), Part(4, 200, 100))), (other, (Part(0, 0, 100), Part(3, 100, 100)))):
+        lay(log_dir)
+        for part in parts:
+            write_segment(log_dir / "zstd-0", [batch(part)], part.first)
+    findings, partitions = checked(disk, "other", "--topic", "zstd", "--partition", "0")
+    assert partitions["zstd-0"]["verdict"] == "gaps"
+    assert partitions["zstd-0"]["gaps"] == [{"from": 100, "to": 199}]
+    assert [copy["agreedEndOffset"] for copy in partitions["zstd-0"]["copies"]] == [None, 100]
+    assert "offsets-in-no-copy" in {each["id"] for each in findings}
+    ran = verify(disk, "other", "--topic", "zstd", "--partition", "0", "-v")
+    assert b"offsets 0 to 199, last leader epoch 3, abandoned from offset 100 on\n" in ran.stdout
+
+
 def test_directory_of_an_earlier_topic_is_no_copy(disk: Path) -> None:
     metadata = disk / "zstd-0" / "partition.metadata"
     metadata.write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAABQ\n")

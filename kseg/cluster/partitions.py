@@ -9,11 +9,12 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
-from kseg.cluster.replicas import CopyStatus, PartitionReplicas
+from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas, in_sync_replicas
 from kseg.errors import KsegError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.index.header_scan import is_intact
 from kseg.log.committed import read_last_stable_offset
+from kseg.log.lineage import latest_epoch
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import read_index_end, tail_of
 
@@ -150,13 +151,18 @@ class PartitionsBeside:
         if len({topic_id, replicas.topic_id, copy.topic_id} - {None}) > 1:
             return False
         known = self._known.get((replicas.topic, replicas.partition))
-        is_older = known is not None and any(each.leader_epoch > known.leader_epoch for each in replicas.copies)
-        return known is None or is_older or copy.broker is None or copy.broker in (*known.isr, *known.elr)
+        in_sync = in_sync_replicas(known, map(_latest_epoch, replicas.copies))
+        return not in_sync or copy.broker is None or copy.broker in in_sync
 
     @cached_property
     def _known(self) -> dict[tuple[str, int | None], ClusterPartition]:
         metadata = self._cluster.metadata()
         return {} if metadata is None else {(each.topic, each.partition): each for each in metadata.partitions}
+
+
+def _latest_epoch(copy: Copy[PartitionLog]) -> int:
+    """A copy's latest leader epoch, which nobody had to know of an only one."""
+    return latest_epoch(copy.place, copy.place.read_end()) if copy.log_end is None else copy.leader_epoch
 
 
 def _ends_intact(place: PartitionLog) -> bool:

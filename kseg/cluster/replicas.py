@@ -347,14 +347,14 @@ def _ranked(
     """The copies, the best one first, each with the offset up to which it agrees with that one."""
     if len(own) < 2:
         return tuple(Copy(each.place, each.path, each.broker, each.topic_id, status) for each, status in own)
-    in_sync = _in_sync(own, known, histories)
+    in_sync = in_sync_replicas(known, (histories.of(each).latest_epoch for each, _ in own))
 
     def rank(item: tuple[Candidate[Place], CopyStatus]) -> tuple[object, ...]:
         candidate, status = item
         history = histories.of(candidate)
         return (
             _ANSWERS.index(status),
-            candidate.broker not in in_sync if in_sync else False,
+            candidate.broker not in in_sync,
             -history.latest_epoch,
             -history.lineage.log_end,
             history.is_damaged,
@@ -396,17 +396,19 @@ def _agreed(
     return end if end < own.log_end else None
 
 
-def _in_sync(
-    own: Sequence[tuple[Candidate[Place], CopyStatus]],
-    known: "ClusterPartition | None",
-    histories: _Histories[Place],
-) -> frozenset[int]:
-    """The brokers whose copies come before all others, as metadata tell; none if they are older than the copies."""
-    if known is None:
-        return frozenset()
-    brokers = frozenset((*known.isr, *known.elr))
-    are_older = any(histories.of(each).latest_epoch > known.leader_epoch for each, _ in own)
-    return frozenset() if are_older else brokers & {each.broker for each, _ in own}
+def in_sync_replicas(known: "ClusterPartition | None", leader_epochs: Iterable[int]) -> tuple[int, ...]:
+    """Return the brokers that have all acknowledged records; none if the metadata are older than the copies.
+
+    The last broker to stop is out of the ISR, but eligible. Without either, the replicas that were eligible before an
+    unclean shutdown count: the controller elects the last known leader. Source: KIP-966.
+
+    Args:
+        known: the partition as the metadata have it.
+        leader_epochs: the latest leader epoch of each copy that answers for it.
+    """
+    if known is None or any(epoch > known.leader_epoch for epoch in leader_epochs):
+        return ()
+    return tuple(dict.fromkeys((*known.isr, *known.elr))) or known.last_known_elr
 
 
 def history_of(partition: PartitionLog, is_exact: bool) -> History:

@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
-from kseg.cluster.replicas import Candidate, Copy, CopyStatus, PartitionReplicas, join_replicas, topic_id_of
+from kseg.cluster.replicas import (
+    Candidate,
+    Copy,
+    CopyStatus,
+    PartitionReplicas,
+    in_sync_replicas,
+    join_replicas,
+    topic_id_of,
+)
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.differences import Copies, PartitionDiff, Sides, find_copies
 from kseg.errors import KsegError, OpenError, UnreadableError, counted
@@ -87,12 +95,8 @@ class PartitionCopies:
 
     @property
     def in_sync(self) -> tuple[int, ...]:
-        """Replicas that have all acknowledged records: a broker that stopped last is out of the ISR, but eligible.
-
-        Without either, those that were eligible before an unclean shutdown; none if nothing is known. Source: KIP-966.
-        """
-        expected = self.expected
-        return (*expected.isr, *(each for each in expected.elr if each not in expected.isr)) or expected.last_known_elr
+        """Replicas that have all acknowledged records; none if that isn't known."""
+        return in_sync_replicas(self.expected, (copy.last_epoch for copy in self.copies))
 
     @property
     def has_in_sync(self) -> bool:

@@ -14,6 +14,7 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from pyarrow import fs
 
 import kseg
+from kseg.formats.messages import ZERO_UUID
 from kseg.formats.schemas import message_schema
 from tests import golden
 from tests.cluster.questions import (
@@ -325,18 +326,23 @@ def told(tmp_path: Path) -> Path:
         (root / broker / "meta.properties").write_text(f"version=1\nnode.id={number}\ncluster.id=c\n", encoding="utf-8")
     write_segment(root / "b1" / "orders-7", [NewBatch([NewRecord(b"k", b"old")])])
     write_id(root / "b1" / "orders-7", BEFORE)
-    partition = {"partitionId": 0, "topicId": CURRENT, "replicas": [1, 2], "isr": [2], "leader": 2, "leaderEpoch": 5}
-    empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": []}
+    write_metadata(root / "ctl", isr=[2])
+    return root
+
+
+def write_metadata(log_dir: Path, **of_partition: object) -> None:
+    """The metadata of the two brokers and of the topic `orders`, with some fields of its only partition."""
+    partition = {"partitionId": 0, "topicId": CURRENT, "replicas": [1, 2], "isr": [], "leader": 2, "leaderEpoch": 5}
+    empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": [], "directories": [ZERO_UUID, ZERO_UUID]}
     setting = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1000"}
     records = [
         *(framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0) for broker in (1, 2)),
         framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT}),
-        framed(message_schema("PartitionRecord"), partition | empty, 0),
+        framed(message_schema("PartitionRecord"), partition | empty | of_partition, 2),
         framed(message_schema("ConfigRecord"), setting, 0),
         framed(message_schema("ConfigRecord"), OF_ONE_BROKER, 0),
     ]
-    write_segment(root / "ctl" / "__cluster_metadata-0", [NewBatch(records)])
-    return root
+    write_segment(log_dir / "__cluster_metadata-0", [NewBatch(records)])
 
 
 def report_table(told: Path, name: str, paths: tuple[str, ...], choice: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -365,6 +371,34 @@ def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...]
         1,
         ["b1/orders-0", "b2/orders-0"],
     )
+
+
+def in_sync_finding(told: Path, *paths: str) -> bool:
+    """Whether `verify --cluster` reports that no copy of an in-sync replica is in some paths."""
+    findings = lines(told, ["verify", "--cluster", "-o", "json", "--topic", "orders"], paths, ())
+    return "no-in-sync-copy" in {row.get("id") for row in findings}
+
+
+@pytest.mark.parametrize(
+    ("known", "end"),
+    [
+        ({"isr": [2]}, 90),
+        ({"eligibleLeaderReplicas": [2]}, 90),
+        ({"lastKnownElr": [2]}, 90),
+        ({"isr": [1], "lastKnownElr": [2]}, 105),
+        ({"isr": [2], "leaderEpoch": 4}, 105),
+    ],
+    ids=["isr", "eligible", "eligible before", "isr first", "older metadata"],
+)
+def test_who_is_in_sync_is_the_same_for_all(known: dict[str, object], end: int, told: Path) -> None:
+    write_metadata(told / "ctl", **known)
+    asked = ["lookup", "--timestamp", "latest", "--topic", "orders", "--partition", "0", "-o", "json"]
+    assert json.loads(run([*asked, "b1", "b2", "ctl"], told).stdout)["offset"] == end
+    assert in_sync_finding(told, "b1", "ctl") == (end == 90)
+    write_segment(told / "b1" / "__consumer_offsets-0", [NewBatch([commit("orders", 50)])])
+    rows = lines(told, ["groups", "-o", "json"], ("b1", "ctl", "b1/__consumer_offsets-0"), ())
+    (lag,) = (row["lag"] for row in rows if row["type"] == "commit")
+    assert lag == (None if end == 90 else 55)
 
 
 @pytest.mark.parametrize(("paths", "size"), [(("b1", "ctl"), 1_000_000), (("b2", "ctl"), 1 << 30)], ids=["b1", "b2"])

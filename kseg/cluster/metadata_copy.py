@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg.cluster.cluster import Cluster, furthest_metadata
-from kseg.cluster.directories import DirectoryIdentity, Refuse, identity_of
+from kseg.cluster.directories import DirectoryIdentity, Refuse, broker_of, identity_of
 from kseg.cluster.replicas import topic_id_of
 from kseg.cluster.schemas_topic import find_topic
 from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, set_for_topics
@@ -177,7 +177,9 @@ class MetadataBeside:
             settings = DynamicSettings(metadata)
             of_broker: dict[str, str] = {}
             if metadata is not None or self._static:  # else nobody needs to know the broker
-                of_broker = set_for_topics(settings.of_broker(self._identity(log_dir).broker, self._static))
+                owner = self._identity(log_dir).broker
+                broker = broker_of(self._static) if owner is None else owner
+                of_broker = set_for_topics(settings.of_broker(broker, self._static))
             self._topics[log_dir] = _Topics(counts, settings, of_broker)
         return self._topics[log_dir]
 

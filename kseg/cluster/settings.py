@@ -273,17 +273,27 @@ class DynamicSettings:
         """A resource's own settings; a broker's name is its id, "" stands for all."""
         return self._by_resource.get((kind, name), NO_SETTINGS)
 
-    def of_the_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
-        """What is set for the broker that is meant: that of its server.properties, else the only one of some owners.
+    def brokers_among(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> frozenset[int]:
+        """Return the brokers that may be meant: that of a server.properties, else the owners that aren't controllers.
 
-        Owners of directories may be controllers. Of several brokers, what is set for all counts.
+        Args:
+            owners: node ids in the `meta.properties` of log directories.
+            static: the settings of the server.properties.
         """
-        here = [] if broker_of(static) is not None else [*self._brokers.intersection(owners)]
-        return self.of_broker(here[0] if len(here) == 1 else None, static)
+        named = broker_of(static)
+        return self._brokers.intersection(owners) if named is None else frozenset((named,))
+
+    def of_the_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
+        """What is set for the only broker that may be meant; of several brokers, what is set for all counts."""
+        return self.of_broker(self.only_broker(owners, static), static)
+
+    def only_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> int | None:
+        """Return the only broker that may be meant; None if there are several, or none."""
+        here = self.brokers_among(owners, static)
+        return next(iter(here)) if len(here) == 1 else None
 
     def of_broker(self, broker: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
-        """What is set for a broker; static: by its server.properties, which tells the broker's id if that is None."""
-        broker = broker_of(static) if broker is None else broker
+        """What is set for a broker, None for one that isn't known; static: by its server.properties."""
         own = NO_SETTINGS if broker is None else self.of("broker", str(broker))
         return BrokerSettings(
             (

@@ -3,16 +3,16 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import broker_of, identity_of
+from kseg.cluster.directories import identity_of
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
 from kseg.cluster.model import SECRET_NAME
@@ -32,6 +32,9 @@ from kseg.serve.groups.commits import Commits, StoredGroups
 from kseg.serve.groups.coordinator import GroupCoordinator
 from kseg.serve.partition import ServedPartition, ServeSettings
 from kseg.serve.values import REST, KnownPlans
+
+if TYPE_CHECKING:
+    from kseg.cluster.model import ClusterMetadata
 
 TOPIC, BROKER, GROUP, CLIENT_METRICS = "topic", "broker", "group", "client-metrics"
 """Kinds of resources, as the metadata's view names them."""
@@ -59,16 +62,25 @@ class _KnownMetadata(NamedTuple):
 
 
 class KnownSettings:
-    """The settings in some log directories of a broker, read when asked for; may be used by several threads."""
+    """The settings in some log directories, read when asked for; may be used by several threads."""
 
     def __init__(
-        self, log_dirs: Sequence[Path], node_id: int, say: Callable[[str], None], server_properties: Settings
+        self,
+        log_dirs: Mapping[Path, int | None],
+        node_id: int,
+        say: Callable[[str], None],
+        server_properties: Settings,
     ) -> None:
-        """Takes the directories, the broker's id, a callable for what can't be read, and the broker's static settings.
+        """Reads nothing yet. The directories and the broker's id are settings, unless `server_properties` has them.
 
-        The directories and the id are settings as well, unless `server_properties` has them.
+        Args:
+            log_dirs: the directories, each with its owner's node id.
+            node_id: the id that the server gives as its own.
+            say: is called with what can't be read.
+            server_properties: the broker's static settings.
         """
         self.log_dirs, self.node_id, self._say = tuple(log_dirs), node_id, once(say)
+        self._owners, self._server_properties = frozenset(log_dirs.values()), server_properties
         of_dirs = {"log.dirs": ",".join(map(str, self.log_dirs))} if self.log_dirs else {}
         self._static = {**of_dirs, **dict.fromkeys(_IDS, str(node_id)), **server_properties}
         self._reading = Lock()
@@ -79,8 +91,9 @@ class KnownSettings:
         return self._metadata().settings.of(kind, name)
 
     def of_broker(self) -> BrokerSettings:
-        """What is set for the broker."""
-        return self._metadata().settings.of_broker(self.node_id, self._static)
+        """What is set for the broker; what is set for all if the directories are of several."""
+        settings = self._metadata().settings
+        return settings.of_broker(settings.only_broker(self._owners, self._server_properties), self._static)
 
     def knows_topic(self, name: str) -> bool:
         """Whether the metadata have a topic: what they don't set for it, it doesn't set."""
@@ -286,11 +299,20 @@ def serve_partitions(
     groups = GroupCoordinator(Commits(stored), counts, say, clock)
     log_dirs = tuple(dict.fromkeys(each.absolute() for each in cluster.metadata_dirs()))
     owners = [identity_of(log_dir) for log_dir in log_dirs]
-    cluster_id = next((each.cluster_id for each in owners if each.cluster_id), _MADE_UP_ID)
-    node_ids = [each.broker for each in owners if each.broker is not None]
-    node_id = min(node_ids, default=broker_of(server_properties) or DEFAULT_NODE_ID)
-    known = KnownSettings(log_dirs, node_id, say, server_properties)
-    return ServedCluster(topics, cluster_id, known, groups, say)
+    cluster_id = next((each.cluster_id for each in owners if each.cluster_id), None)
+    by_dir = {log_dir: owner.broker for log_dir, owner in zip(log_dirs, owners, strict=True)}
+    node_id = _node_id(by_dir.values(), server_properties, lambda: cluster.metadata(cluster_id))
+    known = KnownSettings(by_dir, node_id, say, server_properties)
+    return ServedCluster(topics, cluster_id or _MADE_UP_ID, known, groups, say)
+
+
+def _node_id(
+    owners: Iterable[int | None], server_properties: Settings, metadata: "Callable[[], ClusterMetadata | None]"
+) -> int:
+    """The id that clients are given: of several brokers the lowest one. Metadata are read only if there are several."""
+    ids = {each for each in owners if each is not None}
+    known = DynamicSettings(metadata() if len(ids) > 1 else None)
+    return min(known.brokers_among(ids, server_properties) or ids, default=DEFAULT_NODE_ID)
 
 
 def _commits(cluster: Cluster, choice: PartitionChoice) -> list[PartitionReplicas[PartitionLog]]:

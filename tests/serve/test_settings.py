@@ -1,5 +1,6 @@
 """Settings of topics and brokers, as far as the disks tell them; log directories and their sizes."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,8 +8,11 @@ from pathlib import Path
 import pytest
 
 from kseg.formats.messages import Fields
+from kseg.formats.schemas import message_schema
 from tests import golden
+from tests.commands.test_plan_move import framed
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.run import kseg
 from tests.serve.running import Running, serving
 from tests.serve.test_server import Connection, connected
 
@@ -133,6 +137,52 @@ def test_a_server_properties_names_the_broker_if_the_directory_does_not(log_dir:
     (log_dir / "meta.properties").unlink()
     with serving(log_dir, server_properties=log_dir.parent / "server.properties") as running:
         assert running.served.node_id == 4
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Path:
+    """A controller, 1, with metadata, and the brokers 4 and 5, each with a setting of its own."""
+    for node in (1, 4, 5):
+        write_segment(tmp_path / str(node) / ("orders-0" if node > 1 else "__cluster_metadata-0"), [BATCH])
+        (tmp_path / str(node) / "meta.properties").write_text(f"version=1\ncluster.id=abc\nnode.id={node}\n")
+        (tmp_path / f"{node}.properties").write_text(f"node.id={node}\n")
+    of_broker = {"resourceType": 4, "name": "log.segment.bytes"}
+    records = [
+        *(framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}) for broker in (4, 5)),
+        framed(message_schema("TopicRecord"), {"name": "orders", "topicId": "cJFU-m2vQ6uCEEqPGgnDXw"}),
+        *(
+            framed(message_schema("ConfigRecord"), {**of_broker, "resourceName": name, "value": value})
+            for name, value in (("", "3000000"), ("4", "4000000"), ("5", "5000000"))
+        ),
+    ]
+    write_segment(tmp_path / "1" / "__cluster_metadata-0", [NewBatch(records)])
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("paths", "properties", "node", "size"),
+    [
+        (("1", "4"), None, 4, "4000000"),
+        (("1", "4"), "5.properties", 5, "5000000"),
+        (("1", "4", "5"), None, 4, "3000000"),
+        (("1", "4", "5"), "5.properties", 5, "5000000"),
+        (("1",), None, 1, "3000000"),
+    ],
+)
+def test_the_broker_is_the_one_that_other_commands_take(
+    disks: Path, paths: tuple[str, ...], properties: str | None, node: int, size: str
+) -> None:
+    given = () if properties is None else ("--server-properties", properties)
+    ran = kseg(["metadata", "--settings", "-o", "json", *paths, *given], disks)
+    rows = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert [row["value"] for row in rows if row.get("name") == "segment.bytes"] == [size]
+    static = None if properties is None else disks / properties
+    with serving(*(disks / path for path in paths), server_properties=static) as running:
+        assert running.served.node_id == node
+        with connected(running) as client:
+            assert setting(client, BROKER, str(node), "log.segment.bytes")[0] == size
+            if len(paths) > 1:
+                assert setting(client, TOPIC, "orders", "segment.bytes")[0] == size
 
 
 @pytest.mark.parametrize(

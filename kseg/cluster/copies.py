@@ -20,10 +20,9 @@ from kseg.cluster.directories import (
 from kseg.cluster.replicas import Candidate, History, PartitionReplicas, join_replicas
 from kseg.errors import KsegError, OpenError
 from kseg.formats.checkpoints import parse_partition_metadata
-from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory, plain_text
 from kseg.kernel.contract import MOST
-from kseg.log.lineage import Lineage, noted_epochs
+from kseg.log.lineage import ENDLESS, Lineage, noted_epochs
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.segments import SWAP, complete_swaps
 from kseg.store import remote_files as remote
@@ -212,14 +211,12 @@ def _of_remote(place: PartitionCopy, url: str, owner: DirectoryIdentity) -> Cand
 
 
 def _remote_history(place: PartitionCopy, is_exact: bool) -> History:
-    """What the small files of a remote copy tell; its log's end is taken for that of its last segment's name and size.
-
-    Its headers aren't read, whatever is asked for.
-    """
+    """What the small files of a remote copy tell. Its headers aren't read, so the log's end isn't known."""
     with remote.local_directory(place.path, remote.SMALL_FILES) as directory:
         epochs = noted_epochs(PartitionLog(directory), MOST)
-    end = place.segments[-1].base_offset + place.segments[-1].size
-    return History(Lineage(epochs, place.segments[0].base_offset, end, None), epochs.latest, NO_TIMESTAMP)
+    first, last = place.segments[0], place.segments[-1]
+    lineage = Lineage(epochs, first.base_offset, ENDLESS, None)
+    return History(lineage, epochs.latest, last_segment=(last.base_offset, last.size))
 
 
 def _matching(source: str, refuse: Refuse | None) -> list[str]:

@@ -50,13 +50,25 @@ class History(NamedTuple):
     """What a copy says of its past: its lineage, its latest leader epoch, and when its last batch was written.
 
     is_damaged: something that isn't a broker's normal tail stands at its end. written_ms: the largest timestamp of the
-    last batch, milliseconds since 1970.
+    last batch, milliseconds since 1970. last_segment: base offset and bytes of it where the log's end wasn't read; the
+    lineage is ENDLESS then.
     """
 
     lineage: Lineage
     latest_epoch: int = -1
     written_ms: int = NO_TIMESTAMP
     is_damaged: bool = False
+    last_segment: tuple[int, int] | None = None
+
+    @property
+    def log_end(self) -> int | None:
+        """The log end offset; None if it wasn't read."""
+        return self.lineage.log_end if self.last_segment is None else None
+
+    @property
+    def least_end(self) -> tuple[int, int]:
+        """An offset that the log reaches at least, and the bytes after it."""
+        return self.last_segment or (self.lineage.log_end, 0)
 
 
 UNREAD = History(Lineage(EpochStarts(), 0, NOWHERE, None), is_damaged=True)
@@ -123,7 +135,7 @@ class LeftOut(NamedTuple):
         if self.offsets is None:
             return f"{owner}: {_WHY_LEFT_OUT[self.status]}"
         first, end = self.offsets
-        offsets = f"offsets from {first} on" if end is None else f"offsets {first} to {end - 1}"
+        offsets = f"offsets from {first} on, if it has any" if end is None else f"offsets {first} to {end - 1}"
         return f"{owner}: {offsets}, leader epoch {self.leader_epoch}: the cluster went on without them (`kseg diff`)"
 
     def to_json(self) -> dict[str, object]:
@@ -352,11 +364,13 @@ def _ranked(
     def rank(item: tuple[Candidate[Place], CopyStatus]) -> tuple[object, ...]:
         candidate, status = item
         history = histories.of(candidate)
+        least_end, size_after = history.least_end
         return (
             _ANSWERS.index(status),
             candidate.broker not in in_sync,
             -history.latest_epoch,
-            -history.lineage.log_end,
+            -least_end,
+            -size_after,
             history.is_damaged,
             candidate.broker is None,
             candidate.broker or 0,
@@ -382,7 +396,7 @@ def _ranked(
                 CopyStatus.DUPLICATE if is_duplicate else status,
                 agreed,
                 history.latest_epoch,
-                history.lineage.log_end,
+                history.log_end,
             )
         )
     return tuple(sorted(copies, key=lambda copy: _ANSWERS.index(copy.status)))

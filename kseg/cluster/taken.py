@@ -11,7 +11,10 @@ MOST_TOLD = 20
 
 
 class Answer(NamedTuple):
-    """The copy that answers for a partition. leader_epoch, log_end: None where there is no other, and nobody asked."""
+    """The copy that answers for a partition.
+
+    leader_epoch, log_end: None where there is no other copy, and nobody asked. log_end: None also where it isn't known.
+    """
 
     name: str
     path: str
@@ -23,10 +26,11 @@ class Answer(NamedTuple):
     def text(self) -> str:
         """All of it in a line."""
         owner = self.path if self.broker is None else f"{self.path} of broker {self.broker}"
-        if self.log_end is None:
+        if self.leader_epoch is None:
             return f"{self.name}: {owner}"
         further = counted(self.copies - 1, "further copy", "further copies")
-        return f"{self.name}: {owner}, leader epoch {self.leader_epoch}, log end {self.log_end}; {further}"
+        end = "" if self.log_end is None else f", log end {self.log_end}"
+        return f"{self.name}: {owner}, leader epoch {self.leader_epoch}{end}; {further}"
 
 
 class Taken(NamedTuple):
@@ -109,5 +113,5 @@ def taken_of(replicas: Iterable[PartitionReplicas[Any]]) -> Taken:
 
 def _answer(replicas: PartitionReplicas[Any]) -> Answer:
     best = replicas.copies[0]
-    epoch = None if best.log_end is None else best.leader_epoch
+    epoch = best.leader_epoch if len(replicas.copies) > 1 else None
     return Answer(replicas.name, best.path, best.broker, epoch, best.log_end, len(replicas.copies))

@@ -18,6 +18,8 @@ from kseg.reading.blocks import Damage
 
 UNKNOWN = -1
 """Epoch or offset that isn't known."""
+ENDLESS = MOST
+"""The log end of a lineage whose log's end wasn't read: its last epoch has no end."""
 
 
 class EpochStarts(NamedTuple):

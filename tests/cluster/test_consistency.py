@@ -3,7 +3,8 @@
 import json
 import re
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from tests.cluster.questions import (
 from tests.commands.test_plan_move import framed
 from tests.coordinators.coordinators import commit
 from tests.export.object_store import meant, serving
-from tests.log.replicas import Part, replica
+from tests.log.replicas import Part, batch, replica
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.loops import for_each
 from tests.run import kseg as run
@@ -120,15 +121,50 @@ def test_every_way_to_ask_gets_the_same_answer(
     assert ask(cluster, (str(_packed(cluster)),) if paths is None else paths, choice) == truth
 
 
-@pytest.mark.exhaustive
-def test_an_object_store_answers_as_the_directories_do(cluster: Path, tmp_path: Path) -> None:
+@contextmanager
+def uploaded(directory: Path) -> Iterator[str]:
+    """A directory in an object store; gives its URL."""
     with serving(DomainDispatcherApplication(create_backend_app)) as url, meant(url):
         place = url.removeprefix("http://")
         store = fs.S3FileSystem(endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True)
         store.create_dir("disks")
-        fs.copy_files(str(cluster), "disks/up", destination_filesystem=store)
+        fs.copy_files(str(directory), "disks/up", destination_filesystem=store)
+        yield "s3://disks/up"
+
+
+def test_the_end_of_a_copy_in_a_store_is_not_made_up(cluster: Path, tmp_path: Path) -> None:
+    with uploaded(cluster) as up:
+        ran, as_text = (
+            run(["export", f"{up}/b3", str(cluster / "b1"), f"out-{form}", "-o", form], tmp_path)
+            for form in ("json", "text")
+        )
+    left_out = json.loads(ran.stdout.splitlines()[-1])["taken"]["leftOut"]
+    (found,) = (each for each in left_out if each["status"] == "abandoned")
+    assert (found["firstOffset"], found["lastOffset"]) == (80, None)
+    told = (
+        "b3/orders-0 of broker 3: offsets from 80 on, if it has any, leader epoch 3: the cluster went on without them"
+    )
+    assert told in as_text.stdout.decode() + as_text.stderr.decode()
+
+
+def test_of_copies_in_a_store_the_one_with_the_furthest_segment_answers(tmp_path: Path) -> None:
+    """Not the one whose segment has the most bytes."""
+    best, larger = (Part(0, 0, 90, "best"), Part(0, 100, 5, "best")), (Part(0, 0, 90, "large" * 200),)
+    for broker, parts in enumerate((best, larger)):
+        for part in parts:
+            write_segment(tmp_path / "disks" / str(broker) / "orders-0", [batch(part)], part.first)
+        (tmp_path / "disks" / str(broker) / "meta.properties").write_text(f"version=1\nnode.id={broker}\n")
+    with uploaded(tmp_path / "disks") as up:
+        assert run(["export", up, "out"], tmp_path).status == 0
+    rows = pq.read_table(tmp_path / "out", columns=["topic", "partition", "offset", "value"]).to_pylist()
+    assert of_rows(rows)["orders", 0][0] == (0, "best 0")
+
+
+@pytest.mark.exhaustive
+def test_an_object_store_answers_as_the_directories_do(cluster: Path, tmp_path: Path) -> None:
+    with uploaded(cluster) as up:
         for number, paths in enumerate(ORDERS):
-            urls = [f"s3://disks/up/{path}" if path in BROKERS else "s3://disks/up" for path in paths]
+            urls = [f"{up}/{path}" if path in BROKERS else up for path in paths]
             assert run(["export", *urls, f"out{number}"], tmp_path).status == 0
             read = pq.read_table(tmp_path / f"out{number}", columns=["topic", "partition", "offset", "value"])
             assert of_rows(read.to_pylist()) == RECORDS

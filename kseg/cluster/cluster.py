@@ -137,11 +137,12 @@ class Cluster:
     def metadata(self, cluster_id: str | None = None) -> "ClusterMetadata | None":
         """The cluster's metadata, of the furthest copy that is here; None if there is none, or it can't be read."""
         if cluster_id not in self._metadata:
-            self._metadata[cluster_id] = self._read_metadata(cluster_id)
+            self._metadata[cluster_id] = self.read_metadata(cluster_id)
         return self._metadata[cluster_id]
 
-    def _read_metadata(self, cluster_id: str | None) -> "ClusterMetadata | None":
-        paths = dict.fromkeys(self.metadata_dirs())
+    def read_metadata(self, cluster_id: str | None, further: Iterable[Path] = ()) -> "ClusterMetadata | None":
+        """The same, read again; further: log directories that may hold a copy too."""
+        paths = dict.fromkeys((*self.metadata_dirs(), *further))
         place = furthest_metadata(
             each for each in paths if cluster_id is None or identity_of(each).cluster_id in (None, cluster_id)
         )

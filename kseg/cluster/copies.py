@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,7 +78,7 @@ class PartitionCopy(NamedTuple):
 Copies = dict[tuple[str, int | None], list[PartitionCopy]]
 REQUESTS = 16
 """That are under way at a time."""
-_METADATA_FILES = (".log", ".checkpoint")
+_METADATA_FILES = (".log", ".checkpoint", "leader-epoch-checkpoint")
 SMALL_FILE = 4096
 """Bytes that are read of a `partition.metadata` or a `meta.properties`."""
 
@@ -113,8 +114,7 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
 
     @cache
     def metadata(cluster_id: str | None) -> "ClusterMetadata | None":
-        found = (cluster.metadata(cluster_id), _remote_metadata(in_stores, cluster_id))
-        return max((each for each in found if each is not None), key=lambda each: each.offset, default=None)
+        return _furthest_metadata(cluster, in_stores, cluster_id)
 
     return join_replicas(known.values(), metadata)
 
@@ -125,20 +125,15 @@ def metadata_dirs_of(sources: Iterable[str]) -> Iterator[Path]:
     yield from Cluster([path for path in paths if not remote.is_remote(path)], pass_over).metadata_dirs()
 
 
-def _remote_metadata(
-    candidates: Iterable[Candidate[PartitionCopy]], cluster_id: str | None
+def _furthest_metadata(
+    cluster: Cluster, in_stores: Iterable[Candidate[PartitionCopy]], cluster_id: str | None
 ) -> "ClusterMetadata | None":
-    """The metadata of the furthest remote copy; None if there is none of the cluster, or it can't be read."""
-    own = [each for each in candidates if cluster_id is None or each.cluster_id in (None, cluster_id)]
-    if not own:
-        return None
-    from kseg.cluster.metadata import Until, cluster_metadata_of
-
-    try:
-        with remote.local_directory(join_replicas(own)[0].best.path, _METADATA_FILES) as directory:
-            return cluster_metadata_of(PartitionLog(directory), Until())
-    except KsegError:
-        return None
+    """The metadata of the furthest copy, on disks or in a store; of those in stores the furthest one is copied here."""
+    own = [each for each in in_stores if cluster_id is None or each.cluster_id in (None, cluster_id)]
+    if own:
+        with suppress(KsegError), remote.local_directory(join_replicas(own)[0].best.path, _METADATA_FILES) as copied:
+            return cluster.read_metadata(cluster_id, (copied.parent,))
+    return cluster.metadata(cluster_id)
 
 
 def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:

@@ -129,7 +129,10 @@ def uploaded(directory: Path) -> Iterator[str]:
         store = fs.S3FileSystem(endpoint_override=place, scheme="http", region="us-east-1", allow_bucket_creation=True)
         store.create_dir("disks")
         fs.copy_files(str(directory), "disks/up", destination_filesystem=store)
-        yield "s3://disks/up"
+        try:
+            yield "s3://disks/up"
+        finally:
+            store.delete_dir_contents("disks")  # the server's store is the process's
 
 
 def test_the_end_of_a_copy_in_a_store_is_not_made_up(cluster: Path, tmp_path: Path) -> None:
@@ -366,8 +369,11 @@ def told(tmp_path: Path) -> Path:
     return root
 
 
-def write_metadata(log_dir: Path, **of_partition: object) -> None:
-    """The metadata of the two brokers and of the topic `orders`, with some fields of its only partition."""
+def write_metadata(log_dir: Path, *, epoch: int = 0, settings: int = 1, **of_partition: object) -> None:
+    """The metadata of the two brokers and of the topic `orders`, with some fields of its only partition.
+
+    epoch: the controllers' that wrote them. settings: how often the topic's is set.
+    """
     partition = {"partitionId": 0, "topicId": CURRENT, "replicas": [1, 2], "isr": [], "leader": 2, "leaderEpoch": 5}
     empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": [], "directories": [ZERO_UUID, ZERO_UUID]}
     setting = {"resourceType": 2, "resourceName": "orders", "name": "retention.ms", "value": "1000"}
@@ -375,10 +381,25 @@ def write_metadata(log_dir: Path, **of_partition: object) -> None:
         *(framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0) for broker in (1, 2)),
         framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT}),
         framed(message_schema("PartitionRecord"), partition | empty | of_partition, 2),
-        framed(message_schema("ConfigRecord"), setting, 0),
+        *(framed(message_schema("ConfigRecord"), setting, 0) for _ in range(settings)),
         framed(message_schema("ConfigRecord"), OF_ONE_BROKER, 0),
     ]
-    write_segment(log_dir / "__cluster_metadata-0", [NewBatch(records)])
+    write_segment(log_dir / "__cluster_metadata-0", [NewBatch(records, partition_leader_epoch=epoch)])
+
+
+@pytest.mark.parametrize("is_abandoned_in_store", [True, False])
+def test_metadata_of_the_latest_epoch_decide_wherever_they_are(told: Path, *, is_abandoned_in_store: bool) -> None:
+    """The other ones are longer, but no controller goes on with them."""
+    abandoned, right = ("store", "ctl") if is_abandoned_in_store else ("ctl", "store")
+    write_metadata(told / right, epoch=2, isr=[2])
+    write_metadata(told / abandoned, epoch=1, settings=9, isr=[1])
+    with uploaded(told / "store") as up:
+        ran = run(["export", up, "b1", "b2", "ctl", "../../out"], told)
+    assert ran.status == 0, ran.stderr
+    rows = pq.read_table(told.parents[1] / "out", columns=["topic", "partition", "offset", "value"]).to_pylist()
+    assert [value for offset, value in of_rows(rows)["orders", 0] if offset >= 80] == [
+        f"led {n}" for n in range(80, 90)
+    ]
 
 
 def report_table(told: Path, name: str, paths: tuple[str, ...], choice: tuple[str, ...]) -> list[dict[str, Any]]:

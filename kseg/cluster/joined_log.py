@@ -34,12 +34,18 @@ def joined_logs(
     """The logs of a partition that may hold selected records, as in `logs_of_partition`, with holes filled."""
     from kseg.log.selected_records import logs_of_partition  # which a lookup doesn't need
 
-    if len(replicas.copies) == 1:
-        yield from logs_of_partition(replicas.best.as_it_is(), selection, say, left)
+    listed = listed_again(replicas)
+    if len(listed.copies) == 1:
+        yield from logs_of_partition(listed.best, selection, say, left)
         return
-    best, *others = replicas.copies
-    copies = JoinedCopies((replace(best, place=best.place.as_it_is()), *others), say)
+    copies = JoinedCopies(listed.copies, say)
     yield from logs_of_partition(copies.whole, selection, say, left, copies.open_log)
+
+
+def listed_again(replicas: PartitionReplicas[PartitionLog]) -> PartitionReplicas[PartitionLog]:
+    """Return the copies with the files that the best one has now. Raises OpenError if its directory has gone."""
+    best, *others = replicas.copies
+    return replace(replicas, copies=(replace(best, place=best.place.as_it_is()), *others))
 
 
 def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:

@@ -13,7 +13,6 @@ from uuid import NAMESPACE_URL, uuid5
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import identity_of
-from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas
@@ -291,7 +290,7 @@ def serve_partitions(
     }
     counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
     offsets = {
-        each.best.path: whole_log(each)
+        each.best.path: each
         for each in (*replicas, *_commits(cluster, choice))
         if each.topic == OFFSETS_TOPIC and each.copies
     }

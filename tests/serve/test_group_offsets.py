@@ -17,7 +17,8 @@ from kseg.serve.cluster import serve_partitions
 from kseg.serve.partition import ServeSettings
 from kseg.serve.values import COMMITS_SECONDS
 from tests import golden
-from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.coordinators.coordinators import commit as stored_commit
+from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.loops import for_each
 from tests.serve.running import Running, serving
 from tests.serve.test_server import Connection, connected
@@ -153,6 +154,28 @@ def test_commits_that_a_broker_adds_meanwhile_are_seen(tmp_path: Path) -> None:
     log.write_bytes(whole)
     now[0] += COMMITS_SECONDS
     assert served.groups.committed("g-new-live", None, -1)["plain", 0].offset == 162
+
+
+def test_commits_of_another_copy_stay_when_a_broker_adds_files(tmp_path: Path) -> None:
+    """The best copy has lost the second of its three batches; a segment comes later."""
+    batches = [NewBatch([stored_commit("orders", 10 + number, partition=number)], number) for number in range(4)]
+    log = write_segment(tmp_path / "b1" / "__consumer_offsets-0", batches[:3])
+    write_segment(tmp_path / "b2" / "__consumer_offsets-0", batches[:2])
+    content = bytearray(log.read_bytes())
+    content[len(batch_bytes(batches[0])) + 70] ^= 0xFF
+    log.write_bytes(content)
+    for number in (1, 2):
+        (tmp_path / f"b{number}" / "meta.properties").write_text(f"version=1\nnode.id={number}\n")
+    now = [0.0]
+    served = serve_partitions(Cluster([tmp_path]), ServeSettings(), lambda _: None, clock=lambda: now[0])
+
+    def offsets() -> dict[int, int]:
+        return {part: each.offset for (_, part), each in served.groups.committed("g", None, -1).items()}
+
+    assert offsets() == {0: 10, 1: 11, 2: 12}
+    write_segment(log.parent, batches[3:], 3)
+    now[0] += COMMITS_SECONDS
+    assert offsets() == {0: 10, 1: 11, 2: 12, 3: 13}
 
 
 def test_commits_of_what_is_not_served_are_refused(client: Connection, running: Running) -> None:

@@ -5,6 +5,8 @@ from heapq import heapreplace
 from threading import Lock
 from typing import NamedTuple
 
+from kseg.cluster.joined_log import listed_again, whole_log
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import partition_groups
 from kseg.coordinators.members import Group
 from kseg.errors import KsegError, once
@@ -24,9 +26,12 @@ class StoredGroups:
     """
 
     def __init__(
-        self, partitions: Iterable[PartitionLog], say: Callable[[str], None], clock: Callable[[], float]
+        self,
+        partitions: Iterable[PartitionReplicas[PartitionLog]],
+        say: Callable[[str], None],
+        clock: Callable[[], float],
     ) -> None:
-        """Takes one replica of each partition; `say` is called with what can't be read."""
+        """Takes the copies of each partition; `say` is called with what can't be read."""
         self._places = [_StoredPartition(each, say) for each in partitions]
         self._clock = clock
         self._found: dict[str, Group] = {}
@@ -48,18 +53,18 @@ class StoredGroups:
 class _StoredPartition:
     """A partition of it, read again once it has changed."""
 
-    def __init__(self, partition: PartitionLog, say: Callable[[str], None]) -> None:
-        self._partition, self._say = partition, once(say)
+    def __init__(self, replicas: PartitionReplicas[PartitionLog], say: Callable[[str], None]) -> None:
+        self._replicas, self._say = replicas, once(say)
         self._state: FileState | None = None
         self._groups: tuple[Group, ...] = ()
 
     def groups(self) -> tuple[Group, ...]:
         """Its groups; those that were last read if it can't be read any more."""
         try:
-            self._partition = self._partition.as_it_is()
-            state = state_of(self._partition)
+            self._replicas = listed_again(self._replicas)
+            state = state_of(self._replicas.best)
             if state is None or state != self._state:
-                view = partition_groups(self._partition)
+                view = partition_groups(whole_log(self._replicas))
                 self._groups, self._state = view.groups, state
                 for unreadable in view.unreadable:
                     if not unreadable.is_tail:

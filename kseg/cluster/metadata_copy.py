@@ -165,8 +165,11 @@ class MetadataBeside:
         """What is set for a partition's topic, by itself or its broker; none of Kafka's defaults. Empty without one."""
         if partition.topic is None:
             return {}
-        known = self._topics_beside(partition)
-        return {**known.of_broker, **known.settings.of("topic", partition.topic)}
+        return {**self._topics_beside(partition).of_broker, **self.own_settings(partition)}
+
+    def own_settings(self, partition: PartitionLog) -> Mapping[str, str]:
+        """Return the settings of a partition's topic itself, without those that it takes from its broker."""
+        return self._topics_beside(partition).settings.of("topic", partition.topic or "")
 
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
         log_dir = partition.log_dir

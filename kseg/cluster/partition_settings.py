@@ -187,7 +187,8 @@ class TopicRetention:
             return freeable_partition(partition, settings, None)
         setting = "local.retention.ms" if _is_copied(found) else "retention.ms"
         is_known = self.beside.partition_count(partition, topic) is not None
-        return freeable_partition(partition, settings, setting, found.get(setting), is_known=is_known)
+        own_value = self.beside.own_settings(partition).get(setting)
+        return freeable_partition(partition, settings, setting, own_value, is_known=is_known)
 
     def _local_limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
         total = self._limit(field, otherwise, found)

@@ -1,18 +1,23 @@
 """`kseg where`: which partition has a key, a group's offsets or a transactional id's state."""
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import partition_count
+from kseg.cluster.replicas import PartitionReplicas
 from kseg.commands.inputs import reads_archives
 from kseg.commands.options import int_number, option_values, output_option, paths_of, quiet_option
+from kseg.coordinators.groups import partition_groups
 from kseg.coordinators.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partitioner, home_of_key, home_of_state
 from kseg.errors import UsageError
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import parse_bytes
+from kseg.log.transactions import coordinator_transactions
 from kseg.output.progress import Refusals, talk
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
@@ -66,21 +71,23 @@ def where(
       kseg where --key user-17 --topic orders disk1 disk2
 
     If you give PATHS (log directories), `where` also shows the partition's directory; the exit status is 1 if it isn't
-    there. The number of partitions comes from __cluster_metadata there. Without that, the partitions in the directories
-    are counted, and the output says so: give --partitions if these aren't all. Without PATHS it is 50 for groups and
-    transactions, Kafka's default.
+    there. The number of partitions comes from __cluster_metadata there. Without that, a topic's partitions in the
+    directories are counted, and the output says so: give --partitions if these aren't all. For groups and transactions
+    the number is then 50, Kafka's default, unless the groups or transactional ids there prove that it is smaller.
     """
     group, transactional_id, key = options.group, options.transactional_id, options.key
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")
     refuse = Refusals()
     topic = options.topic if key is not None else TRANSACTIONS_TOPIC if group is None else OFFSETS_TOPIC
-    places, count = _at_hand(Cluster(paths, refuse), topic)
+    replicas, count = _at_hand(Cluster(paths, refuse), topic)
+    places = None if replicas is None else [place for each in replicas for place in each.places]
     count = options.partitions or count
     if key is not None:
         home = home_of_key(parse_bytes(key), topic, places, count, Partitioner(options.partitioner))
     else:
-        home = home_of_state(str(topic), str(group or transactional_id or ""), places, count)
+        ids = _ids_in(map(whole_log, replicas or ()), str(topic))
+        home = home_of_state(str(topic), str(group or transactional_id or ""), places, count, ids)
     if home.note is not None and not options.quiet:
         talk(f"kseg: {home.note}")
     if paths and not home.directories and not refuse.status:
@@ -94,9 +101,19 @@ def where(
     command.exit(refuse.status or int(bool(paths) and not home.directories))
 
 
-def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionLog] | None, int | None]:
-    """The copies of a topic that answer, None without paths; and its count of partitions, if metadata have it."""
+def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionReplicas[PartitionLog]] | None, int | None]:
+    """A topic's partitions, None without paths; and their number, if metadata have it."""
     if topic is None or not cluster.paths:
         return None, None
-    places = [place for each in cluster.topic(topic) for place in each.places]
-    return places, partition_count(cluster.metadata(), topic)
+    return cluster.topic(topic), partition_count(cluster.metadata(), topic)
+
+
+def _ids_in(partitions: Iterable[PartitionLog], topic: str) -> Iterator[tuple[str, int | None]]:
+    """Groups or transactional ids, each with its partition."""
+    for each in partitions:
+        if topic == OFFSETS_TOPIC:
+            yield from ((group.group, each.partition) for group in partition_groups(each).groups)
+        else:
+            yield from (
+                (known.transactional_id, each.partition) for known in coordinator_transactions(each).transactions
+            )

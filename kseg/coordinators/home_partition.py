@@ -1,6 +1,6 @@
 """Partitions of keys, groups and transactional ids. Source: BuiltInPartitioner, Utils.murmur2."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 from zlib import crc32
@@ -106,16 +106,23 @@ class Home(NamedTuple):
         yield from self.directories
 
 
-def home_of_state(topic: str, name: str, places: Sequence[PartitionLog] | None, partition_count: int | None) -> Home:
+def home_of_state(
+    topic: str,
+    name: str,
+    places: Sequence[PartitionLog] | None,
+    partition_count: int | None,
+    ids: Iterable[tuple[str, int | None]] = (),
+) -> Home:
     """The partition of a coordinator's topic that holds the state of a group or of a transactional id.
 
     `places`: its partitions at hand, the copies that answer; None: nobody said where to look. `partition_count`: None:
-    as these show, else Kafka's default.
+    as `internal_count` has it; `ids` are for that.
     """
     found = places or ()
     count, note = partition_count, None
     if not count and found:
-        count, is_assumed = internal_count(found)
+        count = internal_count(found, ids)
+        is_assumed = count >= COORDINATOR_PARTITIONS and len({place.partition for place in found}) < count
         note = _assumed_note(topic, count) if is_assumed else _shown_note(topic, count)
     count = count or COORDINATOR_PARTITIONS
     return _home(topic, coordinator_partition(name, count), count, found, note)
@@ -154,15 +161,23 @@ def _shown_count(found: Sequence[PartitionLog]) -> int:
     return max((place.partition for place in found if place.partition is not None), default=-1) + 1
 
 
-def internal_count(found: Sequence[PartitionLog]) -> tuple[int, bool]:
-    """The same of an internal topic, and whether that is an assumption.
+def internal_count(found: Sequence[PartitionLog], ids: Iterable[tuple[str, int | None]]) -> int:
+    """Return how many partitions a coordinator's topic has, if no metadata are here.
 
-    One that lacks some of them here lies on other brokers too: it has at least as many as by default.
+    The default number or more; fewer only if ids prove it, since other brokers may have the missing partitions.
+
+    Args:
+        found: its partitions at hand.
+        ids: groups or transactional ids, each with the partition that has it; read only as far as they are needed.
     """
-    count = _shown_count(found)
-    if len({place.partition for place in found if place.partition is not None}) == count:
-        return count, False
-    return max(count, COORDINATOR_PARTITIONS), True
+    count, is_proven = _shown_count(found), False
+    if not 0 < count < COORDINATOR_PARTITIONS:
+        return max(count, COORDINATOR_PARTITIONS)
+    for name, partition in ids:
+        if coordinator_partition(name, count) != partition:
+            return COORDINATOR_PARTITIONS
+        is_proven = is_proven or coordinator_partition(name) != partition
+    return count if is_proven else COORDINATOR_PARTITIONS
 
 
 def missing_text(topic: str, here: int, count: int) -> str | None:

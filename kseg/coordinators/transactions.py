@@ -13,7 +13,7 @@ from kseg.cluster.directories import identity_of, pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
-from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition, missing_text
+from kseg.coordinators.home_partition import internal_count, missing_text
 from kseg.errors import OpenError, UsageError
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
@@ -128,13 +128,15 @@ class Coordinators:
         self._by_producer, self._unread = {}, {}
         self.clock_ms = NO_TIMESTAMP
         self._cut = [problem for place in self.partitions if (problem := _first_offset_problem(place))]
+        ids: list[tuple[str, int | None]] = []
         for place in self.partitions:
             view = coordinator_transactions(place)
             if view.unreadable:
                 self._unread[place.partition] = view.unreadable[0].line()
             self.clock_ms = max(self.clock_ms, view.last_timestamp)
             self._by_producer |= {known.producer_id: known for known in view.transactions}
-        self.count = self._told_count or self._likely_count()
+            ids += ((known.transactional_id, known.coordinator_partition) for known in view.transactions)
+        self.count = self._told_count or internal_count(self.partitions, ids)
 
     @cached_property
     def _cluster(self) -> Cluster:
@@ -145,21 +147,6 @@ class Coordinators:
         with suppress(UsageError):  # metadata of several clusters
             return partition_count(self._cluster.metadata(), TOPIC)
         return None
-
-    def _likely_count(self) -> int:
-        """How many partitions the topic has, where no metadata tell: transactional ids lie where their hashes say.
-
-        As many as the numbers of those here ask for, if ids prove that it isn't Kafka's default.
-        """
-        own = max((place.partition or 0 for place in self.partitions), default=-1) + 1
-        known = self._by_producer.values()
-
-        def fits(count: int) -> bool:
-            return all(
-                coordinator_partition(each.transactional_id, count) == each.coordinator_partition for each in known
-            )
-
-        return own if fits(own) and not fits(COORDINATOR_PARTITIONS) else max(own, COORDINATOR_PARTITIONS)
 
     def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> Verdict:
         """Judges a transaction that is open in a partition, by what was read last.

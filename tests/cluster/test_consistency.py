@@ -37,6 +37,7 @@ from tests.cluster.questions import (
     salvaged,
 )
 from tests.commands.test_plan_move import framed
+from tests.commands.test_txns import coordinator_records
 from tests.coordinators.coordinators import commit
 from tests.export.object_store import meant, serving
 from tests.log.replicas import Part, batch, replica
@@ -596,3 +597,32 @@ def test_markers_that_one_copy_lost_are_read_from_another(parted: Path) -> None:
             (1, "committed"),
         ]
         assert {row["lastStableOffset"] for row in rows if row["type"] == "partition"} == {6}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "ids", "count"),
+    [
+        ((0, 1, 2), {}, 50),
+        ((0,), {0: "g47"}, 50),
+        ((0, 2), {0: "g47", 2: "g49"}, 50),
+        ((0, 1, 2), {1: "g0"}, 3),
+        ((0, 2), {0: "g47", 2: "g1"}, 3),
+        ((0, 2), {0: "g9", 2: "g1"}, 50),
+    ],
+    ids=["no ids", "one fits both", "all fit both", "one proves it", "the last one proves it", "one proves more"],
+)
+def test_number_of_a_coordinators_partitions_is_the_same_for_all(
+    numbers: tuple[int, ...], ids: dict[int, str], count: int, tmp_path: Path
+) -> None:
+    """Without metadata it is Kafka's default, unless the partitions that the ids are in prove that it is smaller."""
+    for number in numbers:
+        name = ids.get(number)
+        states = coordinator_records([(name, 7, 0, {})], 1_700_000_000_000) if name else []
+        commits = [commit("orders", 1, group=name)] if name else []
+        write_segment(tmp_path / f"__transaction_state-{number}", [NewBatch(states)] if name else [])
+        write_segment(tmp_path / f"__consumer_offsets-{number}", [NewBatch(commits)] if name else [])
+    for option in ("--group", "--transactional-id"):
+        assert lines(tmp_path, ["where", option, "a", "-o", "json"], ["."], ())[0]["partitions"] == count
+    for command, topic in (("groups", "__consumer_offsets"), ("txns", "__transaction_state")):
+        told = re.search(f"of ([0-9]+) partitions of {topic} are here", run([command, "."], tmp_path).stderr.decode())
+        assert int(told[1] if told else len(numbers)) == count, command

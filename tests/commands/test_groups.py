@@ -216,7 +216,7 @@ def test_json_keeps_text_as_it_is(tmp_path: Path) -> None:
 
 def test_records_that_cant_be_read_end_with_1(tmp_path: Path) -> None:
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([NewRecord(b"\0\x63", b"\0\0")])])
-    run = kseg(["groups", "."], tmp_path)
+    run = kseg(["groups", "__consumer_offsets-0"], tmp_path)
     assert run.status == 1
     said = [b"kseg: __consumer_offsets-0: offset 0: key of unknown type 99", b"kseg: no groups to show"]
     assert run.stderr.splitlines() == said

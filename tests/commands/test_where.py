@@ -1,6 +1,7 @@
 """`kseg where`, and the hashes that it goes by."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
@@ -96,13 +97,14 @@ def offsets_partitions(directory: Path, *numbers: int) -> None:
 @pytest.mark.parametrize(
     ("numbers", "options", "line", "hint"),
     [
-        ((0, 1, 2), (), "__consumer_offsets-0 of 3 partitions", "3 partitions, as the directories show"),
+        (range(51), (), "__consumer_offsets-15 of 51 partitions", "51 partitions, as the directories show"),
+        (range(5), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here; 50 are assumed"),
         ((4, 9), (), "__consumer_offsets-4 of 50 partitions", "not all partitions are here; 50 are assumed"),
         ((0, 1, 2), ("--partitions", "4"), "__consumer_offsets-2 of 4 partitions", None),
     ],
 )
 def test_partitions_are_as_many_as_the_directories_show(
-    numbers: tuple[int, ...], options: tuple[str, ...], line: str, hint: str | None, tmp_path: Path
+    numbers: Sequence[int], options: tuple[str, ...], line: str, hint: str | None, tmp_path: Path
 ) -> None:
     offsets_partitions(tmp_path, *numbers)
     ran = kseg("--group", "abc", ".", *options, directory=tmp_path)

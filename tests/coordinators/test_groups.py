@@ -360,7 +360,7 @@ def test_all_partitions_of_a_log_directory_are_read(tmp_path: Path) -> None:
 
 
 def test_disks_of_a_broker_are_read_together(tmp_path: Path) -> None:
-    for number, group in enumerate(("b", "a", "c")):
+    for number, group in enumerate(("c", "a", "b")):  # where their hashes say
         disk = tmp_path / f"disk{number % 2}"
         write_segment(disk / f"__consumer_offsets-{number}", [NewBatch([NewRecord(key(group), value(number))])])
     for paths in (tmp_path, [tmp_path / "disk0", tmp_path / "disk1"], [tmp_path / "disk1", tmp_path]):

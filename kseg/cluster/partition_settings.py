@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from kseg.cluster.metadata_copy import MetadataBeside, OnUnread
 from kseg.cluster.remote_tier import RemoteCopies
-from kseg.cluster.settings import NO_SETTINGS
+from kseg.cluster.settings import NO_SETTINGS, TOPIC_SETTINGS
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.compaction_plan import CompactSettings
@@ -18,13 +18,19 @@ from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spaci
 from kseg.log.segments import RetentionSettings, RollSettings
 
 CLEANUP_POLICY = "cleanup.policy"
+_DEFAULT_POLICY = next(setting.default for setting in TOPIC_SETTINGS if setting.name == CLEANUP_POLICY)
 _NUMBERS: Mapping[type, str] = {int: "[0-9]{1,19}", float: r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}"}
 """Texts of settings that are taken for numbers."""
 
 
-def policies_of(settings: dict[str, str]) -> list[str] | None:
-    """The cleanup policies in a topic's settings: of `delete` and `compact`; None if it has none of its own."""
-    policy = settings.get(CLEANUP_POLICY)
+def policies_of(partition: PartitionLog, beside: MetadataBeside) -> list[str] | None:
+    """Return the cleanup policies of a partition's topic: `delete`, `compact` or both; None if nothing tells them.
+
+    If metadata know the topic, they tell its policy, also if that is the default.
+    """
+    policy = beside.topic_settings(partition).get(CLEANUP_POLICY)
+    if policy is None and beside.partition_count(partition, partition.topic or "") is not None:
+        policy = _DEFAULT_POLICY
     return None if policy is None else [each.strip() for each in policy.split(",")]
 
 
@@ -52,13 +58,12 @@ class TopicCleaning:
         """
         if partition.topic is None or partition.state is not None:
             return None
-        found = self._beside.topic_settings(partition)
-        policies = ["compact"] if partition.topic in COMPACTED_TOPICS else policies_of(found)
+        policies = ["compact"] if partition.topic in COMPACTED_TOPICS else policies_of(partition, self._beside)
         if policies is None:
             return None if partition.checkpoints().clean_offset is None else self._unknown
         if "compact" not in policies:
             return None
-        return as_the_topic_sets(found, self._settings, self._given)
+        return as_the_topic_sets(self._beside.topic_settings(partition), self._settings, self._given)
 
 
 Settings = TypeVar("Settings", RollSettings, CompactSettings, CleaningSettings)
@@ -156,19 +161,20 @@ class TopicRetention:
         copied to a remote tier, the local limits hold, and only what was copied goes.
         Source: UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
         """
-        found = self.beside.topic_settings(partition)
-        if not found:
-            return self._unknown if partition.checkpoints().clean_offset is None else self._compacted
-        policies = policies_of(found)
+        policies = policies_of(partition, self.beside)
         if policies is not None and "delete" not in policies:
             return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+        is_policy_unknown = policies is None and partition.checkpoints().clean_offset is not None
+        found = self.beside.topic_settings(partition)
+        if not found:
+            return self._compacted if is_policy_unknown else self._unknown
         is_copied = _is_copied(found)
         limit = self._local_limit if is_copied else self._limit
         return RetentionSettings(
             self._settings.now_ms,
             limit("retention_ms", self._settings.retention_ms, found),
             limit("retention_bytes", self._settings.retention_bytes, found),
-            is_policy_unknown=policies is None and partition.checkpoints().clean_offset is not None,
+            is_policy_unknown=is_policy_unknown,
             highest_remote_offset=self._copies.highest_offset(partition) if is_copied else None,
         )
 
@@ -182,7 +188,7 @@ class TopicRetention:
         if topic is None or partition.state is not None or topic.startswith("__") or settings.is_policy_unknown:
             return freeable_partition(partition, settings, None)
         found = self.beside.topic_settings(partition)
-        policies = policies_of(found)
+        policies = policies_of(partition, self.beside)
         if policies is not None and "delete" not in policies:
             return freeable_partition(partition, settings, None)
         setting = "local.retention.ms" if _is_copied(found) else "retention.ms"

@@ -3,7 +3,7 @@
 import json
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import permutations, product
 from pathlib import Path
@@ -18,6 +18,7 @@ import kseg
 from kseg.formats.messages import ZERO_UUID
 from kseg.formats.schemas import message_schema
 from tests import golden
+from tests.cluster.made_metadata import TOPIC, Setting, write_metadata
 from tests.cluster.questions import (
     ENDS_ASKED,
     RECORDS_ASKED,
@@ -626,3 +627,20 @@ def test_number_of_a_coordinators_partitions_is_the_same_for_all(
     for command, topic in (("groups", "__consumer_offsets"), ("txns", "__transaction_state")):
         told = re.search(f"of ([0-9]+) partitions of {topic} are here", run([command, "."], tmp_path).stderr.decode())
         assert int(told[1] if told else len(numbers)) == count, command
+
+
+@pytest.mark.parametrize("settings", [(), [(TOPIC, "t", "retention.ms", "1000")]], ids=["none", "another"])
+def test_policy_of_a_topic_that_the_metadata_know_is_known(settings: Sequence[Setting], tmp_path: Path) -> None:
+    """It is the default if none is set, also if the cleaner was over the partition once."""
+    for base in (0, 1):
+        write_segment(tmp_path / "t-0", [NewBatch([NewRecord(b"k", b"v", 1000)], base)], base)
+    write_metadata(tmp_path, {"t": CURRENT}, settings)
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 1\n", encoding="utf-8")
+    rows = lines(tmp_path, ["metadata", "--settings", "-o", "json"], ["."], ())
+    assert [row["value"] for row in rows if row.get("name") == "cleanup.policy"] == ["delete"]
+    kept = lines(tmp_path, ["retain", "--now", "2030-01-01", "-o", "json"], ["t-0"], ())
+    assert {row["retention"] for row in kept if row["type"] == "segment"} == {"delete-time"}
+    listed = lines(tmp_path, ["ls", "--now", "2030-01-01", "-o", "json"], ["t-0"], ())[0]
+    assert (listed["segmentsToDelete"], listed["cleanableReason"]) == (2, None)
+    (plan,) = lines(tmp_path, ["retain", "--free", "1", "--now", "2030-01-01", "-o", "json"], ["t-0"], ())
+    assert plan["segmentsDeletableNow"] == 2

@@ -11,14 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.formats.schemas import message_schema
 from kseg.log.freeing import FreeablePartition, FreeingPlan, plan_freeing
 from kseg.log.segments import RetainedSegment, RetentionSettings
 from tests import golden, run
-from tests.commands.test_plan_move import framed
+from tests.cluster.made_metadata import BROKER, TOPIC, Setting, write_metadata
 from tests.log.aged_logs import DAY, Topics, write_disk
 from tests.log.cleaner_logs import NOW
-from tests.log_files import NewBatch, write_segment
 
 
 def retain(directory: Path, *arguments: str) -> list[dict[str, Any]]:
@@ -119,26 +117,17 @@ def test_compacted_and_internal_topics_are_left_alone() -> None:
     assert plan["mostBytes"] == plan["bytesDeletableNow"] == total["bytesToDelete"]
 
 
-OF_ALL_BROKERS = {"resourceType": 4, "resourceName": "", "name": "log.retention.hours", "value": "48"}
-OF_THE_TOPIC = {"resourceType": 2, "resourceName": "large", "name": "retention.ms", "value": "172800000"}
-
-
 @pytest.mark.parametrize(
     ("setting", "change"),
     [
-        (OF_ALL_BROKERS, "--delete-config retention.ms"),
-        (OF_THE_TOPIC, "--add-config retention.ms=172800000"),
+        ((BROKER, "", "log.retention.hours", "48"), "--delete-config retention.ms"),
+        ((TOPIC, "large", "retention.ms", "172800000"), "--add-config retention.ms=172800000"),
     ],
     ids=["broker", "topic"],
 )
-def test_undo_restores_what_the_topic_itself_had(setting: dict[str, object], change: str, tmp_path: Path) -> None:
+def test_undo_restores_what_the_topic_itself_had(setting: Setting, change: str, tmp_path: Path) -> None:
     write_disk(tmp_path, {"large": [(1.9, 1, 0)]})
-    topic = {"name": "large", "topicId": "cJFU-m2vQ6uCEEqPGgnDXw"}
-    partition = {"partitionId": 0, "topicId": topic["topicId"], "replicas": [1], "isr": [1], "leader": 1}
-    partition |= {"leaderEpoch": 0, "partitionEpoch": 0, "removingReplicas": [], "addingReplicas": []}
-    messages = (("TopicRecord", topic), ("PartitionRecord", partition), ("ConfigRecord", setting))
-    records = [framed(message_schema(name), dict(fields)) for name, fields in messages]
-    write_segment(tmp_path / "__cluster_metadata-0", [NewBatch(records)])
+    write_metadata(tmp_path, {"large": "cJFU-m2vQ6uCEEqPGgnDXw"}, [setting])
     (lowered,) = of_type("lowered", retain(tmp_path, "--free", "2KB"))
     assert (lowered["before"], lowered["undo"].partition("--entity-name ")[2]) == (172_800_000, f"large {change}")
 

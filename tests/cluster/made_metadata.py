@@ -1,0 +1,29 @@
+"""Metadata of a small cluster: broker 1, topics of one partition, and settings."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from kseg.formats.schemas import message_schema
+from tests.commands.test_plan_move import framed
+from tests.log_files import NewBatch, write_segment
+
+TOPIC, BROKER = 2, 4
+"""Kinds of resources."""
+Setting = tuple[int, str, str, str]
+"""Kind and name of the resource, then name and value of the setting."""
+
+
+def write_metadata(log_dir: Path, topics: Mapping[str, str], settings: Iterable[Setting] = ()) -> None:
+    """Writes metadata to a log directory; topics: their ids by name."""
+    records = [framed(message_schema("RegisterBrokerRecord"), {"brokerId": 1}, 0)]
+    for name, topic_id in topics.items():
+        partition = {"partitionId": 0, "topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1, "leaderEpoch": 0}
+        empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": []}
+        records += [
+            framed(message_schema("TopicRecord"), {"name": name, "topicId": topic_id}),
+            framed(message_schema("PartitionRecord"), partition | empty),
+        ]
+    for kind, resource, name, value in settings:
+        fields = {"resourceType": kind, "resourceName": resource, "name": name, "value": value}
+        records.append(framed(message_schema("ConfigRecord"), fields))
+    write_segment(log_dir / "__cluster_metadata-0", [NewBatch(records)])

@@ -1,7 +1,8 @@
 """What some paths hold of a cluster: log directories, the metadata, and each partition's replicas."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
@@ -26,12 +27,14 @@ from kseg.cluster.replicas import (
     GiveMetadata,
     PartitionReplicas,
     alone,
+    find_set_aside,
     history_of,
     join_replicas,
     left_out_of,
     topic_id_of,
 )
 from kseg.errors import KsegError, OpenError, UsageError
+from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 
@@ -215,6 +218,28 @@ class Cluster:
         candidates = (*(of_topic if of_topic or listed else given), *listed)
         found = [each for each in join_replicas(candidates, self.metadata) if each.copies]
         return sorted(found, key=lambda each: each.partition or 0)
+
+    def set_aside(self, topic: str, metadata: GiveMetadata) -> frozenset[Path]:
+        """The directories of a topic's name that aren't its, or aren't any more, by their absolute paths.
+
+        metadata: from elsewhere. Raises UsageError if the directories are of two clusters; others as `log_dirs`.
+        """
+        candidates = [each for each in self._given() if each.topic == topic]
+        for log_dir, path in self._directories_by_topic.get(topic, ()):
+            with suppress(OpenError):  # it can't be listed, or has gone
+                candidates.append(_candidate(PartitionLog(path), log_dir.identity))
+        return frozenset(copy.place.path.absolute() for copy in find_set_aside(topic, candidates, metadata))
+
+    @cached_property
+    def _directories_by_topic(self) -> Mapping[str, list[tuple[LogDir, Path]]]:
+        found: dict[str, list[tuple[LogDir, Path]]] = defaultdict(list)
+        given = {os.path.realpath(path) for path in self.given}
+        for log_dir in self.log_dirs:
+            for path in log_dir.directories:
+                name = parse_partition_directory(path)
+                if name is not None and not (given and os.path.realpath(path) in given):
+                    found[name.topic].append((log_dir, path))
+        return found
 
     def was_given(self, partition: PartitionLog) -> bool:
         """Whether a partition was named by its own path."""

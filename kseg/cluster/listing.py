@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import CHEAP_METADATA
 from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, as_the_topic_sets
 from kseg.cluster.remote_tier import find_tier
@@ -31,7 +32,7 @@ class Lister:
         given: Collection[str],
         selection: Selection,
         note: Callable[[str], None],
-        log_dirs: Iterable[Path] = (),
+        cluster: Cluster,
         static: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
         """Reads nothing yet.
@@ -41,7 +42,7 @@ class Lister:
             given: fields of these that hold whatever a topic's settings are.
             selection: which records are wanted; unless it is everything, only segments that have such are listed.
             note: takes what the user should know, as it is found.
-            log_dirs: where to look for metadata that aren't beside a partition; not read before it is needed.
+            cluster: what holds the partitions, and metadata that aren't next to one; not read before it is needed.
             static: what the brokers' server.properties set.
         """
         self.found_problems = False
@@ -52,9 +53,9 @@ class Lister:
         self._left = selection.limit
         self._unsaid: list[Callable[[], object]] = []
         self._said_before: deque[list[Callable[[], object]]] = deque()
-        self._topics = TopicRetention(settings.retention, given, CHEAP_METADATA, self._note_unread, log_dirs, static)
+        self._topics = TopicRetention(cluster, settings.retention, given, CHEAP_METADATA, self._note_unread, static)
         cleaning = settings.cleaning or CleaningSettings(settings.retention.now_ms)
-        self._cleaning = TopicCleaning(cleaning, given, self._topics.beside)
+        self._cleaning = TopicCleaning(cleaning, given, self._topics.beside, self._topics.use)
 
     def in_turn(self, say: Callable[[T], object]) -> Callable[[T], None]:
         """The same for whoever looks for partitions, which may be ahead: called when the listings before are taken."""

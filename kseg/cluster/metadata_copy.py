@@ -174,7 +174,7 @@ class MetadataBeside:
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
         log_dir = partition.log_dir
         if log_dir not in self._topics:
-            metadata = self._of_cluster(log_dir)
+            metadata = self.of_cluster(log_dir)
             topics = () if metadata is None else metadata.topics
             counts = {topic.name: len(topic.partitions) for topic in topics if topic.partitions}
             settings = DynamicSettings(metadata)
@@ -186,7 +186,7 @@ class MetadataBeside:
             self._topics[log_dir] = _Topics(counts, settings, of_broker)
         return self._topics[log_dir]
 
-    def _of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":
+    def of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":
         """The furthest metadata in a log directory and others of its cluster, as far as these name one."""
         if self._given is not None:
             return self._read_given
@@ -230,3 +230,24 @@ class MetadataBeside:
     def _tell(self, path: Path, reason: str) -> None:
         if self._on_unread is not None:
             self._on_unread(path, reason)
+
+
+class DirectoryUse:
+    """Tells the directories that brokers use from those that were put aside, and from those of other topics."""
+
+    def __init__(self, cluster: Cluster, beside: MetadataBeside) -> None:
+        """Takes the cluster that the directories are of, and the metadata next to them; reads nothing yet."""
+        self._cluster, self._beside = cluster, beside
+        self._set_aside: dict[str, frozenset[Path]] = {}
+
+    def has(self, partition: PartitionLog) -> bool:
+        """Whether a broker uses a partition's directory."""
+        topic = partition.topic
+        if topic is None or partition.state is not None:
+            return topic is None
+        if topic not in self._set_aside:
+            self._set_aside[topic] = frozenset()
+            with suppress(UsageError):  # directories of several clusters
+                metadata = self._beside.of_cluster(partition.log_dir)
+                self._set_aside[topic] = self._cluster.set_aside(topic, lambda _: metadata)
+        return partition.path.absolute() not in self._set_aside[topic]

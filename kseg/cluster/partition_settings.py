@@ -1,13 +1,12 @@
 """Settings of a topic: from the cluster's metadata, from the files themselves, or Kafka's defaults."""
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
-from itertools import tee
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from kseg.cluster.metadata_copy import MetadataBeside, OnUnread
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.metadata_copy import DirectoryUse, MetadataBeside, OnUnread
 from kseg.cluster.remote_tier import RemoteCopies
 from kseg.cluster.settings import NO_SETTINGS, TOPIC_SETTINGS
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
@@ -37,14 +36,18 @@ def policies_of(partition: PartitionLog, beside: MetadataBeside) -> list[str] | 
 class TopicCleaning:
     """Settings for the cleaner, partition by partition."""
 
-    def __init__(self, settings: CleaningSettings, given: Collection[str], beside: MetadataBeside) -> None:
+    def __init__(
+        self, settings: CleaningSettings, given: Collection[str], beside: MetadataBeside, use: DirectoryUse
+    ) -> None:
         """Reads nothing yet.
 
         Args:
             settings: what holds where nothing else is known.
             given: fields of them that hold whatever a topic's settings are.
             beside: the metadata that tell these.
+            use: the directories that are in use; the cleaner leaves the others alone.
         """
+        self._use = use
         self._settings = settings
         self._given = given
         self._beside = beside
@@ -60,8 +63,9 @@ class TopicCleaning:
             return None
         policies = ["compact"] if partition.topic in COMPACTED_TOPICS else policies_of(partition, self._beside)
         if policies is None:
-            return None if partition.checkpoints().clean_offset is None else self._unknown
-        if "compact" not in policies:
+            was_cleaned = partition.checkpoints().clean_offset is not None
+            return self._unknown if was_cleaned and self._use.has(partition) else None
+        if "compact" not in policies or not self._use.has(partition):
             return None
         return as_the_topic_sets(self._beside.topic_settings(partition), self._settings, self._given)
 
@@ -128,28 +132,28 @@ class TopicRetention:
 
     def __init__(
         self,
+        cluster: Cluster,
         settings: RetentionSettings,
         given: Collection[str] = (),
         largest_metadata: int | None = None,
         on_unread: OnUnread | None = None,
-        log_dirs: Iterable[Path] = (),
         static: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
         """Reads nothing yet.
 
         Args:
+            cluster: where to look for metadata that aren't next to a partition, if they are of the same cluster.
             settings: what holds where nothing else is known.
             given: fields of them that hold whatever a topic's settings are.
             largest_metadata: metadata of more bytes aren't read; None: all are.
             on_unread: takes the metadata that aren't read, and why.
-            log_dirs: where to look for metadata that aren't beside a partition, if they are of the same cluster.
             static: what the brokers' server.properties set.
         """
         self._settings = settings
         self._given = given
-        log_dirs, others = tee(log_dirs)
-        self.beside = MetadataBeside(largest_metadata, on_unread, log_dirs, static)
-        self._copies = RemoteCopies(others)
+        self.beside = MetadataBeside(largest_metadata, on_unread, cluster.metadata_dirs(), static)
+        self.use = DirectoryUse(cluster, self.beside)
+        self._copies = RemoteCopies(cluster.metadata_dirs())
         # What holds for a topic of which nothing is known.
         self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
         self._compacted = replace(self._unknown, is_policy_unknown=True)
@@ -179,13 +183,13 @@ class TopicRetention:
         )
 
     def freeable(self, partition: PartitionLog) -> FreeablePartition:
-        """The partition with what may be lowered for less of it to be kept.
+        """The partition, whose directory is in use, with what may be lowered for less of it to be kept.
 
-        Left alone are directories that aren't in use, internal topics, and those that are compacted alone, or maybe.
+        Left alone are internal topics, and those that are compacted alone, or maybe.
         Where what goes is in a remote tier too, the local limit is to be lowered.
         """
         settings, topic = self.of(partition), partition.topic
-        if topic is None or partition.state is not None or topic.startswith("__") or settings.is_policy_unknown:
+        if topic is None or topic.startswith("__") or settings.is_policy_unknown:
             return freeable_partition(partition, settings, None)
         found = self.beside.topic_settings(partition)
         policies = policies_of(partition, self.beside)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kseg.errors import KsegError, UsageError
 from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS
@@ -232,12 +232,32 @@ def join_replicas(
         by_topic[candidate.topic].append(candidate)
     found: list[PartitionReplicas[Place]] = []
     for topic, own in by_topic.items():
-        cluster_id = _only_cluster(own)
-        known = None if metadata is None or topic == METADATA_TOPIC else metadata(cluster_id)
+        cluster_id, known = _metadata_of(topic, own, metadata)
         joined = _of_topic(own, None if known is None else _Told(known, topic))
         offset = None if known is None else known.offset
         found += [replace(each, cluster_id=cluster_id, metadata_offset=offset) for each in joined]
     return found
+
+
+def find_set_aside(
+    topic: str, candidates: Sequence[Candidate[Place]], metadata: GiveMetadata | None = None
+) -> Iterator[Copy[Place]]:
+    """Yield the directories that `join_replicas` sets aside for a topic, without ranking the others.
+
+    Arguments are as for `join_replicas`, and so are errors; the candidates are all of the topic.
+    """
+    _, known = _metadata_of(topic, candidates, metadata)
+    histories = _Histories[Place]()
+    for _, _, set_aside in _by_partition(candidates, None if known is None else _Told(known, topic), histories)[1]:
+        yield from set_aside
+
+
+def _metadata_of(
+    topic: str, candidates: Sequence[Candidate[Place]], metadata: GiveMetadata | None
+) -> "tuple[str | None, ClusterMetadata | None]":
+    """The id of the cluster that directories of a topic are of, and its metadata if they tell of the topic."""
+    cluster_id = _only_cluster(candidates)
+    return cluster_id, None if metadata is None or topic == METADATA_TOPIC else metadata(cluster_id)
 
 
 class _Told:
@@ -268,20 +288,30 @@ def _only_cluster(candidates: Sequence[Candidate[Place]]) -> str | None:
 
 def _of_topic(candidates: Sequence[Candidate[Place]], told: _Told | None) -> list[PartitionReplicas[Place]]:
     histories = _Histories[Place]()
+    topic_id, partitions = _by_partition(candidates, told, histories)
+    found = []
+    for partition, in_place, set_aside in partitions:
+        known = None if told is None else told.partitions.get(partition)
+        copies = _ranked(in_place, known, histories)
+        topic = candidates[0].topic
+        found.append(PartitionReplicas(topic, partition, topic_id, copies, tuple(sorted(set_aside, key=_path_of))))
+    return found
+
+
+_Parted: TypeAlias = tuple[int | None, list[tuple[Candidate[Place], CopyStatus]], list[Copy[Place]]]
+"""A partition's number, the directories that are its, and the others."""
+
+
+def _by_partition(
+    candidates: Sequence[Candidate[Place]], told: _Told | None, histories: "_Histories[Place]"
+) -> tuple[str | None, list[_Parted[Place]]]:
+    """The topic's id, and its partitions."""
     topic_id, is_gone = _topic_id(candidates, told, histories)
     by_partition: dict[int | None, list[Candidate[Place]]] = defaultdict(list)
     for candidate in candidates:
         by_partition[candidate.partition].append(candidate)
-    found = []
-    for own in by_partition.values():
-        in_place, set_aside = _told_apart(own, None if is_gone else topic_id, is_gone=is_gone)
-        partition = own[0].partition
-        known = None if told is None else told.partitions.get(partition)
-        copies = _ranked(in_place, known, histories)
-        found.append(
-            PartitionReplicas(own[0].topic, partition, topic_id, copies, tuple(sorted(set_aside, key=_path_of)))
-        )
-    return found
+    meant = None if is_gone else topic_id
+    return topic_id, [(partition, *_told_apart(own, meant, is_gone=is_gone)) for partition, own in by_partition.items()]
 
 
 def _topic_id(

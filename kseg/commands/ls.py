@@ -210,7 +210,7 @@ def ls(
     refuse, rows = Refusals(), Rows(options.by, options.sort, options.top)
     cluster = Cluster(paths, lambda error: lister.in_turn(refuse)(error))
     note = note_unless(quiet=work.quiet)
-    lister = Lister(settings, given, selection, note, cluster.metadata_dirs(), options.server_properties)
+    lister = Lister(settings, given, selection, note, cluster, options.server_properties)
     places = cluster.directories(choice)
 
     def listings() -> Iterator[PartitionListing]:

@@ -108,11 +108,11 @@ def retain(
     refuse = Refusals()
     cluster = Cluster(paths, refuse)
     partitions = list(cluster.directories(choice)) if directory is None else [cluster.only_partition(choice).best]
-    topics = TopicRetention(settings, given, log_dirs=cluster.metadata_dirs(), static=options.server_properties)
+    topics = TopicRetention(cluster, settings, given, static=options.server_properties)
     if options.free is not None:
         if directory is not None or output == "timeline":
             raise UsageError("--free goes with -o text and -o json, and without --to")
-        plan = plan_freeing(map(topics.freeable, partitions), options.free)
+        plan = plan_freeing(map(topics.freeable, filter(topics.use.has, partitions)), options.free)
         write_freeing(plan, output, zone, options.bootstrap_server)
         command.exit(max(refuse.status, int(not plan.is_enough)))
     if directory is not None:

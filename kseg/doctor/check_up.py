@@ -101,7 +101,7 @@ def expired_by_seconds(found: Examined) -> tuple[SegmentListing, ...]:
 
 def _has_age(found: Examined) -> bool:
     listing = found.listing
-    if listing is None or listing.partition.state is not None or listing.topic in (*COMPACTED_TOPICS, METADATA_TOPIC):
+    if listing is None or not found.is_in_use or listing.topic in (*COMPACTED_TOPICS, METADATA_TOPIC):
         return False
     return found.retention.retention_ms >= 0 and not found.retention.is_policy_unknown
 
@@ -302,7 +302,7 @@ class CheckUpInWork:
         use.partitions += 1
         use.segments += len(listing.segments)
         use.size += listing.size
-        if listing.partition.state is not None:
+        if not found.is_in_use:
             use.not_in_use += listing.size
             return
         for row in listing.segments:

@@ -59,8 +59,9 @@ class Examined(NamedTuple):
     """What is known of a partition.
 
     listing: None if it can't be listed. suspects: times that can't be right. retention: by which its segments were
-    judged; has_own_time: whether the topic's own settings tell how long they are kept. newest_ms: when its newest log
-    was written, 0 if it has none; began_ms: what time it was here; judged_ms: by which time all was judged.
+    judged; has_own_time: whether the topic's own settings tell how long they are kept. is_in_use: whether a broker uses
+    the directory. newest_ms: when its newest log was written, 0 if it has none; began_ms: what time it was here;
+    judged_ms: by which time all was judged.
     """
 
     verified: Verified
@@ -68,6 +69,7 @@ class Examined(NamedTuple):
     suspects: tuple[SuspectTimes, ...]
     retention: RetentionSettings
     has_own_time: bool
+    is_in_use: bool
     newest_ms: int
     began_ms: int
     judged_ms: int
@@ -110,13 +112,15 @@ def _tells_something(name: str) -> bool:
 class ExaminationOrder(NamedTuple):
     """A partition to examine, by its topic's settings.
 
-    has_own_time: whether these tell how long segments are kept. cleaning: None unless it is asked for, and the cleaner
-    has to do with the topic. own: what the topic sets itself, by name.
+    has_own_time: whether these tell how long segments are kept. is_in_use: whether a broker uses the directory.
+    cleaning: None unless it is asked for, and the cleaner has to do with the topic. own: what the topic sets itself, by
+    name.
     """
 
     order: Order
     retention: RetentionSettings
     has_own_time: bool
+    is_in_use: bool = True
     cleaning: CleaningSettings | None = None
     own: dict[str, str] = {}  # noqa: RUF012  a default that nobody changes
 
@@ -173,20 +177,23 @@ def examination_orders(
     at = now_ms() if settings.given_ms is None else settings.given_ms
     largest = CHEAP_METADATA if settings.is_quick else None
     topics = TopicRetention(
-        RetentionSettings(at),
-        largest_metadata=largest,
-        on_unread=on_unread,
-        log_dirs=plan.cluster.metadata_dirs(),
-        static=settings.static,
+        plan.cluster, RetentionSettings(at), largest_metadata=largest, on_unread=on_unread, static=settings.static
     )
-    cleaning = TopicCleaning(CleaningSettings(at), (), topics.beside) if settings.tells_cleaning else None
+    cleaning = TopicCleaning(CleaningSettings(at), (), topics.beside, topics.use) if settings.tells_cleaning else None
     for order in plan.orders:
         try:
             partition = PartitionLog(order.path, order.checkpoints)
             own = topics.beside.topic_settings(partition)
             has_own = "retention.ms" in own or "local.retention.ms" in own
             cleaned = None if cleaning is None else cleaning.of(partition)
-            yield ExaminationOrder(order, topics.of(partition), has_own_time=has_own, cleaning=cleaned, own=own)
+            yield ExaminationOrder(
+                order,
+                topics.of(partition),
+                has_own_time=has_own,
+                is_in_use=topics.use.has(partition),
+                cleaning=cleaned,
+                own=own,
+            )
         except OpenError:  # whoever reads it says so
             yield ExaminationOrder(order, RetentionSettings(at), has_own_time=False)
 
@@ -209,6 +216,7 @@ def unreadable_partition(each: ExaminationOrder, error: OpenError) -> Examined:
         suspects=(),
         retention=each.retention,
         has_own_time=each.has_own_time,
+        is_in_use=each.is_in_use,
         newest_ms=0,
         began_ms=at,
         judged_ms=at,
@@ -261,6 +269,7 @@ def examine_partition(
         suspects=tuple(suspects),
         retention=retention,
         has_own_time=each.has_own_time,
+        is_in_use=each.is_in_use,
         newest_ms=newest_ms,
         began_ms=began_ms,
         judged_ms=at,

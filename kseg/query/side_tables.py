@@ -210,8 +210,8 @@ class _ListingRows:
             deep=not _DEEP.isdisjoint(columns),
             cleaning=CleaningSettings(now),
         )
-        log_dirs = Cluster(self.directories.paths, pass_over).metadata_dirs()
-        lister = Lister(settings, (), EVERYTHING, self.directories.log.note, log_dirs)
+        cluster = Cluster(self.directories.paths, pass_over)
+        lister = Lister(settings, (), EVERYTHING, self.directories.log.note, cluster)
         yield from Rows(self.by).of(lister.listings(self.directories.partitions(bounds)))
 
 

@@ -644,3 +644,28 @@ def test_policy_of_a_topic_that_the_metadata_know_is_known(settings: Sequence[Se
     assert (listed["segmentsToDelete"], listed["cleanableReason"]) == (2, None)
     (plan,) = lines(tmp_path, ["retain", "--free", "1", "--now", "2030-01-01", "-o", "json"], ["t-0"], ())
     assert plan["segmentsDeletableNow"] == 2
+
+
+def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Path) -> None:
+    """The metadata know a topic of its name, and of another id."""
+    compacted = "AAAAAAAAAAAAAAAAAAAABw"
+    for name, topic_id in (("t-0", CURRENT), ("t-1", BEFORE), ("c-0", compacted), ("c-1", BEFORE)):
+        for base in (0, 1):
+            write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v", 1000)], base)], base)
+        write_id(tmp_path / name, topic_id)
+    write_metadata(tmp_path, {"t": CURRENT, "c": compacted}, [(TOPIC, "c", "cleanup.policy", "compact")])
+    at = ("--now", "2030-01-01", "-o", "json")
+    size = sum(log.stat().st_size for log in (tmp_path / "t-1").glob("*.log"))
+    for choice in ((), ("--topic", "t")):
+        rows = [row for row in lines(tmp_path, ["doctor", *at], ["."], choice) if row["type"] == "topic"]
+        (topic,) = (row for row in rows if row["topic"] == "t")
+        assert [topic[name] for name in ("bytes", "bytesNotInUse", "bytesToDelete")] == [2 * size, size, size]
+        (plan,) = lines(tmp_path, ["retain", "--free", "1", *at], ["."], choice)
+        assert plan["bytesDeletableNow"] == size
+    told = [row for row in lines(tmp_path, ["ls", *at], ["."], ()) if str(row.get("topic")) == "c"]
+    assert [(row["partition"], row["firstDirtyOffset"]) for row in told if row["type"] == "partition"] == [
+        (0, 0),
+        (1, None),
+    ]
+    (table,) = [row for row in report_table(tmp_path, "topics", (".",), ()) if row["topic"] == "t"]
+    assert (table["logBytes"], table["notInUseBytes"] > 0) == (2 * size, True)

@@ -11,7 +11,14 @@ from kseg.cluster.cluster import Cluster, furthest_metadata
 from kseg.cluster.directories import DirectoryIdentity, Refuse, broker_of, identity_of
 from kseg.cluster.replicas import topic_id_of
 from kseg.cluster.schemas_topic import find_topic
-from kseg.cluster.settings import NO_SETTINGS, DynamicSettings, set_for_topics
+from kseg.cluster.settings import (
+    NO_SETTINGS,
+    BrokerSettings,
+    DynamicSettings,
+    SettingSource,
+    set_for_topics,
+    source_of,
+)
 from kseg.errors import KsegError, UsageError
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 
@@ -103,11 +110,13 @@ def partition_count(metadata: "ClusterMetadata | None", topic: str) -> int | Non
 class _Topics(NamedTuple):
     """What metadata tell of topics: how many partitions they have, by name; the settings of all resources.
 
-    of_broker: what a log directory's broker sets for topics that don't, by their names for it.
+    brokers: what is set for a log directory's broker; of_broker: what that is for topics that don't set it, by their
+    names for it.
     """
 
     counts: dict[str, int]
     settings: "DynamicSettings"
+    brokers: BrokerSettings
     of_broker: dict[str, str]
 
 
@@ -171,6 +180,10 @@ class MetadataBeside:
         """Return the settings of a partition's topic itself, without those that it takes from its broker."""
         return self._topics_beside(partition).settings.of("topic", partition.topic or "")
 
+    def source_of(self, partition: PartitionLog, name: str) -> SettingSource:
+        """Return where the value of a setting of a partition's topic comes from."""
+        return source_of(name, self.own_settings(partition).get(name), self._topics_beside(partition).brokers)
+
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
         log_dir = partition.log_dir
         if log_dir not in self._topics:
@@ -178,12 +191,11 @@ class MetadataBeside:
             topics = () if metadata is None else metadata.topics
             counts = {topic.name: len(topic.partitions) for topic in topics if topic.partitions}
             settings = DynamicSettings(metadata)
-            of_broker: dict[str, str] = {}
+            brokers = BrokerSettings(())
             if metadata is not None or self._static:  # else nobody needs to know the broker
                 owner = self._identity(log_dir).broker
-                broker = broker_of(self._static) if owner is None else owner
-                of_broker = set_for_topics(settings.of_broker(broker, self._static))
-            self._topics[log_dir] = _Topics(counts, settings, of_broker)
+                brokers = settings.of_broker(broker_of(self._static) if owner is None else owner, self._static)
+            self._topics[log_dir] = _Topics(counts, settings, brokers, set_for_topics(brokers))
         return self._topics[log_dir]
 
     def of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":

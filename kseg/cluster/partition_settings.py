@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import DirectoryUse, MetadataBeside, OnUnread
 from kseg.cluster.remote_tier import RemoteCopies
-from kseg.cluster.settings import NO_SETTINGS, TOPIC_SETTINGS
+from kseg.cluster.settings import NO_SETTINGS, TOPIC_SETTINGS, SettingSource
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.compaction_plan import CompactSettings
@@ -181,6 +181,12 @@ class TopicRetention:
             is_policy_unknown=is_policy_unknown,
             highest_remote_offset=self._copies.highest_offset(partition) if is_copied else None,
         )
+
+    def time_source(self, partition: PartitionLog) -> SettingSource:
+        """Return where a partition's retention by time comes from."""
+        found = self.beside.topic_settings(partition)
+        is_local = _is_copied(found) and self._limit("local_retention_ms", _SAME_AS_TOTAL, found) != _SAME_AS_TOTAL
+        return self.beside.source_of(partition, "local.retention.ms" if is_local else "retention.ms")
 
     def freeable(self, partition: PartitionLog) -> FreeablePartition:
         """The partition, whose directory is in use, with what may be lowered for less of it to be kept.

@@ -360,8 +360,24 @@ def _fallback_synonyms(setting: TopicSetting, brokers: BrokerSettings) -> Iterat
 
 def _in_milliseconds(setting: TopicSetting, brokers: BrokerSettings) -> str:
     """The value of the first fallback that is set; the default otherwise."""
+    found = _fallback_in_effect(setting, brokers)
+    return setting.default if found is None else str(max(int(found[1].value) * found[0].milliseconds, -1))
+
+
+def _fallback_in_effect(setting: TopicSetting, brokers: BrokerSettings) -> tuple[Fallback, Synonym] | None:
     for fallback in setting.fallbacks:
         found = next(brokers.synonyms(fallback.name), None)
         if found is not None and re.fullmatch("-?[0-9]{1,19}", found.value):
-            return str(max(int(found.value) * fallback.milliseconds, -1))
-    return setting.default
+            return fallback, found
+    return None
+
+
+def source_of(name: str, own: str | None, brokers: BrokerSettings) -> SettingSource:
+    """Return where the value of a topic's setting comes from, also if a broker sets it in another unit.
+
+    Of the latter `resolve` has no synonym, as a broker's answer has none.
+    """
+    setting = next(each for each in TOPIC_SETTINGS if each.name == name)
+    resolved = resolve(setting, own, brokers)
+    fallback = None if resolved.synonyms else _fallback_in_effect(setting, brokers)
+    return resolved.source if fallback is None else fallback[1].source

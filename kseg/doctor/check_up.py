@@ -9,6 +9,7 @@ from datetime import UTC, tzinfo
 from pathlib import Path
 
 from kseg.cluster.directories import META_PROPERTIES, LogDir
+from kseg.cluster.settings import SettingSource
 from kseg.coordinators.transactions import FindingsJudge
 from kseg.doctor.examination import CheckUp, Disk, Examined, TopicUse, Trouble, badness
 from kseg.doctor.kinds import (
@@ -141,7 +142,16 @@ def _segments(rows: tuple[SegmentListing, ...], listing: PartitionListing) -> st
 def _rule(found: Examined) -> str:
     """Which retention that is, and how it is known."""
     kept = duration_text(found.retention.retention_ms)
-    return f"by the topic's retention of {kept}" if found.has_own_time else f"by Kafka's default of {kept}"
+    return f"by {_RETENTION_OF[found.time_source]} of {kept}"
+
+
+_RETENTION_OF = {
+    SettingSource.TOPIC: "the topic's retention",
+    SettingSource.BROKER: "the broker's default",
+    SettingSource.ALL_BROKERS: "the cluster's default",
+    SettingSource.STATIC: "the default in server.properties",
+    SettingSource.DEFAULT: "Kafka's default",
+}
 
 
 _NEARLY_FULL, _FREE_ENOUGH = 20, 10
@@ -192,7 +202,7 @@ class CheckUpInWork:
         self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
         self._troubles: list[Trouble] = []
         self._topics: dict[str, TopicUse] = {}
-        self._due: dict[tuple[Path, bool], _Due] = {}
+        self._due: dict[tuple[Path, SettingSource], _Due] = {}
         self._behind: tuple[int, int, Path] | None = None
         self._partitions = self._size = self._read = 0
         self.disks = disks_of(home for home in self._homes if shown(str(home)) == str(home))
@@ -309,13 +319,13 @@ class CheckUpInWork:
             if row.retention is None or not row.retention.is_deletion:
                 continue
             use.due += row.size
-            is_known = found.has_own_time or row.retention is not Retention.DELETE_TIME
+            source = found.time_source if row.retention is Retention.DELETE_TIME else SettingSource.TOPIC
             home = listing.partition.path if not self._log_dirs else listing.partition.path.parent
-            self._due.setdefault((home, is_known), _Due()).add(listing.topic, row.size)
+            self._due.setdefault((home, source), _Due()).add(listing.topic, row.size)
 
     def _due_troubles(self) -> Iterator[Trouble]:
-        for (home, is_known), due in self._due.items():
-            yield Trouble("retention-due", home, due.sentence(is_known=is_known), size=due.size)
+        for (home, source), due in self._due.items():
+            yield Trouble("retention-due", home, due.sentence(source), size=due.size)
 
     def _take_newest(self, found: Examined) -> None:
         """A partition whose newest file was written later than this machine says that it is."""
@@ -343,13 +353,17 @@ class _Due:
         self.size += size
         self._segments[topic] += 1
 
-    def sentence(self, *, is_known: bool) -> str:
-        """How much, of how many topics, and by which rule; is_known: not only Kafka's default retention."""
+    def sentence(self, source: SettingSource) -> str:
+        """How much, of how many topics, and by which rule; source: of the retention."""
         segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
         what = f"{segments} of {topics}, {self.size} bytes,"
-        if is_known:
-            return f"{what} are past their topics' retention or below the log start offset"
-        return f"{what} are older than Kafka's default retention; no retention of their own is known here"
+        match source:
+            case SettingSource.TOPIC:
+                return f"{what} are past their topics' retention or below the log start offset"
+            case SettingSource.DEFAULT:
+                return f"{what} are older than Kafka's default retention; no retention of their own is known here"
+            case _:
+                return f"{what} are older than {_RETENTION_OF[source]} for retention"
 
 
 def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:

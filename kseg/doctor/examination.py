@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from kseg.cluster.directories import NoPartitionError, Refuse, is_of_partition
 from kseg.cluster.metadata_copy import CHEAP_METADATA, OnUnread
 from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, as_the_topic_sets
+from kseg.cluster.settings import SettingSource
 from kseg.doctor.kinds import KINDS, URGENCY, SuspectTimes, TimesWatch, suspect_segments, unit_of
 from kseg.errors import OpenError, UnreadableError
 from kseg.findings.findings import Finding
@@ -59,7 +60,7 @@ class Examined(NamedTuple):
     """What is known of a partition.
 
     listing: None if it can't be listed. suspects: times that can't be right. retention: by which its segments were
-    judged; has_own_time: whether the topic's own settings tell how long they are kept. is_in_use: whether a broker uses
+    judged; time_source: where their retention by time comes from. is_in_use: whether a broker uses
     the directory. newest_ms: when its newest log was written, 0 if it has none; began_ms: what time it was here;
     judged_ms: by which time all was judged.
     """
@@ -68,7 +69,7 @@ class Examined(NamedTuple):
     listing: PartitionListing | None
     suspects: tuple[SuspectTimes, ...]
     retention: RetentionSettings
-    has_own_time: bool
+    time_source: SettingSource
     is_in_use: bool
     newest_ms: int
     began_ms: int
@@ -112,14 +113,14 @@ def _tells_something(name: str) -> bool:
 class ExaminationOrder(NamedTuple):
     """A partition to examine, by its topic's settings.
 
-    has_own_time: whether these tell how long segments are kept. is_in_use: whether a broker uses the directory.
+    time_source: where the retention by time comes from. is_in_use: whether a broker uses the directory.
     cleaning: None unless it is asked for, and the cleaner has to do with the topic. own: what the topic sets itself, by
     name.
     """
 
     order: Order
     retention: RetentionSettings
-    has_own_time: bool
+    time_source: SettingSource
     is_in_use: bool = True
     cleaning: CleaningSettings | None = None
     own: dict[str, str] = {}  # noqa: RUF012  a default that nobody changes
@@ -184,18 +185,17 @@ def examination_orders(
         try:
             partition = PartitionLog(order.path, order.checkpoints)
             own = topics.beside.topic_settings(partition)
-            has_own = "retention.ms" in own or "local.retention.ms" in own
             cleaned = None if cleaning is None else cleaning.of(partition)
             yield ExaminationOrder(
                 order,
                 topics.of(partition),
-                has_own_time=has_own,
+                topics.time_source(partition),
                 is_in_use=topics.use.has(partition),
                 cleaning=cleaned,
                 own=own,
             )
         except OpenError:  # whoever reads it says so
-            yield ExaminationOrder(order, RetentionSettings(at), has_own_time=False)
+            yield ExaminationOrder(order, RetentionSettings(at), SettingSource.DEFAULT)
 
 
 def _examined(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Examined]:
@@ -215,7 +215,7 @@ def unreadable_partition(each: ExaminationOrder, error: OpenError) -> Examined:
         listing=None,
         suspects=(),
         retention=each.retention,
-        has_own_time=each.has_own_time,
+        time_source=each.time_source,
         is_in_use=each.is_in_use,
         newest_ms=0,
         began_ms=at,
@@ -268,7 +268,7 @@ def examine_partition(
         listing=listing,
         suspects=tuple(suspects),
         retention=retention,
-        has_own_time=each.has_own_time,
+        time_source=each.time_source,
         is_in_use=each.is_in_use,
         newest_ms=newest_ms,
         began_ms=began_ms,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg import kernel
 from kseg.cluster.metadata_copy import OnUnread
 from kseg.cluster.replicas import CopyStatus, PartitionReplicas
+from kseg.cluster.settings import SettingSource
 from kseg.codecs.bodies import compress
 from kseg.doctor.examination import (
     CheckUp,
@@ -298,7 +299,7 @@ class PartitionFacts:
     log_end_offset: int
     leader_epoch: int | None
     retention: RetentionSettings
-    has_own_time: bool
+    time_source: SettingSource
     retained: tuple[Retained, ...]
     cleaning: Cleaning | None
     superseded: SupersededRecords | None
@@ -439,7 +440,7 @@ class Gathered:
             log_end_offset=listing.log_end_offset,
             leader_epoch=listing.leader_epoch,
             retention=found.examined.retention,
-            has_own_time=found.examined.has_own_time,
+            time_source=found.examined.time_source,
             retained=tuple(retained_of(listing, found.examined.retention)),
             cleaning=listing.cleaning,
             superseded=found.superseded,

@@ -18,7 +18,7 @@ import kseg
 from kseg.formats.messages import ZERO_UUID
 from kseg.formats.schemas import message_schema
 from tests import golden
-from tests.cluster.made_metadata import TOPIC, Setting, write_metadata
+from tests.cluster.made_metadata import BROKER, TOPIC, Setting, write_metadata as write_topics
 from tests.cluster.questions import (
     ENDS_ASKED,
     RECORDS_ASKED,
@@ -634,7 +634,7 @@ def test_policy_of_a_topic_that_the_metadata_know_is_known(settings: Sequence[Se
     """It is the default if none is set, also if the cleaner was over the partition once."""
     for base in (0, 1):
         write_segment(tmp_path / "t-0", [NewBatch([NewRecord(b"k", b"v", 1000)], base)], base)
-    write_metadata(tmp_path, {"t": CURRENT}, settings)
+    write_topics(tmp_path, {"t": CURRENT}, settings)
     (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 1\n", encoding="utf-8")
     rows = lines(tmp_path, ["metadata", "--settings", "-o", "json"], ["."], ())
     assert [row["value"] for row in rows if row.get("name") == "cleanup.policy"] == ["delete"]
@@ -653,7 +653,7 @@ def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Pa
         for base in (0, 1):
             write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v", 1000)], base)], base)
         write_id(tmp_path / name, topic_id)
-    write_metadata(tmp_path, {"t": CURRENT, "c": compacted}, [(TOPIC, "c", "cleanup.policy", "compact")])
+    write_topics(tmp_path, {"t": CURRENT, "c": compacted}, [(TOPIC, "c", "cleanup.policy", "compact")])
     at = ("--now", "2030-01-01", "-o", "json")
     size = sum(log.stat().st_size for log in (tmp_path / "t-1").glob("*.log"))
     for choice in ((), ("--topic", "t")):
@@ -669,3 +669,35 @@ def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Pa
     ]
     (table,) = [row for row in report_table(tmp_path, "topics", (".",), ()) if row["topic"] == "t"]
     assert (table["logBytes"], table["notInUseBytes"] > 0) == (2 * size, True)
+
+
+RETENTION_OF_ALL, HOURS_OF_ALL = (
+    (BROKER, "", "log.retention.ms", "172800000"),
+    (BROKER, "", "log.retention.hours", "48"),
+)
+
+
+@pytest.mark.parametrize(
+    ("setting", "properties", "by", "past"),
+    [
+        ((TOPIC, "t", "retention.ms", "172800000"), "", "the topic's retention", "are past their topics' retention"),
+        ((BROKER, "1", *HOURS_OF_ALL[2:]), "", "the broker's default", "older than the broker's default for"),
+        (RETENTION_OF_ALL, "", "the cluster's default", "older than the cluster's default for"),
+        (HOURS_OF_ALL, "", "the cluster's default", "older than the cluster's default for"),
+        (None, "log.retention.hours=48", "the default in server.properties", "older than the default in server.prop"),
+    ],
+    ids=["topic", "broker", "all brokers", "hours of all brokers", "server.properties"],
+)
+def test_doctor_names_the_source_of_retention(
+    setting: Setting | None, properties: str, by: str, past: str, tmp_path: Path
+) -> None:
+    disk = tmp_path / "disk"
+    for base, timestamp in enumerate((1000, 4_000_000_000_000, 2000)):
+        write_segment(disk / "t-0", [NewBatch([NewRecord(b"k", b"v", timestamp)], base)], base)
+    write_topics(disk, {"t": CURRENT}, [] if setting is None else [setting])
+    (disk / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n", encoding="utf-8")
+    (tmp_path / "server.properties").write_text(f"node.id=1\n{properties}\n", encoding="utf-8")
+    asked = ["doctor", "--quick", "--now", "2030-01-01", "--server-properties", "server.properties", "-o", "json"]
+    told = {row.get("id"): str(row.get("sentence")) for row in lines(tmp_path, asked, ["disk"], ())}
+    assert f"by {by} of 2d00h" in told["future-times"]
+    assert past in told["retention-due"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kseg.cluster.partition_settings import as_the_topic_sets
 from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
-from kseg.cluster.settings import DynamicSettings
+from kseg.cluster.settings import DynamicSettings, SettingSource
 from kseg.coordinators.members import Group
 from kseg.doctor.examination import Trouble
 from kseg.doctor.kinds import command_line, path_word
@@ -296,7 +296,7 @@ def _of_retention(topic: TopicFacts) -> Iterator[str]:
     retention, roll = one.retention.retention_ms, as_the_topic_sets(one.own, RollSettings())
     if one.cleaning is not None or retention <= 0:
         return
-    is_known = "segment.ms" in one.own or one.has_own_time
+    is_known = "segment.ms" in one.own or one.time_source is not SettingSource.DEFAULT
     if is_known and roll.segment_ms > _LONG * retention:
         yield (
             f"segments are open for up to {age_text(roll.segment_ms)} (segment.ms), but kept for "

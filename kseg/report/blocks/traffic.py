@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from datetime import UTC, datetime, timedelta
 
+from kseg.cluster.settings import SettingSource
 from kseg.doctor.kinds import AHEAD_MS, SuspectTimes
 from kseg.errors import counted
 from kseg.kernel.statistics_contract import HOUR_MS, WEEK_HOURS, Measure
@@ -474,7 +475,7 @@ def _topic_rows(known: Gathered, end: int, rates: dict[str, float]) -> tuple[tup
             for place, size in _places(partition, end):
                 sizes[place] += size
         one = topic.first
-        own = "its settings" if one.has_own_time else "Kafka's default"
+        own = "its settings" if one.time_source is SettingSource.TOPIC else one.time_source.text()
         is_compacted = _is_compacted(one)
         rows.append(
             (

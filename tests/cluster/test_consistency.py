@@ -18,7 +18,8 @@ import kseg
 from kseg.formats.messages import ZERO_UUID
 from kseg.formats.schemas import message_schema
 from tests import golden
-from tests.cluster.made_metadata import BROKER, TOPIC, Setting, write_metadata as write_topics
+from tests.cluster.made_metadata import BROKER, TOPIC, Setting
+from tests.cluster.made_metadata import write_metadata as write_topics
 from tests.cluster.questions import (
     ENDS_ASKED,
     RECORDS_ASKED,

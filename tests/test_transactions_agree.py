@@ -123,6 +123,9 @@ def test_commands_give_what_the_list_says_is_committed(seed: int, tmp_path: Path
     rows = map(json.loads, run(["txns", ".", "-o", "json"], partition).stdout.splitlines())
     (end,) = {row["lastStableOffset"] for row in rows if row["type"] == "partition"}
     assert stable in (None, end)
+    listed = list(map(json.loads, run(["ls", ".", "--by", "segment", "--deep", "-o", "json"], partition).stdout.splitlines()))
+    counts = [row["openTransactions"] for row in listed if row["type"] == "segment"]
+    assert counts[-1] == sum(each.is_open for each in found)
 
 
 def without_marker(directory: Path, aborted: NewBatch, *following: NewBatch) -> Path:

@@ -14,6 +14,7 @@ from kseg.formats.codes import (
     NO_TIMESTAMP,
 )
 from kseg.kernel.statistics_contract import ENTRY_SIZE
+from kseg.log.committed import read_open_transactions
 from kseg.log.partition import CHECKPOINT_OF_FIELD, PartitionLog
 from kseg.log.segment_listing import SegmentListing
 from kseg.reading.batch import BatchHeader
@@ -251,10 +252,9 @@ def cleaning_offsets(partition: PartitionLog, rows: Sequence[SegmentListing], en
 
 
 def _open_transaction(partition: PartitionLog, rows: Sequence[SegmentListing], end: int) -> OldestTransaction | None:
-    """The oldest open transaction, as all headers tell or, if they weren't read, the newest producer snapshot.
+    """The oldest open transaction; not a certain one where neither headers were read nor a snapshot is there.
 
-    If a snapshot tells of none, there is none before the active segment, where the cleaner stops anyhow. Of one in it
-    nothing tells whether it has ended since, unless the log ends there.
+    If the newest producer snapshot has none, there is none before the active segment, where the cleaner stops anyhow.
     """
     if len(rows) < 2 or all(max(row.magics, default=0) < 2 for row in rows):
         return None
@@ -265,8 +265,8 @@ def _open_transaction(partition: PartitionLog, rows: Sequence[SegmentListing], e
     states = partition.read_producer_states(newest) if newest >= rows[-1].base_offset else None
     if states is None:
         return OldestTransaction(partition.log_start_offset(), is_certain=False)
-    first = min(states.open_transactions.values(), default=None)
-    return None if first is None else OldestTransaction(first, is_certain=newest == end)
+    first = min(read_open_transactions(partition).values(), default=None) if states.open_transactions else None
+    return None if first is None else OldestTransaction(first)
 
 
 def cleaned_by_ms(partition: PartitionLog) -> int | None:

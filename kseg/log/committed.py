@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from kseg import kernel
@@ -151,6 +152,30 @@ def read_last_stable_offset(partition: PartitionLog) -> int | None:
     """
     first = min(read_open_transactions(partition).values(), default=None)
     return None if first is None else max(first, partition.log_start_offset())
+
+
+class OpenAtEnds(NamedTuple):
+    """How many transactions are open at the end of each segment, and the first offset of those at the log's end."""
+
+    counts: tuple[int, ...]
+    first_offset: int | None
+
+
+def open_at_ends(partition: PartitionLog) -> OpenAtEnds:
+    """What is open at the ends of a partition's segments, by all headers. Raises OpenError if a log can't be opened."""
+    walk, bases = TransactionWalk(partition), partition.base_offsets
+    changes = [0] * (len(bases) + 1)
+
+    def span(first: int, end: int | None) -> None:
+        changes[max(bisect_right(bases, first) - 1, 0)] += 1
+        changes[len(bases) if end is None else max(bisect_right(bases, end) - 1, 0)] -= 1
+
+    for event in walk.over(partition.segments):
+        if isinstance(event, Ended) and event.first_offset is not None:
+            span(event.first_offset, event.place)
+    for first in walk.begun.values():
+        span(first, None)
+    return OpenAtEnds(tuple(accumulate(changes[:-1])), min(walk.begun.values(), default=None))
 
 
 def read_open_transactions(partition: PartitionLog) -> Mapping[int, int]:

@@ -35,6 +35,7 @@ from kseg.kernel.fold_contract import Event
 from kseg.kernel.record import Record
 from kseg.kernel.statistics_contract import ENTRY_SIZE, OffsetTable
 from kseg.log.cleaner import CleanerStop, CleaningSettings, DirtySegment, LogOffsets, OldestTransaction, cleaning_of
+from kseg.log.committed import read_open_transactions
 from kseg.log.listing import ListingSettings, list_partition
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import RetentionSettings, SegmentFiles
@@ -95,7 +96,7 @@ def plan_compaction(partition: PartitionLog, settings: CompactSettings) -> Clean
     log_end = partition.read_log_end_offset()
     states = states_at(partition, log_end)
     wanted = CleaningSettings(settings.now_ms, min_compaction_lag_ms=settings.min_compaction_lag_ms)
-    cleaning = cleaning_of(_segments(partition, settings), _offsets(partition, settings, states, log_end), wanted)
+    cleaning = cleaning_of(_segments(partition, settings), _offsets(partition, settings, log_end), wanted)
     producers = {state.producer_id: state for state in states.producers.values() if not _is_expired(state, settings)}
     if cleaning is None:
         start = partition.log_start_offset()
@@ -104,10 +105,10 @@ def plan_compaction(partition: PartitionLog, settings: CompactSettings) -> Clean
     return CleaningPlan(cleaning.first_dirty, end_offset, _WHY_ENDS[cleaning.stop], producers, states)
 
 
-def _offsets(partition: PartitionLog, settings: CompactSettings, states: ProducerStates, log_end: int) -> LogOffsets:
+def _offsets(partition: PartitionLog, settings: CompactSettings, log_end: int) -> LogOffsets:
     start, known = partition.log_start_offset(), partition.checkpoints()
     wanted = settings.first_dirty_offset
-    open_from = min(states.open_transactions.values(), default=None)
+    open_from = min(read_open_transactions(partition).values(), default=None)
     return LogOffsets(
         start,
         log_end,

@@ -25,9 +25,10 @@ from kseg.formats.messages import parse_message
 from kseg.formats.schemas import message_schema
 from kseg.index.entries import TimeIndex
 from kseg.index.header_scan import events, first_header, header_runs, is_intact
-from kseg.index.producers import ProducerState, ProducerStates, read_end_marker
+from kseg.index.producers import ProducerState
 from kseg.kernel.fold_contract import Event
 from kseg.log.cleaner import Cleaning, CleaningSettings, cleaned_by_ms, cleaning_of, cleaning_offsets, dirty_segment
+from kseg.log.committed import open_at_ends
 from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, PartitionLog, RemoteTier
 from kseg.log.segment_listing import (
     OK,
@@ -235,6 +236,8 @@ def list_partition(
         if on_read is not None:
             on_read(found.row.size)
     rows = [each.row for each in listed]
+    if settings.deep and any(row.producer_ids for row in rows):
+        rows = _with_open_transactions(partition, rows, problems)
     if rows and rows[-1].damage is not None and rows[-1].damage.kind in TAIL_KINDS:
         rows[-1] = rows[-1]._replace(damage=None)
     end = _log_end(partition, listed)
@@ -275,7 +278,6 @@ class _Listed(NamedTuple):
 
 
 def _segments(partition: PartitionLog, settings: ListingSettings, problems: list[str]) -> Iterator[_Listed]:
-    states: ProducerStates | None = None
     cached = {each.base_offset: cached_size(each.path) for each in partition.segments} if settings.cache else {}
     for segment in partition.segments:
         by_manifest = listing_by_manifest(partition, segment, is_deep=settings.deep)
@@ -292,8 +294,7 @@ def _segments(partition: PartitionLog, settings: ListingSettings, problems: list
             if tail.damage is not None and tail.damage.kind is DamageKind.UNREADABLE:
                 problems.append(f"{segment.path}: at position {tail.damage.position}: {tail.damage.detail}")
             if settings.deep:
-                states = partition.read_producer_states(segment.base_offset) or states or ProducerStates()
-                row = _read_headers(segment, row, states, keep_cache=settings.keep_cache)
+                row = _read_headers(segment, row, keep_cache=settings.keep_cache)
         except OpenError as error:
             problems.append(str(error))
             continue
@@ -359,14 +360,26 @@ def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool
         return 0, NO_TIMESTAMP
 
 
-def _read_headers(
-    segment: SegmentFiles, row: SegmentListing, states: ProducerStates, *, keep_cache: bool
-) -> SegmentListing:
+def _with_open_transactions(
+    partition: PartitionLog, rows: Sequence[SegmentListing], problems: list[str]
+) -> list[SegmentListing]:
+    """The lines with how many transactions are open at their segments' ends."""
+    try:
+        opened = open_at_ends(partition)
+    except OpenError as error:
+        problems.append(str(error))
+        return list(rows)
+    counts = dict(zip(partition.base_offsets, opened.counts, strict=True))
+    rows = [row._replace(open_transactions=counts[row.base_offset]) for row in rows]
+    return [*rows[:-1], rows[-1]._replace(first_open_offset=opened.first_offset)]
+
+
+def _read_headers(segment: SegmentFiles, row: SegmentListing, *, keep_cache: bool) -> SegmentListing:
     """Completes a line from every header; reads compressed bodies for their ratio, and wrappers for their count."""
     stops = corrections = stored = whole = 0
     damage = row.damage
     magics, producer_ids, in_segment = set[int](), set[int](), kernel.load().ProducerTable()
-    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.CONTROL | Event.COMPRESSED, in_segment)
+    fold = kernel.load().HeaderFold(Event.PRODUCER | Event.COMPRESSED, in_segment)
     with segment.open_log(keep_cache=keep_cache) as log_file:
         bounds = BodyBounds(log_file.stored_size, DEFAULT_LIMIT)
         for item in header_runs(log_file):
@@ -377,9 +390,7 @@ def _read_headers(
                 magics.add(header.magic)
                 if header.producer_id >= 0:
                     producer_ids.add(header.producer_id)
-                    states.add(header, read_end_marker(log_file, header) if header.is_control else None)
-                    known = states.producers.get(header.producer_id)
-                    in_segment.put(known or ProducerState(header.producer_id, header.producer_epoch))
+                    in_segment.put(ProducerState(header.producer_id, header.producer_epoch, current_txn_first_offset=0))
                 if header.codec != Codec.NONE:
                     count, compressed_size, size = _compressed(log_file, header, bounds)
                     corrections += count - (header.records_count or 0)
@@ -394,8 +405,7 @@ def _read_headers(
         largest_timestamp=fold.max_timestamp,
         ratio=whole / stored if stored else None,
         producer_ids=tuple(sorted(producer_ids)),
-        open_transactions=len(states.open_transactions),
-        first_open_offset=min(states.open_transactions.values(), default=None),
+        open_transactions=0,
         damage=damage,
     )
 

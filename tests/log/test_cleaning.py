@@ -134,11 +134,14 @@ def test_whether_a_transaction_is_open_is_not_known_without_a_snapshot(is_ended:
     assert deep["cleanableReason"] == ("cleanable" if is_ended else OPEN_AT_1)
 
 
-def test_transaction_that_was_open_when_the_active_segment_began_may_have_ended(tmp_path: Path) -> None:
-    partition = with_transaction(tmp_path, is_ended=False)
+@pytest.mark.parametrize("deep", [(), ("--deep",)])
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_whether_a_transaction_ended_in_the_active_segment_is_looked_up(
+    is_ended: bool, deep: tuple[str, ...], tmp_path: Path
+) -> None:
+    partition = with_transaction(tmp_path, is_ended=is_ended)
     write_snapshot(partition, partition.base_offsets[-1])
-    assert listed(tmp_path)["cleanableReason"] == UNKNOWN.format(1)
-    assert listed(tmp_path, "--deep")["cleanableReason"] == OPEN_AT_1
+    assert listed(tmp_path, *deep)["cleanableReason"] == ("cleanable" if is_ended else OPEN_AT_1)
 
 
 # --- what else --------------------------------------------------------------------------------------------------------

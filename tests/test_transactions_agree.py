@@ -123,7 +123,9 @@ def test_commands_give_what_the_list_says_is_committed(seed: int, tmp_path: Path
     rows = map(json.loads, run(["txns", ".", "-o", "json"], partition).stdout.splitlines())
     (end,) = {row["lastStableOffset"] for row in rows if row["type"] == "partition"}
     assert stable in (None, end)
-    listed = list(map(json.loads, run(["ls", ".", "--by", "segment", "--deep", "-o", "json"], partition).stdout.splitlines()))
+    listed = list(
+        map(json.loads, run(["ls", ".", "--by", "segment", "--deep", "-o", "json"], partition).stdout.splitlines())
+    )
     counts = [row["openTransactions"] for row in listed if row["type"] == "segment"]
     assert counts[-1] == sum(each.is_open for each in found)
 
@@ -144,6 +146,16 @@ def test_groups_show_no_commit_of_an_aborted_transaction_whose_marker_is_lost(tm
     without_marker(tmp_path / "__consumer_offsets-0", aborted, committed, marker(COMMIT, committed))
     rows = map(json.loads, run(["groups", ".", "-o", "json"], tmp_path).stdout.splitlines())
     assert [(row["partition"], row["offset"]) for row in rows if row["type"] == "commit"] == [(1, 7)]
+
+
+def test_reindex_writes_a_snapshot_without_a_transaction_of_which_the_index_tells_the_abort(tmp_path: Path) -> None:
+    aborted = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
+    without_marker(tmp_path / "orders-0", aborted, NewBatch([NewRecord(b"k", b"v")], 2))
+    run(["reindex", "orders-0", "--to", "new"], tmp_path)
+    (snapshot,) = (tmp_path / "new").glob("*.snapshot")
+    dumped = run(["dump", "--files", str(snapshot)], tmp_path).stdout.decode()
+    assert "producerId: 5 " in dumped
+    assert "currentTxnFirstOffset: OptionalLong.empty " in dumped
 
 
 def test_verify_finds_no_open_transaction_where_the_index_tells_of_its_abort(tmp_path: Path) -> None:

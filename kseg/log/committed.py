@@ -178,9 +178,16 @@ def open_at_ends(partition: PartitionLog) -> OpenAtEnds:
     return OpenAtEnds(tuple(accumulate(changes[:-1])), min(walk.begun.values(), default=None))
 
 
-def read_open_transactions(partition: PartitionLog) -> Mapping[int, int]:
-    """First offsets of the transactions that are open at a log's end, by producer. Reads and raises as above."""
-    walk = TransactionWalk(partition)
-    for _ in walk.over(partition.segments, partition.base_offsets[-1] if partition.segments else 0):
-        pass
-    return walk.begun
+def read_open_transactions(partition: PartitionLog, end_offset: int = MOST) -> Mapping[int, int]:
+    """First offsets of the transactions that are open below an offset, or at the log's end, by producer.
+
+    Reads and raises as above; where one is open, also what follows the offset, until its end.
+    """
+    walk = TransactionWalk(partition, end_offset)
+    ended = [event for event in walk.over(partition.segments, end_offset) if isinstance(event, Ended)]
+    opened = [(each.producer_id, each.first_offset) for each in ended if each.place >= end_offset]
+    return {
+        producer_id: first
+        for producer_id, first in (*walk.begun.items(), *opened)
+        if first is not None and first < end_offset
+    }

@@ -24,6 +24,7 @@ from kseg.index.producers import (
 from kseg.index.rebuild import rebuild
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
+from kseg.log.committed import read_open_transactions
 from kseg.log.lineage import epochs_contradiction, leader_epochs
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
 from kseg.log.segments import FoundFile, SegmentFiles, read_tail
@@ -202,6 +203,7 @@ def _keep_forgotten(partition: PartitionLog, offset: int, states: ProducerStates
 def states_at(partition: PartitionLog, offset: int, *, without: Container[int] = ()) -> ProducerStates:
     """The producers at an offset, from the newest usable snapshot up to there and the batches after it.
 
+    Which transactions are open is what the walk over them tells: a marker may be lost with damage.
     `without`: offsets of snapshots that must not be used. Raises OpenError if a log can't be opened.
     Source: UnifiedLog.rebuildProducerState.
     """
@@ -215,7 +217,11 @@ def states_at(partition: PartitionLog, offset: int, *, without: Container[int] =
     for segment in partition.segments[partition.floor_slot(start) or 0 :]:
         if segment.base_offset < offset:
             _add_batches(segment, range(start, offset), states)
-    return states
+    opened = read_open_transactions(partition, offset) if states.open_transactions else {}
+    return ProducerStates(
+        state._replace(current_txn_first_offset=opened.get(state.producer_id, -1))
+        for state in states.producers.values()
+    )
 
 
 def _add_batches(segment: SegmentFiles, offsets: range, states: ProducerStates) -> None:

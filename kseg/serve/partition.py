@@ -15,7 +15,7 @@ from kseg.formats.codes import BATCH_HEADER_SIZE
 from kseg.index.header_scan import header_of
 from kseg.index.producers import ProducerState
 from kseg.kernel.contract import MOST, VALID
-from kseg.log.committed import ReadCommitted, read_committed, read_last_stable_offset, read_open_transactions
+from kseg.log.committed import ReadCommitted, read_committed, read_last_stable_offset
 from kseg.log.lineage import EpochStarts, all_epochs, last_epoch, noted_epochs
 from kseg.log.lookup import SpecialTime, lookup_time
 from kseg.log.partition import PartitionLog
@@ -416,7 +416,7 @@ class ServedPartition:
         return known[1]
 
     def producers(self) -> tuple[ProducerState, ...]:
-        """Its producers, by the newest snapshot and what follows it; open transactions are those of the LSO.
+        """Its producers, by the newest snapshot and what follows it.
 
         Raises OpenError if a log can't be opened.
         """
@@ -425,10 +425,7 @@ class ServedPartition:
             return ()
         known = self._producers
         if known is None or known[0] != end:
-            opened = read_open_transactions(self.listed)
-            states = states_at(self.listed, end).producers.values()
-            told = (each._replace(current_txn_first_offset=opened.get(each.producer_id, -1)) for each in states)
-            known = self._producers = end, tuple(told)
+            known = self._producers = end, tuple(states_at(self.listed, end).producers.values())
         return known[1]
 
     def find_time(self, timestamp: int | SpecialTime, end_offset: int) -> tuple[int, int] | None:

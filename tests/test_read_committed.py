@@ -59,7 +59,7 @@ def test_healthy_partitions_have_no_notes_but_the_open_transaction(name: str, tm
     partition = copy_partition(tmp_path, name)
     ran = run_kseg(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
     assert list(map(int, ran.stdout.split())) == committed(partition)
-    assert all(b"a transaction is open" in line for line in ran.stderr.splitlines())
+    assert all(b"withheld: a transaction of producer" in line for line in ran.stderr.splitlines())
 
 
 def stale_entry(tmp_path: Path) -> Path:
@@ -283,9 +283,11 @@ def test_export_of_which_all_is_held_back_says_why(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", [opened])
     ran = run_kseg(["export", "orders-0", "out", "--isolation", "read_committed"], tmp_path)
     assert ran.status == 0
-    assert b"orders-0: a transaction is open: nothing from offset 0 on is committed" in ran.stdout
+    assert b"1 offset from 0 on, 1 record, withheld: a transaction of producer 5 is open since" in ran.stdout
     report = json.loads((tmp_path / "out" / "_kseg" / "report.json").read_text())
-    assert [(part["recordsOut"], part["openFrom"], len(part["notes"])) for part in report["partitions"]] == [(0, 0, 1)]
+    assert [(part["recordsOut"], part["openFrom"], part["withheldRecords"]) for part in report["partitions"]] == [
+        (0, 0, 1)
+    ]
 
 
 def test_lookup_finds_what_is_still_in_the_log_below_its_start_and_says_so(tmp_path: Path) -> None:

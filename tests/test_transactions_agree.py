@@ -1,6 +1,7 @@
 """Where markers, indexes and snapshots are damaged, every command takes transactions from the same walk."""
 
 import json
+import re
 from pathlib import Path
 from random import Random
 
@@ -120,6 +121,9 @@ def test_commands_give_what_the_list_says_is_committed(seed: int, tmp_path: Path
     report = exports.export([partition], tmp_path / "out", isolation=Isolation.READ_COMMITTED)
     (part,) = report.partitions
     assert sorted(exports.offsets(tmp_path / "out", part.topic, part.partition)) == truth
+    said = [re.findall(rb"(\d+) records? from offset (\d+) on", ran.stderr) for ran in (dumped, queried)]
+    withheld = [] if stable is None else [(str(part.withheld_records).encode(), str(part.open_from).encode())]
+    assert said == [withheld, withheld]
     rows = map(json.loads, run(["txns", ".", "-o", "json"], partition).stdout.splitlines())
     (end,) = {row["lastStableOffset"] for row in rows if row["type"] == "partition"}
     assert stable in (None, end)

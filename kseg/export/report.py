@@ -39,8 +39,8 @@ class PartitionReport:
     has_lost_more: whether there was damage after which no offset is known. recovered: offsets damaged in one copy, or
     gone from it, and taken from another. unexplained: what doesn't add up.
     has_new_losses: whether this run found anything of that kind, or disorder, or damage that cost no offset.
-    open_from, open_since, open_producer_id: of the oldest open transaction, where this run ended; withheld_records: in
-    what is withheld, as headers count them.
+    open_from, open_since, open_producer_id: of the oldest open transaction, where this run ended; is_open_unknown: it
+    may have ended where the log is damaged; withheld_records: in what is withheld, as headers count them.
     holes: those gaps where batches may be missing: between orders, and in logs whose offsets don't rise. remote:
     offsets that are in the remote tier alone, first ones and ends. damages: where. bytes: of log; seconds: of all
     tasks. notes: which file wasn't believed about transactions, and why.
@@ -76,6 +76,7 @@ class PartitionReport:
     open_from: int | None = None
     open_since: str | None = None
     open_producer_id: int | None = None
+    is_open_unknown: bool = False
     withheld_records: int = 0
     bytes: int = 0
     file_count: int = 0
@@ -303,6 +304,7 @@ def _withheld(report: PartitionReport, tallies: list[Tally], present: list[Offse
         return []
     report.open_from = found.first_offset
     report.open_producer_id, report.withheld_records = found.producer_id, found.records
+    report.is_open_unknown = found.is_unknown
     report.open_since = None if found.since_ms is None else iso_time(found.since_ms)
     return parts
 

@@ -51,7 +51,7 @@ class Tally:
     values written whose text couldn't be had. without_time: records written whose timestamp a table can't hold.
     first_offset, next_offset: what was looked at, the second not included; None if nothing was. open_from: where the
     oldest open transaction begins, if reading ended there; withheld: what it holds back. notes: which file of the
-    partition wasn't believed about its transactions, and what isn't committed yet. epochs: leader epochs of the batches
+    partition wasn't believed about its transactions. epochs: leader epochs of the batches
     that were met, each with the offset from which on; empty if there were many, or if they don't rise.
     """
 

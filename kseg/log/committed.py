@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from kseg import kernel
+from kseg.errors import counted
 from kseg.index.header_scan import header_of, header_runs
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
@@ -16,13 +17,15 @@ from kseg.log.transaction_walk import Ended, TransactionWalk
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import Run
+from kseg.times import iso_time
 
 
 class Withheld(NamedTuple):
     """Offsets withheld, from `first_offset` to below `end_offset`, and the records there, as headers count them.
 
-    producer_id: whose transaction is open; since_ms: the time of its first record, in milliseconds since 1970. Both are
-    None if the batch at the first offset isn't there, or has none.
+    records: without markers. producer_id: whose transaction holds them back; since_ms: the time of its first record, in
+    milliseconds since 1970. Both are None if the batch at the first offset isn't there, or has none. is_unknown: that
+    transaction may have ended where the log is damaged.
     """
 
     first_offset: int
@@ -30,31 +33,56 @@ class Withheld(NamedTuple):
     records: int
     producer_id: int | None
     since_ms: int | None
+    is_unknown: bool = False
+
+    def line(self) -> str:
+        """How many records are withheld, from where on, and why."""
+        verb = "is" if self.records == 1 else "are"
+        why = why_withheld(self.producer_id, iso_time(self.since_ms), is_unknown=self.is_unknown)
+        return f"{counted(self.records, 'record')} from offset {self.first_offset} on {verb} withheld: {why}"
 
 
-def find_withheld(segments: Sequence[SegmentFiles], open_from: int, end_offset: int = MOST) -> Withheld:
-    """What a transaction that is open from an offset on withholds, by the headers from there to an end, or the log's.
+def why_withheld(producer_id: int | None, since: str | None, *, is_unknown: bool) -> str:
+    """What holds records back: whose transaction, and since when, if that is known."""
+    whose = "" if producer_id is None else f" of producer {producer_id}"
+    began = "" if since is None else f" since {since}"
+    if not is_unknown:
+        return f"a transaction{whose} is open{began}"
+    return (
+        f"whether a transaction{whose}, open{began}, ended isn't known: its marker may be where the log is damaged;"
+        " give another copy of the partition too"
+    )
 
-    Raises OpenError if a log can't be opened.
+
+def find_withheld(segments: Sequence[SegmentFiles], found: "ReadCommitted", end_offset: int = MOST) -> Withheld | None:
+    """What the oldest open transaction withholds, by the headers from its first offset to an end, or the log's.
+
+    None if no transaction is open. Raises OpenError if a log can't be opened.
 
     Args:
         segments: those of the partition.
-        open_from: the first offset of the oldest open transaction.
+        found: what was read of them.
         end_offset: the first one that isn't wanted.
     """
-    fold = kernel.load().HeaderFold(Event.BOUND)
+    open_from = found.last_stable_offset
+    if open_from is None:
+        return None
+    fold = kernel.load().HeaderFold(Event.BOUND | Event.CONTROL)
     fold.passes_legacy = True
     fold.offset_bound, fold.next_offset = open_from, open_from
     producer_id = since_ms = None
+    markers = 0
     for header in _stops(segments, open_from, fold):
-        if fold.offset_bound == open_from:
-            fold.records, fold.offset_bound = 0, end_offset
+        if fold.offset_bound == open_from and header.last_offset >= open_from:
+            fold.records, fold.offset_bound, markers = 0, end_offset, 0
         if header.first_offset >= end_offset:
             break
         fold.take(header)
+        markers += (header.records_count or 0) if header.is_control else 0
         if header.is_transactional and header.first_offset == open_from:
             producer_id, since_ms = header.producer_id, _time_of(header)
-    return Withheld(open_from, min(fold.next_offset, end_offset), fold.records, producer_id, since_ms)
+    end = min(fold.next_offset, end_offset)
+    return Withheld(open_from, end, fold.records - markers, producer_id, since_ms, found.is_unknown)
 
 
 def _stops(segments: Sequence[SegmentFiles], offset: int, fold: HeaderFold) -> Iterator[BatchHeader]:
@@ -83,22 +111,19 @@ def _time_of(header: BatchHeader) -> int | None:
 
 
 Span = tuple[int, int]
-_OPEN = "a transaction is open: nothing from offset {} on is committed"
-_UNKNOWN = (
-    "nothing from offset {} on is committed: a transaction began there, and its marker may be where the log is damaged;"
-    " give another copy of the partition too"
-)
 
 
 class ReadCommitted(NamedTuple):
     """Aborted transactions by producer id, as ordered (first offset, offset of the marker), and how far one may read.
 
     `last_stable_offset` is the first offset of the oldest open transaction; None if none is open below the
-    requested end. `notes` say which file contradicts the log, and what isn't committed yet.
+    requested end. `is_unknown`: that one may have ended where the log is damaged. `notes` say which file contradicts
+    the log.
     """
 
     aborted: dict[int, list[Span]]
     last_stable_offset: int | None
+    is_unknown: bool
     notes: tuple[str, ...]
 
     def is_aborted(self, producer_id: int, offset: int) -> bool:
@@ -135,14 +160,10 @@ def read_committed(
         if isinstance(event, Ended) and event.is_aborted and event.first_offset is not None:
             assert event.end_offset is not None
             aborted[event.producer_id].append((event.first_offset, event.end_offset))
-    notes = list(walk.notes)
     open_from = min((first for first in walk.begun.values() if first < end_offset), default=None)
-    if open_from is not None and segments:
-        place = segments[0].path.parent
-        is_unknown = any(walk.begun[producer_id] == open_from for producer_id in walk.maybe_ended)
-        notes.append(f"{place}: {(_UNKNOWN if is_unknown else _OPEN).format(open_from)}")
+    is_unknown = any(walk.begun[producer_id] == open_from for producer_id in walk.maybe_ended)
     spans = {producer_id: sorted(found) for producer_id, found in aborted.items()}
-    return ReadCommitted(spans, open_from, tuple(dict.fromkeys(notes)))
+    return ReadCommitted(spans, open_from, is_unknown, tuple(dict.fromkeys(walk.notes)))
 
 
 def read_last_stable_offset(partition: PartitionLog) -> int | None:

@@ -10,7 +10,7 @@ from kseg.errors import OpenError
 from kseg.formats.codes import Codec
 from kseg.index.entries import OffsetIndex
 from kseg.kernel.contract import MOST, ROW, SIZE, START, VALID, BatchFilter, new_rows
-from kseg.log.committed import ReadCommitted, read_committed
+from kseg.log.committed import ReadCommitted, find_withheld, read_committed
 from kseg.log.partition import PartitionLog
 from kseg.log.segment_search import SCANNED, SegmentStep, largest_timestamp, seek_offset, seek_time
 from kseg.log.segments import FoundFile, SegmentFiles, entry_problem
@@ -126,8 +126,12 @@ class Selector:
             return read_committed([SegmentFiles(0, file)])
         if self._isolation is None:
             first, last = self.selection.first_offset, self.selection.last_offset
-            self._isolation = read_committed(self.partition.segments, self.partition, first, min(last, MOST - 1) + 1)
+            end = min(last, MOST - 1) + 1
+            self._isolation = read_committed(self.partition.segments, self.partition, first, end)
             self._say_once(self._isolation.notes)
+            withheld = find_withheld(self.partition.segments, self._isolation, end)
+            if withheld is not None:
+                self._say_once([f"{self.partition.path}: {withheld.line()}"])
         return self._isolation
 
     def last_offset(self, path: Path) -> int:

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any, Protocol
 
 from kseg.errors import KsegError, counted
+from kseg.log.committed import why_withheld
 from kseg.output.progress import talk
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
@@ -238,11 +239,10 @@ def _lines_about(partition: Any) -> Iterator[str]:
     for first, end in partition.missed_offsets:
         yield f"{name}: offsets {first} to {end} had gone from the log since the run before: missed"
     if partition.open_from is not None:
-        whose = "" if partition.open_producer_id is None else f" of producer {partition.open_producer_id}"
-        since = "" if partition.open_since is None else f" since {partition.open_since}"
+        why = why_withheld(partition.open_producer_id, partition.open_since, is_unknown=partition.is_open_unknown)
         yield (
-            f"{name}: {partition.withheld} offsets from {partition.open_from} on, {partition.withheld_records} records,"
-            f" are withheld: a transaction{whose} is open{since}"
+            f"{name}: {counted(partition.withheld, 'offset')} from {partition.open_from} on,"
+            f" {counted(partition.withheld_records, 'record')}, withheld: {why}"
         )
     for first, end in partition.remote:
         yield f"{name}: offsets {first} to {end} are in the remote tier alone: not exported"

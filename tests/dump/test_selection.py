@@ -117,7 +117,7 @@ def test_read_committed_leaves_out_aborted_and_control_records_and_what_follows_
     assert (
         b"00000000000000000000.txnindex: missing, and the log has aborted transactions: the log decides" in ran.stderr
     )
-    assert b"a transaction is open: nothing from offset 7 on is committed" in ran.stderr
+    assert b"2 records from offset 7 on are withheld: a transaction of producer" in ran.stderr
 
 
 def test_read_committed_goes_by_the_transaction_index(tmp_path: Path) -> None:

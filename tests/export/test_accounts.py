@@ -411,7 +411,7 @@ def test_what_an_open_transaction_withholds_is_told(plain: int, size: int, tmp_p
     since = f"2023-11-14T22:13:20.{plain:03}Z"
     assert (part.open_producer_id, part.open_since) == (9, since)
     assert (report.is_whole, report.status) == (False, 0)
-    line = f"orders-0: 95 offsets from {plain} on, 95 records, are withheld: a transaction of producer 9 is open since"
+    line = f"orders-0: 95 offsets from {plain} on, 95 records, withheld: a transaction of producer 9 is open since"
     assert f"{line} {since}" in list(report_lines(report))
 
 

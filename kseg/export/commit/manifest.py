@@ -246,6 +246,7 @@ _WITHHELD = members(
         "records": _COUNT,
         "producer_id": _MAYBE_OFFSET,
         "since_ms": _MAYBE_OFFSET,
+        "is_unknown": flag,
     }
 )
 _TALLY = members(

@@ -276,6 +276,8 @@ class OrderReader:
         """What is to be said of the order, once it was read, where nobody writes a report."""
         replica, tally = self.order.replica, self.tally
         yield from tally.notes
+        if tally.withheld is not None:
+            yield f"{replica}: {tally.withheld.line()}"
         if tally.without_time:
             yield f"{replica}: {tally.without_time} records have times that microseconds can't tell: null"
         if tally.passed_over:
@@ -473,8 +475,9 @@ class OrderReader:
         if found.last_stable_offset is not None and self.order.begins:
             # A broker that has deleted a transaction's first records withholds what follows its log's start.
             start = max(found.last_stable_offset, first, place.base_offsets[0])
-            withheld = find_withheld(place.segments, found.last_stable_offset, end)
-            self._withheld = withheld._replace(first_offset=start) if start < withheld.end_offset else None
+            withheld = find_withheld(place.segments, found, end)
+            if withheld is not None and start < withheld.end_offset:
+                self._withheld = withheld._replace(first_offset=start)
         return found
 
     def _find_latest(self) -> dict[bytes, int]:

@@ -76,6 +76,7 @@ LINES = (
     "groups -o json logs/2.8.2",
     "txns -o json logs/4.3.1",
     "txns -o json logs/2.8.2",
+    "txns -o json logs/2.3.1/txn-1 --explain 5@30",
     "query -o json --explain 'select count(*) from \"test-1\"' docs",
     "plan-move -o json logs/0.9.0.1 logs/0.9.0.1-live --cluster-metadata logs/4.3.1",
     "metadata -o json logs/4.3.1",

@@ -27,7 +27,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import RowWriter
-from kseg.text.transactions import COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS, TransactionRows
+from kseg.text.transactions import CLUES, COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS, TransactionRows
 from kseg.times import parse_zone, time_or_none
 
 
@@ -35,6 +35,7 @@ class TxnsOptions(NamedTuple):
     """Which transactions are shown, what tells that they hang, and who is to abort them."""
 
     only_open: bool
+    explain: str | None
     now: str | None
     zone: str
     transaction_max_timeout_ms: int
@@ -46,6 +47,11 @@ class TxnsOptions(NamedTuple):
 @click.command()
 @paths_argument
 @click.option("--open", "only_open", is_flag=True, help="Only transactions that have not ended.")
+@click.option(
+    "--explain",
+    metavar="ID",
+    help="What tells of one transaction: the latest of a producer id or transactional id, with @OFFSET the one there.",
+)
 @partition_options
 @click.option(
     "--now",
@@ -76,6 +82,7 @@ def txns(
     \b
     Examples:
       kseg txns orders-0/
+      kseg txns disk1/ disk2/ --explain 7@204950
       kseg txns disk1/ disk2/ --open --now now --bootstrap-server kafka:9092
       kseg txns __transaction_state-7/ -o json | jq 'select(.isOpen)'
 
@@ -87,6 +94,9 @@ def txns(
     the log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`. The command
     that aborts it is then printed with the reason. Without that topic only the age is known, with --now. If disks were
     copied one after another, give as --now the time when the first copy started.
+
+    --explain prints the batches of a transaction, its marker, what the transaction index, producer snapshots and its
+    coordinator say of it, and damage that may hide its marker, in order; last what became of it, and why that is known.
     """
     refuse, zone = Refusals(), parse_zone(options.zone)
     cluster = Cluster(paths, refuse)
@@ -103,11 +113,14 @@ def txns(
     if not coordinators and not others:
         require_choice(paths, choice)
     writer = RowWriter(rows.form(zone))
+    if options.explain is not None:
+        writer.write(CLUES, reading.clues(others, options.explain))
+        coordinators, others = [], []
     if coordinators and (rows.output != "csv" or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
     if others:
         writer.write(TRANSACTIONS, reading.rows(others))
-    if rows.output != "csv":
+    if rows.output != "csv" and options.explain is None:
         writer.write(STABLE_OFFSETS, reading.stable_rows)
     for line in reading.abort_lines if writer.form.is_for_people else ():
         write_line(line)

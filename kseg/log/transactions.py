@@ -1,6 +1,7 @@
 """Transactions: those of a partition's own log, and what `__transaction_state` says of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -23,7 +24,7 @@ from kseg.kernel.contract import VALID
 from kseg.kernel.fold_contract import Event
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog
-from kseg.log.replay import LatestRecords, Unreadable
+from kseg.log.replay import LatestRecords, Unreadable, partition_batches
 from kseg.log.transaction_walk import Begun, Ended, Evidence, Lost, TransactionWalk
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
@@ -342,6 +343,21 @@ class CoordinatorView:
     last_timestamp: int
     later_count: int
     unreadable: tuple[Unreadable, ...]
+
+
+def coordinator_history(
+    partition: PartitionLog, is_wanted: Callable[[CoordinatorTransaction], bool]
+) -> Iterator[CoordinatorTransaction]:
+    """The states that one partition has of wanted transactional ids, in the order of the log, as far as it has them.
+
+    What can't be read is passed over. Raises OpenError if a log can't be opened.
+    """
+    for item in partition_batches(partition):
+        for record in () if isinstance(item, Unreadable) or item.is_control else item.records(on_damage="skip"):
+            with suppress(MessageError):
+                state = None if record.value is None else _coordinator_transaction(record, partition.partition)
+                if state is not None and is_wanted(state):
+                    yield state
 
 
 def coordinator_transactions(partition: PartitionLog, at_ms: int | None = None) -> CoordinatorView:

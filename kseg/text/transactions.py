@@ -1,6 +1,6 @@
 """Columns of `kseg txns` and of `kseg plan-move`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.move_plan import Fill, Move, MovePlan
 from kseg.cluster.replicas import PartitionReplicas
+from kseg.coordinators.explained_transaction import explained_clues
 from kseg.coordinators.transactions import Coordinators, Judge, Verdict, abort_command
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
+from kseg.log.transaction_evidence import Clue
 from kseg.log.transactions import (
     TOPIC,
     CoordinatorTransaction,
@@ -165,6 +167,10 @@ class TransactionRows:
     def rows(self, partitions: Iterable[PartitionLog]) -> Iterator[TransactionRow]:
         """The transactions of other partitions."""
         return chain.from_iterable(map(self._rows_of, partitions))
+
+    def clues(self, partitions: Sequence[PartitionLog], wanted: str) -> Iterator[Clue]:
+        """What tells of one transaction, by `--explain`'s ID. Raises UsageError if there is no such transaction."""
+        return explained_clues(partitions, self._coordinators, self._judge, wanted)
 
     def _rows_of(self, partition: PartitionLog) -> Iterator[TransactionRow]:
         found = PartitionTransactions(partition)
@@ -348,4 +354,17 @@ STABLE_OFFSETS: Section[StableRow] = Section(
         number_column("openTransactions", "OPEN", lambda row: row.open_transactions),
     ),
     lambda row: "yellow" if row.open_transactions else "",
+)
+CLUES: Section[Clue] = Section(
+    "clue",
+    "Evidence",
+    (
+        column("topic", "TOPIC", lambda row: row.topic),
+        number_column("partition", "PART", lambda row: row.partition),
+        column("kind", "KIND", lambda row: str(row.kind)),
+        number_column("offset", "OFFSET", lambda row: row.offset),
+        column("file", "FILE", lambda row: row.file),
+        number_column("position", "POSITION", lambda row: row.position),
+        column("told", "SAYS", lambda row: row.told),
+    ),
 )

@@ -1,0 +1,112 @@
+"""`kseg txns --explain`: finds one transaction by its producer or transactional id, and what tells of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kseg.coordinators.transactions import Coordinators, Judge
+from kseg.errors import UsageError
+from kseg.log.partition import PartitionLog
+from kseg.log.transaction_evidence import Clue, ClueKind, clues_of, outcome_text
+from kseg.log.transactions import (
+    TOPIC,
+    CoordinatorTransaction,
+    PartitionTransactions,
+    Transaction,
+    coordinator_history,
+)
+from kseg.times import iso_time
+
+
+class _Wanted(NamedTuple):
+    """Whose transaction is meant, and an offset of it; None for the latest. states: of its coordinator, in order."""
+
+    producer_ids: frozenset[int]
+    offset: int | None
+    states: tuple[CoordinatorTransaction, ...]
+
+
+def explained_clues(
+    places: Sequence[PartitionLog], coordinators: Coordinators, judge: Judge, wanted: str
+) -> Iterator[Clue]:
+    """What tells of a transaction in each partition that has it: the log, then the coordinator, then the outcome.
+
+    Args:
+        places: the partitions at hand.
+        coordinators: where the states of transactional ids are.
+        judge: says of an open one whether it hangs.
+        wanted: a producer id or a transactional id, with `@OFFSET` the transaction that has this offset; without it the
+            latest of each partition.
+
+    Raises:
+        UsageError: if there is no such transaction.
+        OpenError: if a log can't be opened.
+    """
+    coordinators.read()
+    known = _resolved(coordinators, wanted)
+    has_any = False
+    for place in places:
+        transaction = _chosen(place, known)
+        if transaction is None:
+            continue
+        has_any = True
+        yield from clues_of(place, transaction)
+        yield from _coordinator_clues(known.states, transaction)
+        (verdict,) = judge.verdicts(place, [transaction]).values() if transaction.is_open else (None,)
+        outcome = outcome_text(transaction) + (f"; {verdict.reason}" if verdict is not None else "")
+        yield Clue(place.topic, place.partition, ClueKind.OUTCOME, None, None, None, outcome)
+    if not has_any:
+        raise UsageError(f"--explain {wanted}: no such transaction; `kseg txns` lists producers and first offsets")
+
+
+def _resolved(coordinators: Coordinators, wanted: str) -> _Wanted:
+    """An offset is cut off only where the whole isn't a transactional id, which may have any characters."""
+    name, _, offset = wanted.rpartition("@")
+    tries = [(wanted, None), (name, int(offset))] if name and offset.isdecimal() else [(wanted, None)]
+    for given, at in tries:
+        states = tuple(_states(coordinators, given))
+        if states or given.isdecimal():
+            ids = {state.producer_id for state in states if state.transactional_id == given}
+            return _Wanted(frozenset(ids or {int(given)}), at, states)
+    raise UsageError(
+        f"--explain {wanted}: no transactional id that is known here, and not a producer id; give all log directories"
+    )
+
+
+def _states(coordinators: Coordinators, given: str) -> Iterator[CoordinatorTransaction]:
+    for partition in coordinators.partitions:
+        yield from coordinator_history(
+            partition, lambda state: given in (state.transactional_id, str(state.producer_id))
+        )
+
+
+def _chosen(place: PartitionLog, wanted: _Wanted) -> Transaction | None:
+    chosen = None
+    for each in PartitionTransactions(place).transactions():
+        if each.producer_id in wanted.producer_ids and _has(each, wanted.offset):
+            chosen = each
+    return chosen
+
+
+def _has(transaction: Transaction, offset: int | None) -> bool:
+    if offset is None:
+        return True
+    ends = [end for end in (transaction.last_offset, transaction.end_offset) if end is not None]
+    first = transaction.first_offset
+    return (offset if first is None else first) <= offset <= max(ends, default=offset if transaction.is_open else -1)
+
+
+def _coordinator_clues(states: Sequence[CoordinatorTransaction], transaction: Transaction) -> Iterator[Clue]:
+    """The coordinator's states of the transaction: those that began together, the last ones before its marker."""
+    end = transaction.end_timestamp
+    begun = [state.start_timestamp for state in states if end is None or state.start_timestamp <= end]
+    for state in states:
+        if state.start_timestamp == max(begun, default=None):
+            partitions = ", ".join(f"{topic}-{number}" for topic, number in state.partitions)
+            told = (
+                f"{state.transactional_id} is {state.state} at {iso_time(state.last_update_timestamp)}, producer"
+                f" {state.producer_id}, epoch {state.producer_epoch}{f', in {partitions}' if partitions else ''}"
+            )
+            where = f"{TOPIC}-{state.coordinator_partition}"
+            yield Clue(
+                transaction.topic, transaction.partition, ClueKind.COORDINATOR, state.record_offset, where, None, told
+            )

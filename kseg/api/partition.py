@@ -6,19 +6,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, Unpack
 
 from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, asked_selection, warn
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import joined_logs
-from kseg.cluster.metadata_copy import TopicIds
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
 from kseg.cluster.replicas import PartitionReplicas, alone, topic_id_of
 from kseg.errors import KsegError, UsageError
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import PartitionLog, RemoteTier
 from kseg.log.selected_records import SelectedLog, selected_logs
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection, SelectionOptions, Time
 from kseg.log.selector import Selector
@@ -147,6 +149,11 @@ class Directories(Logs):
         self._paths = paths
         self._choice = choice
 
+    @cached_property
+    def _beside(self) -> MetadataBeside:
+        """What the metadata here tell of topics; large ones aren't read."""
+        return MetadataBeside(CHEAP_METADATA, log_dirs=Cluster(self._paths, pass_over).metadata_dirs())
+
     @abstractmethod
     def _partition_replicas(self) -> "list[PartitionReplicas[PartitionLog]]":
         """The partitions, with the copies that answer for each."""
@@ -251,7 +258,6 @@ class Directories(Logs):
         return self._with_notes(rows, rows.coordinator_rows(rows.split(self._choice)[0]))
 
     def _transaction_rows(self, now: Time | None, *, only_open: bool) -> "TransactionRows":
-        from kseg.cluster.directories import pass_over
         from kseg.formats.codes import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS
         from kseg.text.transactions import TransactionRows
 
@@ -332,8 +338,18 @@ class Partition(Directories):
                 yield segment
 
     def log_start_offset(self) -> int:
-        """The first readable offset."""
-        return self._log.log_start_offset()
+        """The first readable offset; with a remote tier, that of the tier."""
+        return self._log.log_start_offset(self._tier)
+
+    def local_start_offset(self) -> int:
+        """The first offset that is on this disk."""
+        return self._log.log_start_offset() if self._tier is None else self._tier.local_start_offset
+
+    @cached_property
+    def _tier(self) -> RemoteTier | None:
+        from kseg.cluster.remote_tier import find_tier
+
+        return find_tier(self._log, (self._owner or self)._beside)
 
     def log_end_offset(self) -> int:
         """The next offset to be written, after the last readable batch. Raises OpenError if a log can't be opened."""
@@ -371,7 +387,8 @@ class Partition(Directories):
         asked = asked_selection(selection, options, has_control=True)
         target = _target(time, options.get("tz", "UTC")) if time is not None else offset
         assert target is not None
-        return look_up_in_copies(self._replicas, target, asked, is_time=time is not None)
+        dirs = Cluster((self._owner or self)._paths, pass_over).metadata_dirs()
+        return look_up_in_copies(self._replicas, target, asked, is_time=time is not None, log_dirs=dirs)
 
     def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
         yield from joined_logs(self._replicas, selection, warn)

@@ -18,6 +18,8 @@ from kseg.cluster.directories import (
     is_partition,
     read_identity,
 )
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.remote_tier import find_tier
 from kseg.errors import KsegError, OpenError, counted
 from kseg.explain.field import ExplainedField, shown_value
 from kseg.explain.items import ENTRY_KINDS, EntryItems, Item, explain_file
@@ -417,7 +419,7 @@ def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
 
 
 def _facts_of_partition(partition: PartitionLog) -> ShownRow:
-    checkpoints = partition.checkpoints()
+    checkpoints, tier = partition.checkpoints(), find_tier(partition, MetadataBeside(CHEAP_METADATA))
     known = {
         "high_watermark": (checkpoints.high_watermark, "replicated up to"),
         "recovery_point": (checkpoints.recovery_point, "flushed up to"),
@@ -428,7 +430,8 @@ def _facts_of_partition(partition: PartitionLog) -> ShownRow:
         fact("partition", printable(partition.path.name)),
         fact("segments", len(partition.segments)),
         fact("size", human_size(partition.size), "of all logs"),
-        fact("log_start_offset", partition.log_start_offset()),
+        fact("log_start_offset", partition.log_start_offset(tier)),
+        None if tier is None else fact("local_start_offset", tier.local_start_offset, "on this disk"),
         *(fact(name, value, meaning) for name, (value, meaning) in known.items() if value is not None),
         *_read_or_problem("topic_id", partition.read_topic_id),
         *_read_or_problem("leader_epochs", partition.read_leader_epochs),

@@ -106,8 +106,7 @@ class Lister:
             yield _ListOrder(partition, own, self._left)
 
     def _with_tier(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
-        tier = find_tier(partition, self._topics.beside)
-        return listing if tier is None else replace(listing, log_start_offset=tier.log_start_offset, tier=tier)
+        return replace(listing, tier=find_tier(partition, self._topics.beside))
 
     def _note_unread(self, path: Path, reason: str) -> None:
         by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"

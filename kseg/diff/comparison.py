@@ -29,7 +29,7 @@ from kseg.formats.file_names import parse_partition_directory
 from kseg.index.header_scan import header_of
 from kseg.kernel.contract import ROW, SIZE
 from kseg.log.lineage import TruncationEnd, latest_epoch, read_lineage, truncation
-from kseg.log.partition import PartitionEnd, PartitionLog
+from kseg.log.partition import PartitionEnd
 from kseg.reading.batch import BatchHeader
 from kseg.reading.log_file import Run
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
@@ -392,10 +392,7 @@ def diff_partition(
             cursors, start, superseded, leader=copies.leader, followers=followers, gives_held=gives_records
         )
         yield from comparison.run()
-    compared = tuple(
-        _compared(partition, end, comparison, number, cursors[number])
-        for number, (partition, end) in enumerate(zip(partitions, ends, strict=True))
-    )
+    compared = tuple(_compared(copies, end, comparison, number, cursors[number]) for number, end in enumerate(ends))
     named = next((each for each in partitions if each.topic is not None), partitions[0])
     yield PartitionDiff(
         name=copies.name,
@@ -452,15 +449,16 @@ def _truncations(copies: Copies, ends: Sequence[PartitionEnd]) -> dict[int, Trun
 
 
 def _compared(
-    partition: PartitionLog, end: PartitionEnd, comparison: CopyComparison, number: int, cursor: BatchCursor
+    copies: Copies, end: PartitionEnd, comparison: CopyComparison, number: int, cursor: BatchCursor
 ) -> ComparedCopy:
-    tally = comparison.tallies[number]
+    partition, tier, tally = copies.partitions[number], copies.tiers[number], comparison.tallies[number]
     return ComparedCopy(
         path=partition.path,
-        log_start_offset=partition.log_start_offset(),
+        log_start_offset=partition.log_start_offset(tier),
         log_end_offset=end.offset,
         high_watermark=partition.checkpoints().high_watermark,
         last_epoch=latest_epoch(partition, end),
+        tier=tier,
         only_here=tally.only_here.by_epoch(),
         missing=tally.missing,
         superseded=tally.superseded,

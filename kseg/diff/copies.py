@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
+from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.replicas import (
     Candidate,
     Copy,
@@ -23,7 +25,7 @@ from kseg.diff.differences import Copies, PartitionDiff, Sides, find_copies
 from kseg.errors import KsegError, OpenError, UnreadableError, counted
 from kseg.findings.findings import Finding
 from kseg.log.lineage import latest_epoch
-from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PartitionLog, RemoteTier
 from kseg.log.segments import read_tail
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.verify.verify import Verified
@@ -50,7 +52,8 @@ class ClusterCopy(NamedTuple):
 
     broker: whose log directory it is in; None if its `meta.properties` doesn't say. agreed_end: the offset before which
     its records are the partition's; None: all of them are. extents: where its segments begin and end, the end not
-    included, as far as their records are the partition's; one if the cleaner was at work, which leaves gaps.
+    included, as far as their records are the partition's; one if the cleaner was at work, which leaves gaps. tier: the
+    remote tier, None if it has none.
     """
 
     path: Path
@@ -61,6 +64,7 @@ class ClusterCopy(NamedTuple):
     last_epoch: int
     agreed_end: int | None
     extents: tuple[tuple[int, int], ...]
+    tier: RemoteTier | None
 
     def text(self) -> str:
         """Whose it is, and what it reaches to, for people."""
@@ -69,7 +73,8 @@ class ClusterCopy(NamedTuple):
         if self.log_end_offset == self.log_start_offset:
             offsets = f"no offsets from {self.log_start_offset} on"
         abandoned = "" if self.agreed_end is None else f", abandoned from offset {self.agreed_end} on"
-        return f"{broker}, {offsets}, last leader epoch {self.last_epoch}{abandoned}"
+        tier = "" if self.tier is None or not self.tier.has_remote_part else f", {self.tier.text()}"
+        return f"{broker}, {offsets}, last leader epoch {self.last_epoch}{tier}{abandoned}"
 
 
 @dataclass(frozen=True)
@@ -157,9 +162,11 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
     for each in _joined(cluster, choice):
         found.setdefault(each.name, []).append(each)
     expected = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
-    partitions = tuple(_with_copies(each, found.pop(f"{each.topic}-{each.partition}", [])) for each in expected)
-    others = (each for of_name in found.values() for each in of_name)
-    unknown = (copy for each in others for copy in (*_copies(each.copies), *_copies(each.set_aside)))
+    copy_of = partial(_copy, MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs()))
+    partitions = tuple(
+        _with_copies(each, map(copy_of, _counted(found.pop(f"{each.topic}-{each.partition}", [])))) for each in expected
+    )
+    unknown = (copy_of(copy) for of_name in found.values() for copy in _counted(of_name))
     return ClusterCopies(metadata, cluster.paths[0], partitions, tuple(unknown))
 
 
@@ -181,12 +188,13 @@ _COUNTED = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.STALE)
 """What a broker would use if the topic were that one; not what it moves or has put aside."""
 
 
-def _copies(copies: Iterable[Copy[PartitionLog]]) -> Iterator[ClusterCopy]:
-    return (_copy(copy) for copy in copies if copy.status in _COUNTED)
+def _counted(found: Iterable[PartitionReplicas[PartitionLog]]) -> Iterator[Copy[PartitionLog]]:
+    return (copy for each in found for copy in (*each.copies, *each.set_aside) if copy.status in _COUNTED)
 
 
-def _copy(copy: Copy[PartitionLog]) -> ClusterCopy:
+def _copy(beside: MetadataBeside, copy: Copy[PartitionLog]) -> ClusterCopy:
     partition, agreed = copy.place, copy.agreed_end
+    tier = find_tier(partition, beside)
     start, end = partition.log_start_offset(), partition.read_end()
     extents = ((start, end.offset),) if partition.was_compacted() else _extents(partition)
     bounded = ((first, after if agreed is None else min(after, agreed)) for first, after in extents)
@@ -194,11 +202,12 @@ def _copy(copy: Copy[PartitionLog]) -> ClusterCopy:
         partition.path,
         copy.broker,
         topic_id_of(partition),
-        start,
+        partition.log_start_offset(tier),
         end.offset,
         latest_epoch(partition, end),
         agreed,
         tuple((first, after) for first, after in bounded if first < after),
+        tier,
     )
 
 
@@ -209,8 +218,8 @@ def _extents(partition: PartitionLog) -> Iterator[tuple[int, int]]:
             yield segment.base_offset, last.last_offset + 1
 
 
-def _with_copies(expected: ClusterPartition, found: Sequence[PartitionReplicas[PartitionLog]]) -> PartitionCopies:
-    copies = [copy for each in found for copy in (*_copies(each.copies), *_copies(each.set_aside))]
+def _with_copies(expected: ClusterPartition, found: Iterable[ClusterCopy]) -> PartitionCopies:
+    copies = list(found)
     own = tuple(copy for copy in copies if copy.topic_id in (None, expected.topic_id))
     return PartitionCopies(expected, own, tuple(copy for copy in copies if copy not in own))
 

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import once, only_below, require_choice
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.replicas import left_out_of, topic_id_of
 from kseg.diff.cursor import FoundDamage
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.log.lineage import Rule
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import PartitionLog, RemoteTier
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.reading.batch import BatchHeader
 
@@ -133,6 +135,7 @@ class ComparedCopy:
     """One copy, and what became of its comparison.
 
     high_watermark: None if its log directory doesn't say. last_epoch: the latest leader epoch, -1 if there is none.
+    tier: the remote tier, whose records aren't compared; None if it has none.
     only_here: records that no other copy has. missing: how many records it lacks that another one has; superseded: how
     many more that compaction takes. unjudged: how many more where that isn't known, since there are too many keys.
     damages: what wasn't compared, the first ones; damage_count: of all.
@@ -143,6 +146,7 @@ class ComparedCopy:
     log_end_offset: int
     high_watermark: int | None
     last_epoch: int
+    tier: RemoteTier | None = None
     only_here: tuple[EpochRecords, ...] = ()
     missing: int = 0
     superseded: int = 0
@@ -160,7 +164,7 @@ class ComparedCopy:
 class PartitionDiff:
     """What copies of a partition are to each other.
 
-    name: of its directory. compared_from: the latest of the log start offsets; what is below isn't compared.
+    name: of its directory. compared_from: the latest of the local start offsets; what is below isn't compared.
     absent_from: sides that don't have it. first_difference: the first offset where not all have the same; None if all
     have. epochs_differ_from: the first offset where they have the same record, written in other leader epochs.
     lost_records: records that the leader lacks and followers cut off; each once, if several have it. lacks_leader:
@@ -191,7 +195,7 @@ class Copies(NamedTuple):
     """A partition's copies: of each side at most one.
 
     name: of its directory. leader: which of them leads, None if none does. absent_from: sides that have none.
-    lacks_leader: whether the side that leads is one of these.
+    lacks_leader: whether the side that leads is one of these. tiers: the remote tier of each copy, None if it has none.
     """
 
     name: str
@@ -200,6 +204,7 @@ class Copies(NamedTuple):
     leader: int | None
     absent_from: tuple[Path, ...]
     lacks_leader: bool = False
+    tiers: tuple[RemoteTier | None, ...] = ()
 
     @property
     def size(self) -> int:
@@ -211,12 +216,13 @@ class _Copy(NamedTuple):
     side: int
     partition: PartitionLog
     topic_id: str | None
+    tier: RemoteTier | None
 
 
 class Sides:
     """What is compared: directories, each listed once.
 
-    clusters: what is at each; None if it can't be listed. whole: all of them together.
+    clusters: what is at each; None if it can't be listed. whole: all of them together. beside: their metadata.
     """
 
     def __init__(self, paths: Iterable[Path], refuse: Refuse) -> None:
@@ -229,6 +235,7 @@ class Sides:
             raise UsageError("give at least two directories or archives to compare")
         self.clusters = [_listed(path, refuse) for path in self.paths]
         self.whole = Cluster.joined(each for each in self.clusters if each is not None)
+        self.beside = MetadataBeside(CHEAP_METADATA, log_dirs=self.whole.metadata_dirs())
 
     @property
     def are_single(self) -> bool:
@@ -270,7 +277,8 @@ def find_copies(
         for partition in () if side is None else _of_side(side, choice, sides.whole, note):
             name = partition.directory_name if partition.topic is None else f"{partition.topic}-{partition.partition}"
             key = next(iter(found), name) if sides.are_single else name
-            found.setdefault(key, []).append(_Copy(number, partition, topic_id_of(partition)))
+            copy = _Copy(number, partition, topic_id_of(partition), find_tier(partition, sides.beside))
+            found.setdefault(key, []).append(copy)
     if not found:
         require_choice(sides.whole.paths, choice)
     _tell_same(sides.paths, note)
@@ -337,4 +345,5 @@ def _copies(name: str, group: list[_Copy], sides: Sequence[Path], leading: int |
         next((number for number, copy in enumerate(group) if copy.side == leading), None),
         tuple(side for number, side in enumerate(sides) if number not in there),
         leading is not None and leading not in there,
+        tuple(copy.tier for copy in group),
     )

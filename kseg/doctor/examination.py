@@ -10,6 +10,7 @@ from typing import NamedTuple, TypeVar
 from kseg.cluster.directories import NoPartitionError, Refuse, is_of_partition
 from kseg.cluster.metadata_copy import CHEAP_METADATA, OnUnread
 from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, as_the_topic_sets
+from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.settings import SettingSource
 from kseg.doctor.kinds import KINDS, URGENCY, SuspectTimes, TimesWatch, suspect_segments, unit_of
 from kseg.errors import OpenError, UnreadableError
@@ -19,7 +20,7 @@ from kseg.formats.codes import DamageKind
 from kseg.formats.file_names import KINDS_BESIDE, parse_file_name
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings, PartitionListing, list_partition
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import PartitionLog, RemoteTier
 from kseg.log.segments import RetentionSettings, RollSettings, SegmentFiles, read_tail
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.reading.bodies import Slice
@@ -115,7 +116,7 @@ class ExaminationOrder(NamedTuple):
 
     time_source: where the retention by time comes from. is_in_use: whether a broker uses the directory.
     cleaning: None unless it is asked for, and the cleaner has to do with the topic. own: what the topic sets itself, by
-    name.
+    name. tier: None if it has none.
     """
 
     order: Order
@@ -124,6 +125,7 @@ class ExaminationOrder(NamedTuple):
     is_in_use: bool = True
     cleaning: CleaningSettings | None = None
     own: dict[str, str] = {}  # noqa: RUF012  a default that nobody changes
+    tier: RemoteTier | None = None
 
 
 def examine(
@@ -193,6 +195,7 @@ def examination_orders(
                 is_in_use=topics.use.has(partition),
                 cleaning=cleaned,
                 own=own,
+                tier=find_tier(partition, topics.beside),
             )
         except OpenError:  # whoever reads it says so
             yield ExaminationOrder(order, RetentionSettings(at), SettingSource.DEFAULT)
@@ -259,7 +262,7 @@ def examine_partition(
     listing_settings = ListingSettings(
         retention, as_the_topic_sets(each.own, RollSettings()), keep_cache=settings.keep_cache, cleaning=each.cleaning
     )
-    listing = list_partition(partition, listing_settings)
+    listing = replace(list_partition(partition, listing_settings), tier=each.tier)
     # What was written while this was read isn't in the future.
     found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
     suspects = [each for each in found if unit_of(each.largest, _judged_at(settings, at)) is not None]

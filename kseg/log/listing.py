@@ -151,7 +151,6 @@ class PartitionListing:
 
     partition: PartitionLog
     segments: tuple[SegmentListing, ...]
-    log_start_offset: int
     log_end_offset: int
     topic_id: str | None = None
     leader_epoch: int | None = None
@@ -166,6 +165,11 @@ class PartitionListing:
     def name(self) -> str:
         """The directory's name."""
         return self.partition.path.absolute().name
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first readable offset, in the remote tier if there is one."""
+        return self.partition.log_start_offset(self.tier)
 
     @property
     def topic(self) -> str:
@@ -256,7 +260,6 @@ def list_partition(
     return PartitionListing(
         partition=partition,
         segments=tuple(rows),
-        log_start_offset=partition.log_start_offset(),
         log_end_offset=end,
         topic_id=_topic_id(partition, problems),
         leader_epoch=_leader_epoch(partition, problems),

@@ -113,7 +113,7 @@ class Lookup:
         self.target = target
         self.is_time = is_time
         self.tier = tier
-        self.log_start_offset = partition.log_start_offset() if tier is None else tier.log_start_offset
+        self.log_start_offset = partition.log_start_offset(tier)
         self.local_start_offset = self.log_start_offset if tier is None else tier.local_start_offset
         self.log_end_offset: int | None = None
         self.offset: int | None = None

@@ -253,8 +253,13 @@ class PartitionLog:
             self._checkpoints = found.get(own, Checkpoints()) if self.state is None else Checkpoints()
         return self._checkpoints
 
-    def log_start_offset(self) -> int:
-        """The first readable offset: the first segment's base or, if that is higher, the checkpoint's."""
+    def log_start_offset(self, tier: "RemoteTier | None" = None) -> int:
+        """The first readable offset: in a remote tier, or else on this disk.
+
+        There it is the first segment's base or, if that is higher, the checkpoint's.
+        """
+        if tier is not None:
+            return tier.log_start_offset
         return max(self.base_offsets[0] if self.base_offsets else 0, self.checkpoints().log_start_offset or 0)
 
     @property

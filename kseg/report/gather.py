@@ -281,7 +281,7 @@ class PartitionFacts:
 
     status: what it is to its partition. files: by kind. records: data records, batches: without control batches.
     retained: each segment with its end. last_time: the largest time that can be right, -1 for none. superseded: None if
-    records weren't read. own: what the topic sets itself.
+    records weren't read. own: what the topic sets itself. local_start_offset: None without a remote tier.
     """
 
     topic: str
@@ -296,6 +296,7 @@ class PartitionFacts:
     batches: int
     last_time: int
     log_start_offset: int
+    local_start_offset: int | None
     log_end_offset: int
     leader_epoch: int | None
     retention: RetentionSettings
@@ -437,6 +438,7 @@ class Gathered:
             batches=0 if sums is None else sums["batches"],
             last_time=-1 if sums is None else sums.largest_timestamp,
             log_start_offset=listing.log_start_offset,
+            local_start_offset=listing.tier and listing.tier.local_start_offset,
             log_end_offset=listing.log_end_offset,
             leader_epoch=listing.leader_epoch,
             retention=found.examined.retention,

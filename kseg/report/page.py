@@ -241,12 +241,15 @@ def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
     titles = f"{block.id}-title t-{table.id}"
     yield f'<div class="table{" long" if is_long else ""}" tabindex="0" role="region" aria-labelledby="{titles}">'
     yield f'<table aria-labelledby="t-{table.id}" cellpadding=3><thead><tr>'
-    for column in table.columns:
+    shown_columns = [
+        place for place, _ in enumerate(table.columns) if any(row[place] is not None for row in table.rows)
+    ]
+    for column in (table.columns[place] for place in shown_columns):
         yield f'<th scope="col"{_alignment(column)}>{shown(column.title)}</th>'
     yield "</tr></thead><tbody>\n"
     for row in table.rows[:MOST_ROWS]:
-        cells = zip(table.columns, row, strict=True)
-        yield f"<tr>{''.join(_cell(place, column, value, zone) for place, (column, value) in enumerate(cells))}</tr>\n"
+        cells = (_cell(place, table.columns[place], row[place], zone) for place in shown_columns)
+        yield f"<tr>{''.join(cells)}</tr>\n"
     yield "</tbody></table></div>\n"
     if len(table.rows) > MOST_ROWS:
         more = len(table.rows) - MOST_ROWS

@@ -50,6 +50,7 @@ def _copy_object(copy: ComparedCopy) -> dict[str, object]:
     return {
         "path": str(copy.path),
         "logStartOffset": copy.log_start_offset,
+        "localStartOffset": copy.tier and copy.tier.local_start_offset,
         "logEndOffset": copy.log_end_offset,
         "highWatermark": copy.high_watermark,
         "lastEpoch": copy.last_epoch,
@@ -267,7 +268,8 @@ def _verdict_text(diff: PartitionDiff) -> str:
 
 def _is_worth_telling(diff: PartitionDiff, copy: ComparedCopy) -> bool:
     """Whether an identical copy has what isn't compared: records below the others' start, or some that are gone."""
-    return copy.log_start_offset < diff.compared_from or bool(copy.superseded or copy.unjudged)
+    start = copy.log_start_offset if copy.tier is None else copy.tier.local_start_offset
+    return start < diff.compared_from or bool(copy.superseded or copy.unjudged)
 
 
 def _extent_text(copy: ComparedCopy) -> str:
@@ -275,7 +277,8 @@ def _extent_text(copy: ComparedCopy) -> str:
     offsets = f"offsets {copy.log_start_offset} to {copy.log_end_offset - 1}"
     if copy.log_end_offset == copy.log_start_offset:
         offsets = f"no offsets from {copy.log_start_offset} on"
-    return f"{offsets}, high watermark {mark}, last leader epoch {copy.last_epoch}"
+    tier = "" if copy.tier is None or not copy.tier.has_remote_part else f", {copy.tier.text()}"
+    return f"{offsets}, high watermark {mark}, last leader epoch {copy.last_epoch}{tier}"
 
 
 def _batch_text(batch: BatchAt, zone: tzinfo) -> str:
@@ -459,6 +462,7 @@ def _cluster_copy_object(copy: ClusterCopy) -> dict[str, object]:
         "broker": copy.broker,
         "topicId": copy.topic_id,
         "logStartOffset": copy.log_start_offset,
+        "localStartOffset": copy.tier and copy.tier.local_start_offset,
         "logEndOffset": copy.log_end_offset,
         "lastEpoch": copy.last_epoch,
         "agreedEndOffset": copy.agreed_end,

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kseg import open as open_log
+from kseg.browse.places import TopicPlace
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
 from tests.export.exports import write_indexes
@@ -227,3 +229,26 @@ def test_local_retention_is_that_of_topics_with_a_tier(
     ran = kseg([*command.split(), "orders-0", "--now", "100000"], tmp_path)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [row["retention"] for row in rows if row["type"] == "segment"] == [decision]
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_every_output_has_the_start_of_the_tier_as_that_of_the_log(is_known: bool, tmp_path: Path) -> None:
+    """By the topic's settings, and by the checkpoint alone."""
+    for disk in ("a", "b"):
+        write_partition(tmp_path / disk)
+        if is_known:
+            write_metadata(tmp_path / disk, remote_storage_enable="true")
+    _, earliest = looked_up(tmp_path / "a", "--timestamp", "earliest")
+    starts = {"lookup": {**earliest, "logStartOffset": earliest["offset"]}}
+    starts["ls"] = json.loads(kseg(["ls", "a/orders-0", "-o", "json"], tmp_path).stdout.splitlines()[0])
+    report = kseg(["report", "a", "--topic", "orders", "-o", "json", "-q"], tmp_path).stdout.splitlines()
+    starts["report"] = next(row for row in map(json.loads, report) if row.get("table") == "partitions")
+    diff = json.loads(kseg(["diff", "a", "b", "--topic", "orders", "-o", "json"], tmp_path).stdout.splitlines()[0])
+    starts |= {f"diff of {copy['path']}": copy for copy in diff["copies"]}
+    found = {name: (each["logStartOffset"], each["localStartOffset"]) for name, each in starts.items()}
+    assert found == dict.fromkeys(starts, (10, 30))
+    opened = [open_log(tmp_path / "a" / "orders-0"), open_log(tmp_path / "a").partition("orders", 0)]
+    assert [(each.log_start_offset(), each.local_start_offset()) for each in opened] == [(10, 30)] * 2
+    shown = TopicPlace("orders", tmp_path / "a", [tmp_path / "a" / "orders-0"]).shown(0)
+    fields = {field.name: field.value for field in shown.item.fields}
+    assert (fields["log_start_offset"], fields["local_start_offset"]) == (10, 30)

@@ -54,6 +54,7 @@ _PARTITION_COLUMNS = (
     CellColumn("segments", "Segments", CellKind.COUNT),
     CellColumn("records", "Records", CellKind.COUNT),
     CellColumn("logStartOffset", "First offset", CellKind.COUNT),
+    CellColumn("localStartOffset", "First local offset", CellKind.COUNT),
     CellColumn("logEndOffset", "End offset", CellKind.COUNT),
     CellColumn("logDir", "Log directory"),
 )
@@ -135,6 +136,7 @@ def _partition_rows(known: Gathered, total: int) -> tuple[tuple[str | int | floa
             len(each.retained),
             each.records,
             each.log_start_offset,
+            each.local_start_offset,
             each.log_end_offset,
             str(each.log_dir),
         )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import identity_of
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
+from kseg.cluster.directories import identity_of, require_choice
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, partition_count
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
@@ -268,7 +268,10 @@ def serve_partitions(
         NoSuchPartitionError, OpenError, UsageError: as `Cluster.partitions`.
     """
     by_topic: dict[str, dict[int, PartitionLog]] = defaultdict(dict)
-    replicas = cluster.partitions(choice)
+    of_topics = cluster.partitions(PartitionChoice(choice.topics))
+    replicas = [each for each in of_topics if choice.takes(each.topic, each.partition)]
+    if not replicas:
+        require_choice(cluster.paths, choice)
     for line in taken_of(replicas).sentences(verbose=settings.is_verbose):
         say(line)
     for each in replicas:
@@ -285,17 +288,24 @@ def serve_partitions(
     topic_ids = TopicIds(cluster)
     ids = {each.topic: each.topic_id or topic_ids.of(each.best) for each in replicas if each.copies}
     topics = {
-        name: _served_topic(name, ids[name] or ZERO_UUID, by_topic[name], settings, say, plans)
+        name: _served_topic(
+            name,
+            ids[name] or ZERO_UUID,
+            _by_number(name, by_topic[name], of_topics, cluster, say),
+            settings,
+            say,
+            plans,
+        )
         for name in sorted(by_topic)
     }
-    counts = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
+    with_ids = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
     offsets = {
         each.best.path: each
         for each in (*replicas, *_commits(cluster, choice))
         if each.topic == OFFSETS_TOPIC and each.copies
     }
     stored = StoredGroups(offsets.values(), say, clock)
-    groups = GroupCoordinator(Commits(stored), counts, say, clock)
+    groups = GroupCoordinator(Commits(stored), with_ids, say, clock)
     log_dirs = tuple(dict.fromkeys(each.absolute() for each in cluster.metadata_dirs()))
     owners = [identity_of(log_dir) for log_dir in log_dirs]
     cluster_id = next((each.cluster_id for each in owners if each.cluster_id), None)
@@ -335,30 +345,40 @@ def _why_not_served(topic: str, number: int) -> str | None:
     return None
 
 
-def _served_topic(
-    name: str,
-    topic_id: str,
+def _by_number(
+    topic: str,
     chosen: Mapping[int, PartitionLog],
-    settings: ServeSettings,
+    found: Iterable[PartitionReplicas[PartitionLog]],
+    cluster: Cluster,
     say: Callable[[str], None],
-    plans: KnownPlans,
-) -> ServedTopic:
-    missing = [number for number in range(max(chosen)) if number not in chosen]
+) -> dict[int, PartitionLog | None]:
+    """All partitions of a topic, whatever is chosen of them; None for those that are served as empty ones.
+
+    There are as many as the metadata tell; more only if directories show that the metadata are older. Metadata count
+    only for log directories: partitions that are given by their own paths are served as they are.
+    """
+    of_topic = [each for each in found if each.topic == topic and each.copies]
+    own = {each.partition or 0: each.cluster_id for each in of_topic if (each.partition or 0) <= LARGEST_PARTITION}
+    metadata = cluster.metadata(next(iter(own.values()))) if cluster.log_dirs else None
+    told = partition_count(metadata, topic) or 0
+    numbers = range(max(min(told, LARGEST_PARTITION + 1), max(own) + 1))
+    missing = [number for number in numbers if number not in own]
     if missing:
         shown = ", ".join(map(str, missing[:_MOST_NAMED])) + (", …" if len(missing) > _MOST_NAMED else "")
         are = "partition {} isn't here, and is served as an empty one"
         if len(missing) > 1:
             are = "partitions {} aren't here, and are served as empty ones"
-        say(f"{name}: {are.format(shown)}")
-    served = {
-        number: ServedPartition(
-            name,
-            number,
-            chosen.get(number),
-            say,
-            settings,
-            plans,
-        )
-        for number in range(max(chosen) + 1)
-    }
+        say(f"{topic}: {are.format(shown)}")
+    return {number: chosen.get(number) for number in numbers}
+
+
+def _served_topic(
+    name: str,
+    topic_id: str,
+    partitions: Mapping[int, PartitionLog | None],
+    settings: ServeSettings,
+    say: Callable[[str], None],
+    plans: KnownPlans,
+) -> ServedTopic:
+    served = {number: ServedPartition(name, number, log, say, settings, plans) for number, log in partitions.items()}
     return ServedTopic(name, topic_id, served)

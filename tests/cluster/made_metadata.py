@@ -1,4 +1,4 @@
-"""Metadata of a small cluster: broker 1, topics of one partition, and settings."""
+"""Metadata of a small cluster: broker 1, topics, and settings."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -13,15 +13,18 @@ Setting = tuple[int, str, str, str]
 """Kind and name of the resource, then name and value of the setting."""
 
 
-def write_metadata(log_dir: Path, topics: Mapping[str, str], settings: Iterable[Setting] = ()) -> None:
-    """Writes metadata to a log directory; topics: their ids by name."""
+def write_metadata(log_dir: Path, topics: Mapping[str, str], settings: Iterable[Setting] = (), count: int = 1) -> None:
+    """Writes metadata to a log directory; topics: their ids by name; count: how many partitions each has."""
     records = [framed(message_schema("RegisterBrokerRecord"), {"brokerId": 1}, 0)]
     for name, topic_id in topics.items():
-        partition = {"partitionId": 0, "topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1, "leaderEpoch": 0}
+        partition = {"topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1, "leaderEpoch": 0}
         empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": []}
         records += [
             framed(message_schema("TopicRecord"), {"name": name, "topicId": topic_id}),
-            framed(message_schema("PartitionRecord"), partition | empty),
+            *(
+                framed(message_schema("PartitionRecord"), {"partitionId": number} | partition | empty)
+                for number in range(count)
+            ),
         ]
     for kind, resource, name, value in settings:
         fields = {"resourceType": kind, "resourceName": resource, "name": name, "value": value}

@@ -11,6 +11,7 @@ from typing import Any
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.settings import read_server_properties
 from kseg.formats.file_names import parse_file_name
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.serve.cluster import ServedCluster, serve_partitions
 from kseg.serve.partition import ServeSettings
 from kseg.serve.server import Server, ServerTalk
@@ -39,12 +40,13 @@ def serving(
     *paths: Path,
     settings: ServeSettings = ServeSettings(),  # noqa: B008  frozen
     server_properties: Path | None = None,
+    choice: PartitionChoice = EVERY_PARTITION,
     **options: Any,
 ) -> Iterator[Running]:
     """A server of some directories, until the context ends; options are those of Server."""
     said: list[str] = []
     static = {} if server_properties is None else read_server_properties(server_properties)
-    served = serve_partitions(Cluster(paths), settings, said.append, server_properties=static)
+    served = serve_partitions(Cluster(paths), settings, said.append, choice, server_properties=static)
     running = Running(("", 0), served, said)
     with running_server(running, **options):
         yield running

@@ -294,7 +294,7 @@ def beat(**changed: Any) -> Fields:
 @pytest.mark.parametrize("version", versions(CONSUMER_HEARTBEAT))
 def test_a_member_of_the_consumer_protocol_is_described(client: Connection, running: Running, version: int) -> None:
     answer = client.ask(CONSUMER_HEARTBEAT, version, beat())
-    parts = [{"topicId": topic_id(running), "partitions": [0]}]
+    parts = [{"topicId": topic_id(running), "partitions": [0, 1]}]
     assert (answer["errorCode"], answer["memberEpoch"]) == (0, 2)
     assert answer["assignment"] == {"topicPartitions": parts}
     (group,) = client.ask(CONSUMER_DESCRIBE, version, {"groupIds": [GROUP]})["groups"]

@@ -14,11 +14,13 @@ import pytest
 
 from kseg.errors import ClusterError
 from kseg.formats.messages import ZERO_UUID, Fields
+from kseg.log.selection import PartitionChoice
 from kseg.protocol.messages import read_response
 from kseg.serve.partition import ServeSettings
 from kseg.serve.values import KEPT_BACK
 from kseg.system.files import forget, let_stand_for
 from tests import golden
+from tests.cluster.made_metadata import write_metadata
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.loops import for_each
 from tests.protocol.packets import request
@@ -513,6 +515,28 @@ def test_partitions_that_are_elsewhere_are_empty(tmp_path: Path) -> None:
         assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2]
         assert offset_at(client, -1) == (0, -1)
         assert running.said == ["orders: partitions 0, 1 aren't here, and are served as empty ones"]
+
+
+@pytest.mark.parametrize("numbers", [(), (range(1, 2),)])
+def test_a_topic_has_as_many_partitions_as_the_metadata_tell_whatever_is_chosen(
+    numbers: tuple[range, ...], tmp_path: Path
+) -> None:
+    write_segment(tmp_path / "orders-1", [NewBatch(RECORDS)])
+    write_metadata(tmp_path, {"orders": "AAAAAAAAAAAAAAAAAAAABQ"}, count=4)
+    choice = PartitionChoice(("orders",), numbers)
+    with serving(tmp_path, choice=choice) as running, connected(running) as client:
+        (topic,) = client.ask(METADATA, 9, {"topics": None})["topics"]
+        assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2, 3]
+        assert "orders: partitions 0, 2, 3 aren't here, and are served as empty ones" in running.said
+
+
+def test_a_choice_of_partitions_does_not_change_how_many_a_topic_has(tmp_path: Path) -> None:
+    for number in range(3):
+        write_segment(tmp_path / f"orders-{number}", [NewBatch(RECORDS)])
+    with serving(tmp_path, choice=PartitionChoice((), (range(1),))) as running, connected(running) as client:
+        (topic,) = client.ask(METADATA, 9, {"topics": None})["topics"]
+        assert [part["partitionIndex"] for part in topic["partitions"]] == [0, 1, 2]
+        assert running.said == []
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,9 @@ def rebuild_metadata(
       kseg rebuild-metadata dynamic/ --node-id 3001 --endpoint CONTROLLER://10.0.0.7:9093 --to controller/
 
     PATHS are log directories of stopped brokers, or parents of them: give those of all surviving brokers. The copy that
-    goes furthest is used; how far behind the others are is shown, and which partitions on the disks are newer than it.
-    The new controller is the only voter. A real controller starts on the directory, and brokers return to it.
+    goes furthest is used, with what it lost from the others; how far behind the others are is shown, and which
+    partitions on the disks are newer than it. The new controller is the only voter. A real controller starts on the
+    directory, and brokers return to it.
 
     What no surviving broker had received is lost: docs/how-to/metadata.md says what that can be, what to do, and
     when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if some

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.cluster import find_partitions
+from kseg.cluster.cluster import Cluster, find_partitions
 from kseg.cluster.directories import META_PROPERTIES, NOBODY, DirectoryIdentity, Refuse, identity_of, only_below
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata import Until, cluster_metadata_of
 from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
 from kseg.cluster.model import (
@@ -37,6 +38,7 @@ from kseg.log.segments import Rolled, SegmentFiles
 from kseg.log.selection import NoSuchPartitionError, PartitionChoice
 from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter
 from kseg.reading.batch import NEW_HEADER, Batch, scan_log
+from kseg.reading.log_file import LogFile
 from kseg.system.new_directory import copy_file
 from kseg.writer.batches import build_batch
 from kseg.writer.messages import encode_record
@@ -71,7 +73,7 @@ class MetadataCopy:
     def batches(self) -> Iterator[tuple[SegmentFiles, Batch]]:
         """The batches of these segments up to the end, each whole, and at the offset where the last one ends."""
         for segment in self.segments:
-            with segment.open_log() as log_file:
+            with self.partition.open_log(segment) as log_file:
                 for item in scan_log(log_file):
                     if not isinstance(item, Batch) or item.last_offset >= self.end_offset:
                         return
@@ -81,7 +83,7 @@ class MetadataCopy:
 
 
 def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list[MetadataCopy]:
-    """The copies at some paths, the one that goes furthest first: by its leader epoch, then by its end offset.
+    """The copies at some paths in the order in which they answer; the best one with what it lost from the others.
 
     Raises:
         OpenError: a path can't be opened, or there is no copy at any.
@@ -91,31 +93,29 @@ def metadata_copies(paths: Sequence[Path], refuse: Refuse | None = None) -> list
     choice = PartitionChoice((METADATA_TOPIC,))
     below = None if refuse is None else only_below(refuse)
     try:
-        partitions = {each.path.resolve(): each for each in find_partitions(paths, below, choice)}
+        found = [each for each in Cluster(paths, below).partitions(choice) if each.copies]
     except NoSuchPartitionError:
-        partitions = {}
-    if not partitions:
+        found = []
+    if not found:
         raise OpenError(
             f"has no {METADATA_TOPIC}-0: a broker keeps it in metadata.log.dir, or in a log directory", paths[0]
         )
-    copies = [_measured(each) for each in partitions.values()]
-    clusters = {copy.owner.cluster_id for copy in copies if copy.owner.cluster_id is not None}
-    if len(clusters) > 1:
-        raise UsageError(f"these are of several clusters, {', '.join(sorted(clusters))}: give those of one")
+    copies = list(map(_measured, (whole_log(found[0]), *found[0].places[1:])))
     whole = [copy for copy in copies if copy.found.missing_before is None and copy.end_offset]
     if not whole:
         offset = copies[0].found.missing_before
         reason = "has no whole record" if offset is None else f"lacks the records before offset {offset}"
         raise DamagedError(f"{reason}, and no checkpoint has them: try another broker's copy", copies[0].partition.path)
-    return sorted(whole, key=lambda copy: (copy.leader_epoch, copy.end_offset), reverse=True)
+    return whole
 
 
 def _measured(partition: PartitionLog) -> MetadataCopy:
     found = cluster_metadata_of(partition, Until())
     end = _End(*_checkpoint_end(found))
     for segment in _segments_from(partition, end.offset):
-        if not end.takes(segment, is_last=segment is partition.active_segment):
-            break
+        with partition.open_log(segment) as log_file:
+            if not end.takes(log_file, is_last=segment is partition.active_segment):
+                break
     if end.problem is not None:
         found = cluster_metadata_of(partition, Until(offset=end.offset - 1))
     timestamp = found.timestamp if end.timestamp is None else end.timestamp
@@ -151,20 +151,19 @@ class _End:
         self.has_damage = False
         self._next_offset: int | None = None
 
-    def takes(self, segment: SegmentFiles, *, is_last: bool) -> bool:
-        """Goes through a segment; False where the whole part ends in it."""
+    def takes(self, log_file: LogFile, *, is_last: bool) -> bool:
+        """Goes through a segment's log; False where the whole part ends in it."""
         if self._next_offset is None:
-            self._next_offset = segment.base_offset
-        with segment.open_log() as log_file:
-            for item in scan_log(log_file):
-                if isinstance(item, Batch):
-                    self._take(item)
-                elif item.kind is not DamageKind.ZERO_TAIL:
-                    self.problem = str(item.kind)
-                    self.has_damage = not (is_last and item.kind in TAIL_KINDS)
-                if self.problem is not None:
-                    self.problem = f"{segment.path.name} at position {item.position}: {self.problem}"
-                    return False
+            self._next_offset = log_file.base_offset
+        for item in scan_log(log_file):
+            if isinstance(item, Batch):
+                self._take(item)
+            elif item.kind is not DamageKind.ZERO_TAIL:
+                self.problem = str(item.kind)
+                self.has_damage = not (is_last and item.kind in TAIL_KINDS)
+            if self.problem is not None:
+                self.problem = f"{log_file.path.name} at position {item.position}: {self.problem}"
+                return False
         return True
 
     def _take(self, batch: Batch) -> None:

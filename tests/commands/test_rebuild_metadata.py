@@ -152,6 +152,24 @@ def test_a_copy_with_damage_ends_before_it_and_the_status_is_1(tmp_path: Path) -
     assert kseg(["verify", "new"], tmp_path).status == 0
 
 
+def test_what_the_best_copy_lost_comes_from_another(tmp_path: Path) -> None:
+    """The copy with the damage ends later."""
+    longer, shorter = broker(tmp_path, "broker4"), broker(tmp_path, "broker5")
+    (shorter / "meta.properties").write_text(
+        (shorter / "meta.properties").read_text().replace("node.id=1", "node.id=2")
+    )
+    state = state_of(longer, tmp_path)
+    torn, log = last_log(shorter), last_log(longer)
+    torn.write_bytes(torn.read_bytes()[:-1])
+    content = bytearray(log.read_bytes())
+    content[len(content) // 2] ^= 1
+    log.write_bytes(content)
+    run = rebuilt(tmp_path, "broker4", "broker5")
+    assert run.status == 0
+    assert state_of(Path("new"), tmp_path) == state
+    assert kseg(["verify", "new"], tmp_path).status == 0
+
+
 def test_without_the_records_before_its_log_a_copy_is_refused(tmp_path: Path) -> None:
     path = broker(tmp_path, "broker4", logs_from=350)
     for checkpoint in (path / METADATA).glob("*.checkpoint"):
@@ -259,7 +277,11 @@ def nothing(_: Path) -> None:
         (nothing, ["broker4", "--endpoint", "C://h:99999"], b"isn't LISTENER://HOST:PORT"),
         (nothing, ["nosuch"], b"nosuch: "),
         (no_cluster, ["broker4"], b"no meta.properties beside it that names the cluster"),
-        (other_cluster, ["broker4", "broker5"], b"of several clusters, AbE5hHSmpchnHLE4KcYOHA, BbE5hHSmpchnHLE4KcYOHA"),
+        (
+            other_cluster,
+            ["broker4", "broker5"],
+            b"of different clusters, AbE5hHSmpchnHLE4KcYOHA and BbE5hHSmpchnHLE4KcYOHA",
+        ),
         (lambda path: shutil.rmtree(path / METADATA), ["broker4"], b"broker4: "),
     ],
 )

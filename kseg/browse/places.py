@@ -9,16 +9,17 @@ from pathlib import Path
 from kseg.browse.bytes import FileBytes
 from kseg.browse.log_place import LogPlace
 from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow, fact, facts
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import (
     LogDir,
     NoPartitionError,
     directory_at,
-    find_log_dirs,
     is_of_log_dir,
     is_partition,
+    pass_over,
     read_identity,
 )
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, TopicIdSource
 from kseg.cluster.remote_tier import find_tier
 from kseg.errors import KsegError, OpenError, counted
 from kseg.explain.field import ExplainedField, shown_value
@@ -154,12 +155,13 @@ def places_at(path: Path) -> list[BrowsedPlace]:
     here, is_one = directory_at(path)
     if is_one:
         return [PartitionPlace(here)]
-    found = find_log_dirs(here, lambda _: None)
+    cluster = Cluster([here], pass_over)
+    found = cluster.log_dirs
     if not found:
         if any(parse_file_name(file).kind is not FileKind.UNKNOWN for file in _files_in(here)):
             return [PartitionPlace(here)]  # indexes alone, or what was copied from somewhere
         raise NoPartitionError(path)
-    return [DisksPlace(here, found) if len(found) > 1 else LogDirPlace(found[0].path)]
+    return [DisksPlace(here, cluster) if len(found) > 1 else LogDirPlace(found[0].path, cluster)]
 
 
 def place_of_file(path: Path) -> BrowsedPlace:
@@ -209,8 +211,8 @@ class DisksPlace(DirectoryPlace):
 
     heading = "log directories"
 
-    def __init__(self, path: Path, found: list[LogDir]) -> None:
-        self._found = found
+    def __init__(self, path: Path, cluster: Cluster) -> None:
+        self._cluster, self._found = cluster, cluster.log_dirs
         super().__init__(str(path), path)
 
     def _list(self) -> list[Path]:
@@ -226,7 +228,7 @@ class DisksPlace(DirectoryPlace):
 
     def enter(self, number: int) -> BrowsedPlace:
         """Its topics."""
-        return _marked(LogDirPlace(self._rows[number]), self.wrong)
+        return _marked(LogDirPlace(self._rows[number], self._cluster), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
         """The logs of this log directory and of those after it."""
@@ -239,7 +241,8 @@ class LogDirPlace(DirectoryPlace):
 
     heading = "topics"
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, cluster: Cluster) -> None:
+        self._cluster = cluster
         super().__init__(str(path), path)
 
     def _list(self) -> list[Path]:
@@ -290,7 +293,7 @@ class LogDirPlace(DirectoryPlace):
         directories = self._of_row(number)
         if directories is None:
             return place_of_file(self._rows[number])
-        return _marked(TopicPlace(self._rows[number].name, self.path, directories), self.wrong)
+        return _marked(TopicPlace(self._rows[number].name, self.path, directories, self._cluster), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
         """The logs of this topic and of those after it."""
@@ -302,8 +305,8 @@ class TopicPlace(DirectoryPlace):
 
     heading = "partitions"
 
-    def __init__(self, topic: str, path: Path, directories: list[Path]) -> None:
-        self._directories = directories
+    def __init__(self, topic: str, path: Path, directories: list[Path], cluster: Cluster) -> None:
+        self._directories, self._cluster = directories, cluster
         super().__init__(topic, path)
 
     def _list(self) -> list[Path]:
@@ -318,7 +321,7 @@ class TopicPlace(DirectoryPlace):
         partition = _partition(self._rows[number])
         if partition is None:
             raise OpenError("can't be listed", self._rows[number])
-        return _facts_of_partition(partition)
+        return _facts_of_partition(partition, self._cluster)
 
     def enter(self, number: int) -> BrowsedPlace:
         """Its files."""
@@ -418,8 +421,10 @@ def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
     )
 
 
-def _facts_of_partition(partition: PartitionLog) -> ShownRow:
-    checkpoints, tier = partition.checkpoints(), find_tier(partition, MetadataBeside(CHEAP_METADATA))
+def _facts_of_partition(partition: PartitionLog, cluster: Cluster) -> ShownRow:
+    beside = MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
+    checkpoints, tier = partition.checkpoints(), find_tier(partition, beside)
+    told = TopicIds(cluster).told_of(partition) if partition.state is None else None
     known = {
         "high_watermark": (checkpoints.high_watermark, "replicated up to"),
         "recovery_point": (checkpoints.recovery_point, "flushed up to"),
@@ -434,6 +439,7 @@ def _facts_of_partition(partition: PartitionLog) -> ShownRow:
         None if tier is None else fact("local_start_offset", tier.local_start_offset, "on this disk"),
         *(fact(name, value, meaning) for name, (value, meaning) in known.items() if value is not None),
         *_read_or_problem("topic_id", partition.read_topic_id),
+        None if told is None or told[1] is TopicIdSource.FILE else fact("topic_id", told[0], f"by {told[1]}"),
         *_read_or_problem("leader_epochs", partition.read_leader_epochs),
     )
 

@@ -28,6 +28,7 @@ from kseg.cluster.replicas import (
     PartitionReplicas,
     alone,
     find_set_aside,
+    find_topic_id,
     history_of,
     join_replicas,
     left_out_of,
@@ -224,11 +225,20 @@ class Cluster:
 
         metadata: from elsewhere. Raises UsageError if the directories are of two clusters; others as `log_dirs`.
         """
-        candidates = [each for each in self._given() if each.topic == topic]
+        set_aside = find_set_aside(topic, list(self._of_topic(topic)), metadata)
+        return frozenset(copy.place.path.absolute() for copy in set_aside)
+
+    def topic_id(self, topic: str) -> str | None:
+        """A topic's id, by the metadata or else by its directories; None if nothing tells it. Errors as `set_aside`."""
+        candidates = list(self._of_topic(topic))
+        return find_topic_id(topic, candidates, self.metadata) if candidates else None
+
+    def _of_topic(self, topic: str) -> Iterator[Candidate[PartitionLog]]:
+        """All directories of a topic's name that can be listed."""
+        yield from (each for each in self._given() if each.topic == topic)
         for log_dir, path in self._directories_by_topic.get(topic, ()):
             with suppress(OpenError):  # it can't be listed, or has gone
-                candidates.append(_candidate(PartitionLog(path), log_dir.identity))
-        return frozenset(copy.place.path.absolute() for copy in find_set_aside(topic, candidates, metadata))
+                yield _candidate(PartitionLog(path), log_dir.identity)
 
     @cached_property
     def _directories_by_topic(self) -> Mapping[str, list[tuple[LogDir, Path]]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.metadata_copy import CHEAP_METADATA
+from kseg.cluster.metadata_copy import CHEAP_METADATA, TopicIds
 from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, as_the_topic_sets
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.settings import NO_SETTINGS
@@ -53,6 +53,7 @@ class Lister:
         self._left = selection.limit
         self._unsaid: list[Callable[[], object]] = []
         self._said_before: deque[list[Callable[[], object]]] = deque()
+        self._topic_ids = TopicIds(cluster)
         self._topics = TopicRetention(cluster, settings.retention, given, CHEAP_METADATA, self._note_unread, static)
         cleaning = settings.cleaning or CleaningSettings(settings.retention.now_ms)
         self._cleaning = TopicCleaning(cleaning, given, self._topics.beside, self._topics.use)
@@ -89,7 +90,7 @@ class Lister:
                 if self._left is not None:
                     self._left -= listing.selected_records or 0
                 if self._selection.is_everything or listing.segments:
-                    yield self._with_tier(order.partition, listing)
+                    yield self._completed(order.partition, listing)
         for say in self._unsaid:
             say()
 
@@ -105,8 +106,12 @@ class Lister:
             self._unsaid = []
             yield _ListOrder(partition, own, self._left)
 
-    def _with_tier(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
-        return replace(listing, tier=find_tier(partition, self._topics.beside))
+    def _completed(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
+        """The listing with what the cluster tells of the partition."""
+        listing = replace(listing, tier=find_tier(partition, self._topics.beside))
+        is_lost = listing.topic_id is None and partition.state is None
+        told = self._topic_ids.told_of(partition) if is_lost else None
+        return listing if told is None else replace(listing, topic_id=told[0], topic_id_source=told[1])
 
     def _note_unread(self, path: Path, reason: str) -> None:
         by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"

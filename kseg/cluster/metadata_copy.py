@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -20,7 +21,7 @@ from kseg.cluster.settings import (
     source_of,
 )
 from kseg.errors import KsegError, UsageError
-from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, PartitionLog
 
 if TYPE_CHECKING:
     from kseg.cluster.metadata import Until
@@ -56,6 +57,17 @@ def read_cluster_metadata(
     return found if is_known else replace(found, voters=static_voters(partition))
 
 
+class TopicIdSource(StrEnum):
+    """The evidence for a topic's id."""
+
+    FILE = PARTITION_METADATA
+    "The partition's own file."
+    METADATA = "metadata"
+    "The metadata of the cluster."
+    COPIES = "copies"
+    "Other directories of the topic."
+
+
 class TopicIds:
     """Looks ids up in the metadata at a path or, without one, in a cluster: in its metadata, and in other copies."""
 
@@ -66,6 +78,23 @@ class TopicIds:
     def of(self, partition: PartitionLog) -> str | None:
         """The id of a partition's topic; None if nothing tells it. Raises as `lost_by`."""
         return topic_id_of(partition) or self.lost_by(partition)
+
+    def told_of(self, partition: PartitionLog) -> tuple[str, TopicIdSource] | None:
+        """Return the id of a partition's topic with its evidence; None if nothing tells it. Raises as `lost_by`."""
+        own = topic_id_of(partition)
+        if own is not None:
+            return own, TopicIdSource.FILE
+        lost = self.lost_by(partition)
+        if lost is None:
+            return None
+        is_told = self._metadata is not None or partition.topic == METADATA_TOPIC
+        return lost, TopicIdSource.METADATA if is_told or self._is_in_metadata(lost) else TopicIdSource.COPIES
+
+    def _is_in_metadata(self, topic_id: str) -> bool:
+        with suppress(UsageError):  # of two clusters
+            metadata = self._cluster.metadata()
+            return metadata is not None and any(topic.topic_id == topic_id for topic in metadata.topics)
+        return False
 
     def lost_by(self, partition: PartitionLog) -> str | None:
         """The id of a partition's topic, if its own file doesn't tell it.
@@ -81,17 +110,13 @@ class TopicIds:
             return self._given.get(partition.topic)
         if partition.topic not in self._known:
             with suppress(UsageError):  # of directories of two clusters
-                self._known[partition.topic] = _topic_id_in(self._cluster, partition.topic)
+                self._known[partition.topic] = self._cluster.topic_id(partition.topic)
         return self._known.get(partition.topic)
 
     @cached_property
     def _given(self) -> dict[str, str]:
         topics = () if self._metadata is None else read_cluster_metadata(self._metadata).topics
         return {topic.name: topic.topic_id for topic in topics}
-
-
-def _topic_id_in(cluster: Cluster, topic: str) -> str | None:
-    return next((each.topic_id for each in cluster.topic(topic)), None)
 
 
 CHEAP_METADATA = 4 << 20

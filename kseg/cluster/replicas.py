@@ -252,6 +252,14 @@ def find_set_aside(
         yield from set_aside
 
 
+def find_topic_id(
+    topic: str, candidates: Sequence[Candidate[Place]], metadata: GiveMetadata | None = None
+) -> str | None:
+    """Return the id that `join_replicas` has for a topic; arguments and errors are as for `find_set_aside`."""
+    _, known = _metadata_of(topic, candidates, metadata)
+    return _topic_id(candidates, None if known is None else _Told(known, topic), _Histories[Place]())[0]
+
+
 def _metadata_of(
     topic: str, candidates: Sequence[Candidate[Place]], metadata: GiveMetadata | None
 ) -> "tuple[str | None, ClusterMetadata | None]":

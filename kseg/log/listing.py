@@ -29,7 +29,7 @@ from kseg.index.producers import ProducerState
 from kseg.kernel.fold_contract import Event
 from kseg.log.cleaner import Cleaning, CleaningSettings, cleaned_by_ms, cleaning_of, cleaning_offsets, dirty_segment
 from kseg.log.committed import open_at_ends
-from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, PartitionLog, RemoteTier
+from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, PARTITION_METADATA, PartitionLog, RemoteTier
 from kseg.log.segment_listing import (
     OK,
     SegmentListing,
@@ -146,13 +146,15 @@ class PartitionListing:
     have are None. tier: the remote tier, if it has one; then the log may start below the first segment. cleaning: what
     the log cleaner would do, None if it has nothing to do with the topic. cleaned_by_ms: when the checkpoint that tells
     what is clean was written: later the cleaner has cleaned no partition of this log directory. tier_sums: of segments
-    that were read out of a remote tier; unused: those that are there, and that the log doesn't have.
+    that were read out of a remote tier; unused: those that are there, and that the log doesn't have. topic_id_source:
+    the evidence for the topic's id: `partition.metadata` or, if the cluster was asked, what it tells.
     """
 
     partition: PartitionLog
     segments: tuple[SegmentListing, ...]
     log_end_offset: int
     topic_id: str | None = None
+    topic_id_source: str | None = None
     leader_epoch: int | None = None
     problems: tuple[str, ...] = ()
     tier: RemoteTier | None = None
@@ -257,11 +259,13 @@ def list_partition(
     if settings.cleaning is not None:
         dirty = [dirty_segment(row, first) for row, first in zip(rows, firsts, strict=True)]
         cleaning = cleaning_of(dirty, cleaning_offsets(partition, rows, end), settings.cleaning)
+    topic_id = _topic_id(partition, problems)
     return PartitionListing(
         partition=partition,
         segments=tuple(rows),
         log_end_offset=end,
-        topic_id=_topic_id(partition, problems),
+        topic_id=topic_id,
+        topic_id_source=None if topic_id is None else PARTITION_METADATA,
         leader_epoch=_leader_epoch(partition, problems),
         problems=tuple(problems),
         cleaning=cleaning,
@@ -477,7 +481,7 @@ def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:
     try:
         return partition.read_topic_id()
     except KsegError as error:
-        problems.append(f"{partition.path / 'partition.metadata'}: {error.message}")
+        problems.append(f"{partition.path / PARTITION_METADATA}: {error.message}")
         return None
 
 

@@ -27,6 +27,7 @@ class PartitionSummary(NamedTuple):
     log_dir: str
     state: str | None
     topic_id: str | None
+    topic_id_source: str | None
     segments: int
     unhealthy_segments: int
     size: int
@@ -181,6 +182,7 @@ def summary_of(listing: PartitionListing) -> PartitionSummary:
         log_dir=str(partition.path.parent),
         state=None if partition.state is None else str(partition.state),
         topic_id=listing.topic_id,
+        topic_id_source=listing.topic_id_source,
         segments=len(listing.segments),
         unhealthy_segments=sum(each.is_unhealthy for each in listing.segments),
         size=listing.size,

@@ -7,11 +7,13 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
+from kseg.cluster.metadata_copy import TopicIdSource
 from kseg.errors import counted
 from kseg.formats.codes import codec_name
 from kseg.log.cleaner import Cleaning
 from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow
+from kseg.log.partition import PARTITION_METADATA
 from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
 from kseg.output.pager import paged_lines
 from kseg.output.progress import talk
@@ -179,6 +181,7 @@ _PARTITION_NAMES: tuple[Column, ...] = (
     TableColumn("directory", "PARTITION", -1, _of("directory")),
     TableColumn("state", NOT_SHOWN, -1, _of("state")),
     TableColumn("topicId", NOT_SHOWN, -1, _of("topic_id")),
+    TableColumn("topicIdSource", NOT_SHOWN, -1, _of("topic_id_source")),
 )
 _SUMS: tuple[Column, ...] = (
     TableColumn("segments", "SEGMENTS", 1, _of("segments")),
@@ -278,6 +281,9 @@ def partition_style(row: PartitionSummary) -> str:
     return "red" if row.problems or row.unhealthy_segments else "yellow" if row.size_to_delete else ""
 
 
+_EVIDENCE: dict[str | None, str] = {TopicIdSource.METADATA: "the metadata", TopicIdSource.COPIES: "other copies"}
+
+
 def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzinfo = UTC) -> str:
     """A partition's heading for people."""
     parts = [counted(row.segments, "segment"), size_words(row.size, size)]
@@ -288,7 +294,8 @@ def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzin
     if row.selected is not None:
         parts.append(f"{counted(row.selected.records, 'record')} selected")
     if row.topic_id is not None:
-        parts.append(f"topic id {row.topic_id}")
+        evidence = "" if row.topic_id_source == PARTITION_METADATA else f" (by {_EVIDENCE[row.topic_id_source]})"
+        parts.append(f"topic id {row.topic_id}{evidence}")
     if row.leader_epoch is not None:
         parts.append(f"leader epoch {row.leader_epoch}")
     if row.cleaned_by_ms is not None and row.cleaning is not None:

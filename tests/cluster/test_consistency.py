@@ -15,6 +15,8 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from pyarrow import fs
 
 import kseg
+from kseg.browse.places import TopicPlace
+from kseg.cluster.cluster import Cluster
 from kseg.formats.messages import ZERO_UUID
 from kseg.formats.schemas import message_schema
 from tests import golden
@@ -488,28 +490,52 @@ def test_directories_given_twice_are_one_copy(told: Path) -> None:
     assert [(copy["path"], copy["broker"]) for copy in found["copies"]] == [("b2/orders-0", 2), ("b1/orders-0", 1)]
 
 
+def without_topic_id(root: Path, place: str) -> list[str]:
+    """Disks of which `b1` has lost a topic's id, and what else tells it: a copy, or metadata."""
+    for broker, parts in (("b1", [Part(0, 0, 9)]), ("b2", [Part(0, 0, 5)])):
+        replica(root / broker, parts)
+    if place == "copies":
+        write_id(root / "b2" / "orders-0", CURRENT)
+        return ["b1", "b2"]
+    records = [framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT})]
+    write_segment(root / "ctl" / "__cluster_metadata-0", [NewBatch(records)])
+    return ["b1", "ctl"]
+
+
 LOSING = ("salvage --to {to}", "reindex --to {to}", "slice --to {to}", "compact --to {to}")
 
 
 @for_each("command", LOSING)
 def test_a_topic_id_that_a_copy_lost_is_found_elsewhere(command: str, tmp_path: Path) -> None:
     """In the metadata of another disk, or in another copy."""
-    for place in ("metadata", "copy"):
+    for place in ("metadata", "copies"):
         root = tmp_path / place
-        for broker, parts in (("b1", [Part(0, 0, 9)]), ("b2", [Part(0, 0, 5)])):
-            replica(root / broker, parts)
-        if place == "copy":
-            write_id(root / "b2" / "orders-0", CURRENT)
-        else:
-            records = [framed(message_schema("TopicRecord"), {"name": "orders", "topicId": CURRENT})]
-            write_segment(root / "ctl" / "__cluster_metadata-0", [NewBatch(records)])
+        paths = without_topic_id(root, place)
         (root / "new").mkdir()
-        paths = ["b1", "b2"] if place == "copy" else ["b1", "ctl"]
         chosen = ["--topic", "orders", "--partition", "0"]
         ran = run([*command.format(to="new/out").split(), *chosen, *paths], root)
         assert ran.status == 0, ran.stderr
         found = {path.read_text().strip() for path in (root / "new").rglob("partition.metadata")}
         assert found == {f"version: 0\ntopic_id: {CURRENT}"}
+
+
+@pytest.mark.parametrize("place", ["metadata", "copies"])
+def test_a_lost_topic_id_is_shown_with_the_evidence_for_it(place: str, tmp_path: Path) -> None:
+    paths = without_topic_id(tmp_path, place)
+    listed = run(["ls", *paths, "--topic", "orders", "-o", "json"], tmp_path).stdout.splitlines()
+    rows = {row["directory"]: row for row in map(json.loads, listed) if row["type"] == "partition"}
+    assert (rows["b1/orders-0"]["topicId"], rows["b1/orders-0"]["topicIdSource"]) == (CURRENT, place)
+    if place == "copies":
+        assert rows["b2/orders-0"]["topicIdSource"] == "partition.metadata"
+    sql = "SELECT topicId, topicIdSource FROM partitions WHERE directory LIKE '%b1/orders-0'"
+    answer = run(["query", sql, *paths, "-o", "json"], tmp_path)
+    assert [json.loads(line) for line in answer.stdout.splitlines()] == [{"topicId": CURRENT, "topicIdSource": place}]
+    text = run(["ls", *paths, "--topic", "orders", "--by", "segment"], tmp_path).stdout.decode()
+    assert f"topic id {CURRENT} (by the {place})".replace("the copies", "other copies") in text
+    shown = TopicPlace("orders", tmp_path / "b1", [tmp_path / "b1" / "orders-0"], Cluster([tmp_path])).shown(0)
+    assert [(each.value, each.meaning) for each in shown.item.fields if each.name == "topic_id"] == [
+        (CURRENT, f"by {place}")
+    ]
 
 
 def test_commits_that_a_copy_lost_are_read_from_another(tmp_path: Path) -> None:

@@ -177,6 +177,16 @@ class Cluster:
             require_choice(self.paths, choice)
         return sorted(found, key=lambda each: (each.partition is None, each.topic, each.partition or 0))
 
+    def partitions_of_all(self, choice: PartitionChoice = EVERY_PARTITION) -> Iterator[PartitionReplicas[PartitionLog]]:
+        """The chosen partitions of all clusters that are here, those of each by themselves; errors as `log_dirs`."""
+        by_cluster: dict[str | None, list[Candidate[PartitionLog]]] = defaultdict(list)
+        for each in self.candidates(choice):
+            by_cluster[each.cluster_id].append(each)
+        if len(by_cluster) == 2 and None in by_cluster:  # what names no cluster is of the other one
+            by_cluster = {None: [each for own in by_cluster.values() for each in own]}
+        joined = (each for own in by_cluster.values() for each in join_replicas(own, self.metadata))
+        return (each for each in joined if choice.takes(each.topic, each.partition))
+
     def only_partition(self, choice: PartitionChoice = EVERY_PARTITION) -> PartitionReplicas[PartitionLog]:
         """The one partition that is meant. Raises UsageError if there are several or none; others as `partitions`."""
         replicas = self.partitions(choice)

@@ -12,12 +12,10 @@ from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.replicas import (
-    Candidate,
     Copy,
     CopyStatus,
     PartitionReplicas,
     in_sync_replicas,
-    join_replicas,
     topic_id_of,
 )
 from kseg.diff.comparison import diff_partitions
@@ -159,8 +157,9 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
             f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", cluster.paths[0]
         )
     found: dict[str, list[PartitionReplicas[PartitionLog]]] = {}
-    for each in _joined(cluster, choice):
-        found.setdefault(each.name, []).append(each)
+    for each in cluster.partitions_of_all(choice):
+        if each.partition is not None and each.topic != METADATA_TOPIC:
+            found.setdefault(each.name, []).append(each)
     expected = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
     copy_of = partial(_copy, MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs()))
     partitions = tuple(
@@ -168,20 +167,6 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
     )
     unknown = (copy_of(copy) for of_name in found.values() for copy in _counted(of_name))
     return ClusterCopies(metadata, cluster.paths[0], partitions, tuple(unknown))
-
-
-def _joined(cluster: Cluster, choice: PartitionChoice) -> Iterator[PartitionReplicas[PartitionLog]]:
-    """The partitions that are meant, those of each cluster by themselves."""
-    by_cluster: dict[str | None, list[Candidate[PartitionLog]]] = {}
-    for each in cluster.candidates(choice):
-        by_cluster.setdefault(each.cluster_id, []).append(each)
-    if len(by_cluster) == 2 and None in by_cluster:  # what names no cluster is of the other one
-        by_cluster = {None: [each for own in by_cluster.values() for each in own]}
-    for candidates in by_cluster.values():
-        for joined in join_replicas(candidates, cluster.metadata):
-            is_in_topic = joined.partition is not None and joined.topic != METADATA_TOPIC
-            if is_in_topic and choice.takes(joined.topic, joined.partition):
-                yield joined
 
 
 _COUNTED = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.STALE)

@@ -1,10 +1,13 @@
 """Checks of the files next to segments, of log directories, and of objects in a remote tier."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, LogDir, read_identity
+from kseg.cluster.replicas import CopyStatus
 from kseg.errors import KsegError
 from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import SUFFIXES, DirectoryState, parse_file_name
@@ -137,17 +140,18 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
             findings.add("unreadable-text", path, "it names no version")
 
 
-def check_disks(log_dirs: Iterable[LogDir], findings: Findings, choice: PartitionChoice) -> None:
+def check_disks(cluster: Cluster, findings: Findings, choice: PartitionChoice) -> None:
     """Of the partitions that are meant those in two log directories of one broker; on different ones are replicas."""
-    homes: dict[tuple[str, int, str], Path] = {}
-    for log_dir in log_dirs:
-        owner = log_dir.identity
-        if owner.broker is None:
-            continue
-        for path in filter(choice.takes_directory, log_dir.directories):
-            first = homes.setdefault((owner.cluster_id or "", owner.broker, path.name), path)
-            if first != path:
-                findings.add("partition-twice", path, f"also in {first.parent}, a log directory of the same broker")
+    disks = Counter((each.identity.cluster_id, each.identity.broker) for each in cluster.log_dirs)
+    if max(disks.values(), default=0) < 2:
+        return
+    for replicas in cluster.partitions_of_all(choice):
+        first = {copy.broker: copy.place for copy in reversed(replicas.copies) if copy.status is CopyStatus.CURRENT}
+        for copy in replicas.copies:
+            if copy.status is CopyStatus.DUPLICATE:
+                where = first[copy.broker].path.parent
+                sentence = f"also in {where}, a log directory of the same broker"
+                findings.add("partition-twice", copy.place.path, sentence)
 
 
 _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)

@@ -462,11 +462,10 @@ def verify_paths(
 
 def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
     """What was found in log directories as such: their own files, and partitions that are in two of them."""
-    log_dirs = plan.chosen_log_dirs
-    for number, log_dir in enumerate(log_dirs):
+    for number, log_dir in enumerate(plan.chosen_log_dirs):
         findings = Findings()
         if number == 0:
-            check_disks(log_dirs, findings, plan.choice)
+            check_disks(plan.cluster, findings, plan.choice)
         check_log_dir(log_dir, findings)
         yield Verified(log_dir.path, tuple(findings.all(is_compacted=False)))
 

@@ -254,6 +254,24 @@ def test_partition_on_two_disks_of_a_broker_is_found(tmp_path: Path) -> None:
     assert found_on(disks) == [("partition-twice", disks[1] / "plain-1")]
 
 
+def test_directory_of_another_topic_of_the_same_name_is_not_the_partition_twice(tmp_path: Path) -> None:
+    """A topic was deleted and created again while its broker was down."""
+    disks = two_disks(tmp_path, 1, 1)
+    for disk, topic_id in zip(disks, ("AAAAAAAAAAAAAAAAAAAABQ", "AAAAAAAAAAAAAAAAAAAABg"), strict=True):
+        (disk / "plain-1" / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n")
+    assert found_on(disks) == []
+
+
+def test_of_a_partition_on_two_disks_of_a_broker_the_directory_that_ends_first_is_named(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path, 1, 1)
+    log = max((disks[0] / "plain-1").glob("*.log"))
+    with log.open("ab") as file:
+        file.write(batch_bytes(NewBatch([NewRecord(b"k", b"v")], 10_000)))
+    twice = [file for finding, file in found_on(disks) if finding == "partition-twice"]
+    assert twice == [disks[1] / "plain-1"]
+    assert [file for finding, file in found_on(disks[::-1]) if finding == "partition-twice"] == twice
+
+
 def test_directories_whose_broker_ids_are_none_are_not_those_of_one_broker(tmp_path: Path) -> None:
     disks = two_disks(tmp_path, 1, 1)
     for disk in disks:

@@ -152,7 +152,11 @@ class Directories(Logs):
     @cached_property
     def _beside(self) -> MetadataBeside:
         """What the metadata here tell of topics; large ones aren't read."""
-        return MetadataBeside(CHEAP_METADATA, log_dirs=Cluster(self._paths, pass_over).metadata_dirs())
+        return MetadataBeside(CHEAP_METADATA, log_dirs=self._log_dirs())
+
+    def _log_dirs(self) -> Iterator[Path]:
+        """Log directories that may have metadata; found when they are asked for."""
+        yield from Cluster(self._paths, pass_over).metadata_dirs()
 
     @abstractmethod
     def _partition_replicas(self) -> "list[PartitionReplicas[PartitionLog]]":
@@ -268,7 +272,7 @@ class Directories(Logs):
             MAXIMUM_TRANSACTION_MS,
             BOOTSTRAP_SERVER,
             only_open=only_open,
-            log_dirs=Cluster(self._paths, pass_over).metadata_dirs(),
+            log_dirs=self._log_dirs(),
         )
 
     def _with_notes(self, rows: "TransactionRows", found: Iterator[Row]) -> Iterator[Row]:
@@ -387,7 +391,7 @@ class Partition(Directories):
         asked = asked_selection(selection, options, has_control=True)
         target = _target(time, options.get("tz", "UTC")) if time is not None else offset
         assert target is not None
-        dirs = Cluster((self._owner or self)._paths, pass_over).metadata_dirs()
+        dirs = (self._owner or self)._log_dirs()
         return look_up_in_copies(self._replicas, target, asked, is_time=time is not None, log_dirs=dirs)
 
     def _selected(self, selection: Selection) -> Iterator[SelectedLog]:

@@ -53,7 +53,7 @@ def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], Recor
     Raises UsageError if its copies there are of several clusters.
     """
     found: dict[tuple[Owner, str], RecordedSegment] = {}
-    for place in map(whole_log, Cluster(log_dirs, pass_over).topic(REMOTE_LOG_TOPIC)):
+    for place in map(whole_log, Cluster(log_dirs, pass_over, levels=0).topic(REMOTE_LOG_TOPIC)):
         try:
             records = list(_records(place))
         except KsegError:  # it has gone meanwhile

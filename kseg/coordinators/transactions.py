@@ -140,7 +140,7 @@ class Coordinators:
 
     @cached_property
     def _cluster(self) -> Cluster:
-        return Cluster(self._log_dirs, pass_over)
+        return Cluster(self._log_dirs, pass_over, levels=0)
 
     @cached_property
     def _told_count(self) -> int | None:

@@ -123,6 +123,12 @@ def test_latest_tiered_is_the_highest_offset_that_was_copied(
         assert (ran.status, answer["offset"]) == (0, offset)
 
 
+def test_records_of_segments_below_the_parent_of_a_given_partition_are_not_its_own(tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    write_remote_segments(tmp_path / "another-cluster" / "disk", ("A", 19, COPIED))
+    assert looked_up(tmp_path, "--timestamp", "latest-tiered")[1]["absence"] == "tier-unknown"
+
+
 def test_latest_tiered_passes_over_damage(tmp_path: Path) -> None:
     """The batch counts more records than it has; those that are there can be read."""
     write_partition(tmp_path)

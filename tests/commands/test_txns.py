@@ -404,6 +404,12 @@ def test_the_coordinator_epoch_is_that_of_the_last_marker(tmp_path: Path) -> Non
     assert str(opened(tmp_path, "--now", "now")["abortCommand"]).endswith("--coordinator-epoch 7")
 
 
+def test_coordinators_below_the_parent_of_a_given_partition_are_not_its_own(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path / "another-cluster" / "disk", ("pay", 8, COMPLETE_ABORT, {}))
+    assert (opened(tmp_path)["isHanging"], opened(tmp_path)["reason"]) == (None, "__transaction_state isn't here")
+
+
 def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> None:
     write_two(tmp_path)
     write_coordinator(tmp_path, ("open-0", 1, EMPTY, {}), number=2)  # its hash says partition 2 of three

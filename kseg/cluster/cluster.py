@@ -25,6 +25,7 @@ from kseg.cluster.joined_log import whole_log
 from kseg.cluster.replicas import (
     Candidate,
     GiveMetadata,
+    LeftOut,
     PartitionReplicas,
     alone,
     find_set_aside,
@@ -32,10 +33,11 @@ from kseg.cluster.replicas import (
     history_of,
     join_replicas,
     left_out_of,
+    topic_id_at,
     topic_id_of,
 )
 from kseg.errors import KsegError, OpenError, UsageError
-from kseg.formats.file_names import parse_partition_directory
+from kseg.formats.file_names import PartitionDirectory, parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 
@@ -230,35 +232,37 @@ class Cluster:
         found = [each for each in join_replicas(candidates, self.metadata) if each.copies]
         return sorted(found, key=lambda each: each.partition or 0)
 
-    def set_aside(self, topic: str, metadata: GiveMetadata) -> frozenset[Path]:
+    def set_aside(self, topic: str, metadata: GiveMetadata) -> dict[Path, LeftOut]:
         """The directories of a topic's name that aren't its, or aren't any more, by their absolute paths.
 
         metadata: from elsewhere. Raises UsageError if the directories are of two clusters; others as `log_dirs`.
         """
-        set_aside = find_set_aside(topic, list(self._of_topic(topic)), metadata)
-        return frozenset(copy.place.path.absolute() for copy in set_aside)
+        found = find_set_aside(topic, list(self._of_topic(topic)), metadata)
+        return {Path(each.path).absolute(): each for each in found}
 
     def topic_id(self, topic: str) -> str | None:
         """A topic's id, by the metadata or else by its directories; None if nothing tells it. Errors as `set_aside`."""
         candidates = list(self._of_topic(topic))
         return find_topic_id(topic, candidates, self.metadata) if candidates else None
 
-    def _of_topic(self, topic: str) -> Iterator[Candidate[PartitionLog]]:
-        """All directories of a topic's name that can be listed."""
-        yield from (each for each in self._given() if each.topic == topic)
-        for log_dir, path in self._directories_by_topic.get(topic, ()):
-            with suppress(OpenError):  # it can't be listed, or has gone
-                yield _candidate(PartitionLog(path), log_dir.identity)
+    def _of_topic(self, topic: str) -> Iterator[Candidate[Path]]:
+        """All directories of a topic's name; none of them is listed before its history is asked for."""
+        for path in self.given:
+            name = parse_partition_directory(path.absolute())
+            if name is not None and name.topic == topic:
+                yield _unlisted(path, name, identity_of(path.absolute().parent), is_given=True)
+        for log_dir, path, name in self._directories_by_topic.get(topic, ()):
+            yield _unlisted(path, name, log_dir.identity)
 
     @cached_property
-    def _directories_by_topic(self) -> Mapping[str, list[tuple[LogDir, Path]]]:
-        found: dict[str, list[tuple[LogDir, Path]]] = defaultdict(list)
+    def _directories_by_topic(self) -> Mapping[str, list[tuple[LogDir, Path, PartitionDirectory]]]:
+        found: dict[str, list[tuple[LogDir, Path, PartitionDirectory]]] = defaultdict(list)
         given = {os.path.realpath(path) for path in self.given}
         for log_dir in self.log_dirs:
             for path in log_dir.directories:
                 name = parse_partition_directory(path)
                 if name is not None and not (given and os.path.realpath(path) in given):
-                    found[name.topic].append((log_dir, path))
+                    found[name.topic].append((log_dir, path, name))
         return found
 
     def was_given(self, partition: PartitionLog) -> bool:
@@ -318,6 +322,23 @@ def _candidate(partition: PartitionLog, owner: DirectoryIdentity, *, is_given: b
         topic_id_of(partition),
         partition.state,
         partial(history_of, partition),
+        owner.broker,
+        owner.cluster_id,
+        is_given,
+    )
+
+
+def _unlisted(
+    path: Path, name: PartitionDirectory, owner: DirectoryIdentity, *, is_given: bool = False
+) -> Candidate[Path]:
+    return Candidate(
+        path,
+        str(path),
+        name.topic,
+        name.partition,
+        topic_id_at(path),
+        name.state,
+        lambda is_exact: history_of(PartitionLog(path), is_exact),
         owner.broker,
         owner.cluster_id,
         is_given,

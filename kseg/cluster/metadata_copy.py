@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg.cluster.cluster import Cluster, furthest_metadata
 from kseg.cluster.directories import DirectoryIdentity, Refuse, broker_of, identity_of
-from kseg.cluster.replicas import topic_id_of
+from kseg.cluster.replicas import STATUS_OF_STATE, LeftOut, topic_id_of
 from kseg.cluster.schemas_topic import find_topic
 from kseg.cluster.settings import (
     NO_SETTINGS,
@@ -275,16 +275,22 @@ class DirectoryUse:
     def __init__(self, cluster: Cluster, beside: MetadataBeside) -> None:
         """Takes the cluster that the directories are of, and the metadata next to them; reads nothing yet."""
         self._cluster, self._beside = cluster, beside
-        self._set_aside: dict[str, frozenset[Path]] = {}
+        self._set_aside: dict[str, dict[Path, LeftOut]] = {}
 
     def has(self, partition: PartitionLog) -> bool:
         """Whether a broker uses a partition's directory."""
-        topic = partition.topic
-        if topic is None or partition.state is not None:
-            return topic is None
+        return self.left_out(partition) is None
+
+    def left_out(self, partition: PartitionLog) -> LeftOut | None:
+        """Return what a directory is that no broker uses; None of one in use, and of one that has no topic's name."""
+        topic, path = partition.topic, partition.path
+        if topic is None:
+            return None
+        if partition.state is not None:
+            return LeftOut(topic, partition.partition, str(path), None, STATUS_OF_STATE[partition.state])
         if topic not in self._set_aside:
-            self._set_aside[topic] = frozenset()
+            self._set_aside[topic] = {}
             with suppress(UsageError):  # directories of several clusters
                 metadata = self._beside.of_cluster(partition.log_dir)
                 self._set_aside[topic] = self._cluster.set_aside(topic, lambda _: metadata)
-        return partition.path.absolute() not in self._set_aside[topic]
+        return self._set_aside[topic].get(path.absolute())

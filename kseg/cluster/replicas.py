@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kseg.errors import KsegError, UsageError
 from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lineage import EpochStarts, Lineage, agreed_end, latest_epoch, noted_epochs, read_lineage
-from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PartitionLog, read_topic_id
 from kseg.log.segments import read_tail
 
 if TYPE_CHECKING:
@@ -41,7 +42,11 @@ class CopyStatus(StrEnum):
     "About to be deleted by its broker."
 
 
-_PUT_ASIDE = {DirectoryState.DELETE: CopyStatus.DELETED, DirectoryState.STRAY: CopyStatus.STRAY}
+STATUS_OF_STATE = {
+    DirectoryState.DELETE: CopyStatus.DELETED,
+    DirectoryState.STRAY: CopyStatus.STRAY,
+    DirectoryState.FUTURE: CopyStatus.FUTURE,
+}
 _ANSWERS = (CopyStatus.CURRENT, CopyStatus.DUPLICATE, CopyStatus.FUTURE)
 """In the order in which they are read: what the best one lacks is taken from the next."""
 
@@ -158,6 +163,7 @@ _WHY_LEFT_OUT = {
     CopyStatus.STALE: "of a topic that was deleted, or created again since",
     CopyStatus.STRAY: "put aside by its broker (-stray)",
     CopyStatus.DELETED: "about to be deleted by its broker (-delete)",
+    CopyStatus.FUTURE: "being moved here by its broker (-future)",
 }
 
 
@@ -241,15 +247,16 @@ def join_replicas(
 
 def find_set_aside(
     topic: str, candidates: Sequence[Candidate[Place]], metadata: GiveMetadata | None = None
-) -> Iterator[Copy[Place]]:
+) -> Iterator[LeftOut]:
     """Yield the directories that `join_replicas` sets aside for a topic, without ranking the others.
 
     Arguments are as for `join_replicas`, and so are errors; the candidates are all of the topic.
     """
     _, known = _metadata_of(topic, candidates, metadata)
     histories = _Histories[Place]()
-    for _, _, set_aside in _by_partition(candidates, None if known is None else _Told(known, topic), histories)[1]:
-        yield from set_aside
+    _, parts = _by_partition(candidates, None if known is None else _Told(known, topic), histories)
+    for partition, _, set_aside in parts:
+        yield from (LeftOut(topic, partition, copy.path, copy.broker, copy.status) for copy in set_aside)
 
 
 def find_topic_id(
@@ -365,11 +372,12 @@ _path_of = attrgetter("path")
 
 
 def _status(candidate: Candidate[Place], topic_id: str | None, *, is_gone: bool) -> CopyStatus:
-    if candidate.state in _PUT_ASIDE:
-        return _PUT_ASIDE[candidate.state]
+    of_state = CopyStatus.CURRENT if candidate.state is None else STATUS_OF_STATE[candidate.state]
+    if of_state in (CopyStatus.DELETED, CopyStatus.STRAY):
+        return of_state
     if is_gone or (topic_id is not None and candidate.topic_id not in (None, topic_id)):
         return CopyStatus.STALE
-    return CopyStatus.FUTURE if candidate.state is DirectoryState.FUTURE else CopyStatus.CURRENT
+    return of_state
 
 
 class _Histories(Generic[Place]):
@@ -494,7 +502,12 @@ def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
 
 def topic_id_of(partition: PartitionLog) -> str | None:
     """The id of a partition's topic; None if `partition.metadata` has none that can be read."""
+    return topic_id_at(partition.path)
+
+
+def topic_id_at(directory: Path) -> str | None:
+    """The same of a directory that wasn't listed."""
     try:
-        return partition.read_topic_id()
+        return read_topic_id(directory)
     except KsegError:
         return None

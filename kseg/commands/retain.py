@@ -27,7 +27,7 @@ from kseg.errors import UsageError
 from kseg.log.freeing import plan_freeing
 from kseg.log.segments import RetentionSettings
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import Refusals
+from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import copy_retained, retain_partition
 from kseg.store.target import check_absent, check_outside
@@ -107,12 +107,19 @@ def retain(
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
     refuse = Refusals()
     cluster = Cluster(paths, refuse)
-    partitions = list(cluster.directories(choice)) if directory is None else [cluster.only_partition(choice).best]
     topics = TopicRetention(cluster, settings, given, static=options.server_properties)
+    partitions = [cluster.only_partition(choice).best] if directory is not None else []
+    note = note_unless(quiet=options.quiet)
+    for partition in cluster.directories(choice) if directory is None else ():
+        left_out = topics.use.left_out(partition)
+        if left_out is None or (options.free is None and cluster.was_given(partition)):
+            partitions.append(partition)
+        else:
+            note(f"left out: {left_out.text()}")
     if options.free is not None:
         if directory is not None or output == "timeline":
             raise UsageError("--free goes with -o text and -o json, and without --to")
-        plan = plan_freeing(map(topics.freeable, filter(topics.use.has, partitions)), options.free)
+        plan = plan_freeing(map(topics.freeable, partitions), options.free)
         write_freeing(plan, output, zone, options.bootstrap_server)
         command.exit(max(refuse.status, int(not plan.is_enough)))
     if directory is not None:

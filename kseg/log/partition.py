@@ -294,10 +294,7 @@ class PartitionLog:
 
     def read_topic_id(self) -> str | None:
         """The topic's id, from `partition.metadata`; None if there is none. Raises KsegError if it can't be read."""
-        from kseg.formats.checkpoints import parse_partition_metadata
-
-        content = read_small_file(path_text(self.path, PARTITION_METADATA))
-        return None if content is None else parse_partition_metadata(content).topic_id
+        return read_topic_id(self.path)
 
     def read_leader_epochs(self) -> tuple[tuple[int, int], ...] | None:
         """(epoch, start offset) from `leader-epoch-checkpoint`; None if there is none. KsegError if unreadable."""
@@ -331,6 +328,14 @@ class PartitionLog:
                 return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
         except KsegError:  # too short for its header, or unreadable
             return None
+
+
+def read_topic_id(directory: Path) -> str | None:
+    """The topic's id in a directory's `partition.metadata`; None without one. Raises KsegError if it can't be read."""
+    from kseg.formats.checkpoints import parse_partition_metadata
+
+    content = read_small_file(path_text(directory, PARTITION_METADATA))
+    return None if content is None else parse_partition_metadata(content).topic_id
 
 
 def _settled_ns(directory: Path) -> int:

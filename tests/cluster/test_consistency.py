@@ -689,6 +689,14 @@ def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Pa
         assert [topic[name] for name in ("bytes", "bytesNotInUse", "bytesToDelete")] == [2 * size, size, size]
         (plan,) = lines(tmp_path, ["retain", "--free", "1", *at], ["."], choice)
         assert plan["bytesDeletableNow"] == size
+        judged = lines(tmp_path, ["retain", *at], ["."], choice)
+        assert {row["directory"] for row in judged if row["type"] == "segment"} & {"t-0", "t-1"} == {"t-0"}
+        assert [row["bytesToDelete"] for row in judged if row.get("topic") == "t"] == [size]
+        for free in ([], ["--free", "1"]):
+            said = run(["retain", *free, "--topic", "t", "."], tmp_path).stderr
+            assert said == b"kseg: left out: t-1: of a topic that was deleted, or created again since\n"
+    alone = lines(tmp_path, ["retain", *at], ["t-1"], ())
+    assert {row["directory"] for row in alone if row["type"] == "segment"} == {"t-1"}
     told = [row for row in lines(tmp_path, ["ls", *at], ["."], ()) if str(row.get("topic")) == "c"]
     assert [(row["partition"], row["firstDirtyOffset"]) for row in told if row["type"] == "partition"] == [
         (0, 0),

@@ -34,7 +34,7 @@ def joined_logs(
     """The logs of a partition that may hold selected records, as in `logs_of_partition`, with holes filled."""
     from kseg.log.selected_records import logs_of_partition  # which a lookup doesn't need
 
-    listed = listed_again(replicas)
+    listed = relist(replicas)
     if len(listed.copies) == 1:
         yield from logs_of_partition(listed.best, selection, say, left)
         return
@@ -42,10 +42,10 @@ def joined_logs(
     yield from logs_of_partition(copies.whole, selection, say, left, copies.open_log)
 
 
-def listed_again(replicas: PartitionReplicas[PartitionLog]) -> PartitionReplicas[PartitionLog]:
+def relist(replicas: PartitionReplicas[PartitionLog]) -> PartitionReplicas[PartitionLog]:
     """Return the copies with the files that the best one has now. Raises OpenError if its directory has gone."""
     best, *others = replicas.copies
-    return replace(replicas, copies=(replace(best, place=best.place.as_it_is()), *others))
+    return replace(replicas, copies=(replace(best, place=best.place.relist()), *others))
 
 
 def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:

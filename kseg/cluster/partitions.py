@@ -9,13 +9,13 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
-from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas, in_sync_replicas
+from kseg.cluster.replicas import CopyStatus, PartitionReplicas, in_sync_replicas
 from kseg.errors import KsegError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.index.header_scan import is_intact
 from kseg.log.committed import read_last_stable_offset
 from kseg.log.lineage import latest_epoch
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import PartitionEnd, PartitionLog
 from kseg.log.segments import read_index_end, tail_of
 
 UNKNOWN_DIRECTORIES = {
@@ -137,22 +137,21 @@ class PartitionsBeside:
 
     def _read_end(self, own: TopicPartition, topic_id: str | None) -> LogEnd | None:
         replicas = self._replicas.get(own)
-        if replicas is None or not self._is_meant(replicas, topic_id):
+        if replicas is None or len({topic_id, replicas.topic_id, replicas.copies[0].topic_id} - {None}) > 1:
             return None
-        if not _ends_intact(replicas.best):
+        end = _certain_end(replicas.best)
+        if end is None or not self._may_lead(replicas, end):
             return None
-        end = replicas.best.read_log_end_offset()
         stable = read_last_stable_offset(whole_log(replicas))
-        return LogEnd(end, end if stable is None else min(stable, end))
+        return LogEnd(end.offset, end.offset if stable is None else min(stable, end.offset))
 
-    def _is_meant(self, replicas: PartitionReplicas[PartitionLog], topic_id: str | None) -> bool:
-        """Whether a directory holds the topic that is asked for, and no replica that fell behind: it may be elected."""
-        copy = replicas.copies[0]
-        if len({topic_id, replicas.topic_id, copy.topic_id} - {None}) > 1:
-            return False
+    def _may_lead(self, replicas: PartitionReplicas[PartitionLog], end: PartitionEnd) -> bool:
+        """Whether the best copy may be elected: it is no replica that fell behind. end: of that copy."""
+        best, *others = replicas.copies
         known = self._known.get((replicas.topic, replicas.partition))
-        in_sync = in_sync_replicas(known, map(_latest_epoch, replicas.copies))
-        return not in_sync or copy.broker is None or copy.broker in in_sync
+        epochs = latest_epoch(best.place, end), *(copy.leader_epoch for copy in others)
+        in_sync = in_sync_replicas(known, epochs)
+        return not in_sync or best.broker is None or best.broker in in_sync
 
     @cached_property
     def _known(self) -> dict[tuple[str, int | None], ClusterPartition]:
@@ -160,17 +159,14 @@ class PartitionsBeside:
         return {} if metadata is None else {(each.topic, each.partition): each for each in metadata.partitions}
 
 
-def _latest_epoch(copy: Copy[PartitionLog]) -> int:
-    """A copy's latest leader epoch, which nobody had to know of an only one."""
-    return latest_epoch(copy.place, copy.place.read_end()) if copy.log_end is None else copy.leader_epoch
-
-
-def _ends_intact(place: PartitionLog) -> bool:
-    """Whether a broker takes the log's end for what it is, however it was stopped: no damage but half a batch."""
+def _certain_end(place: PartitionLog) -> PartitionEnd | None:
+    """The log's end if a broker takes it for what it is, however it was stopped: no damage but half a batch."""
     active = place.active_segment
     if active is None:
-        return False
+        return None
     with active.open_log() as log_file:
         tail = tail_of(log_file, read_index_end(active))
         is_torn = tail.damage is None or tail.damage.kind in TAIL_KINDS
-        return is_torn and (tail.last is None or is_intact(log_file, tail.last))
+        if not is_torn or (tail.last is not None and not is_intact(log_file, tail.last)):
+            return None
+    return place.read_end({active.base_offset: tail.last})

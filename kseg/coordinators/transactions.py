@@ -259,7 +259,7 @@ class _SecondReading(NamedTuple):
 def _read_again(partition: PartitionLog, from_offset: int) -> _SecondReading | None:
     """None if a file went meanwhile: by retention, or since the partition moved to another disk."""
     try:
-        again = PartitionTransactions(partition.listed_again())
+        again = PartitionTransactions(partition.relist())
         for _ in again.transactions():
             pass
         tail = read_tail(again.partition, from_offset)

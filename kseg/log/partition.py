@@ -138,12 +138,13 @@ class PartitionLog:
             return self.open_whole(segment.path)
         return segment.open_log(keep_cache=keep_cache)
 
-    def as_it_is(self) -> "PartitionLog":
-        """Itself, or `listed_again` if its files may be others since."""
-        return self if self._settled_ns == _settled_ns(self.path) != 0 else self.listed_again()
+    def relist(self) -> "PartitionLog":
+        """Return the directory with the files that it has now, to be read with the same other copies.
 
-    def listed_again(self) -> "PartitionLog":
-        """The directory as it is now, to be read with the same other copies. Raises OpenError if it has gone."""
+        Itself if they are surely the same; logs may have grown. Raises OpenError if the directory has gone.
+        """
+        if self._settled_ns == _settled_ns(self.path) != 0:
+            return self
         listed = PartitionLog(self.path)
         listed.open_whole = self.open_whole
         return listed

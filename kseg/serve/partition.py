@@ -353,7 +353,7 @@ class ServedPartition:
     def _look(self, known: ServedOffsets | None) -> ServedOffsets:
         if self.listed is None:
             return ServedOffsets(0, 0, 0)
-        self.listed = self.listed.as_it_is()
+        self.listed = self.listed.relist()
         state = state_of(self.listed)
         if known is not None and state == self._state:
             return known

@@ -5,7 +5,7 @@ from heapq import heapreplace
 from threading import Lock
 from typing import NamedTuple
 
-from kseg.cluster.joined_log import listed_again, whole_log
+from kseg.cluster.joined_log import relist, whole_log
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import partition_groups
 from kseg.coordinators.members import Group
@@ -61,7 +61,7 @@ class _StoredPartition:
     def groups(self) -> tuple[Group, ...]:
         """Its groups; those that were last read if it can't be read any more."""
         try:
-            self._replicas = listed_again(self._replicas)
+            self._replicas = relist(self._replicas)
             state = state_of(self._replicas.best)
             if state is None or state != self._state:
                 view = partition_groups(whole_log(self._replicas))

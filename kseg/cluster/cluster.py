@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from kseg.cluster.directories import (
     MOST_LEVELS,
@@ -16,10 +16,10 @@ from kseg.cluster.directories import (
     NoPartitionError,
     Refuse,
     directory_at,
-    find_log_dirs,
     identity_of,
     pass_over,
     require_choice,
+    walk_down,
 )
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.replicas import (
@@ -37,24 +37,29 @@ from kseg.cluster.replicas import (
     topic_id_of,
 )
 from kseg.errors import KsegError, OpenError, UsageError
-from kseg.formats.file_names import PartitionDirectory, parse_partition_directory
+from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
-from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice, own_name
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
+
+Place = TypeVar("Place")
 
 
 class FoundAt(NamedTuple):
     """What a path stands for: a partition's directory, or log directories.
 
-    path: as it was given. here: the directory; a file's own.
+    path: as it was given. here: the directory; a file's own. walked: where log directories were looked for, in order.
+    problems: of directories below it that can't be listed.
     """
 
     path: Path
     here: Path
     is_partition: bool
+    walked: tuple[LogDir, ...]
     log_dirs: tuple[LogDir, ...]
+    problems: tuple[OpenError, ...] = ()
 
     @property
     def has_partitions(self) -> bool:
@@ -104,13 +109,22 @@ class Cluster:
     def _found_at(self, path: Path) -> FoundAt | None:
         try:
             here, is_partition = directory_at(path)
-            log_dirs = () if is_partition else tuple(find_log_dirs(here, self._refuse, self._levels))
+            problems: list[OpenError] = []
+            walked = () if is_partition else tuple(walk_down(here, self._taking(problems), self._levels))
+            log_dirs = tuple(each for each in walked if each.is_one)
             if not is_partition and not log_dirs:
                 raise NoPartitionError(path)
         except OpenError as error:
             self._refuse_or_raise(error)
             return None
-        return FoundAt(path, here, is_partition, log_dirs)
+        return FoundAt(path, here, is_partition, walked, log_dirs, tuple(problems))
+
+    def _taking(self, problems: list[OpenError]) -> Refuse:
+        def take(error: OpenError) -> None:
+            self._refuse_or_raise(error)
+            problems.append(error)
+
+        return take
 
     def _refuse_or_raise(self, error: OpenError) -> None:
         if self._refuse is None:
@@ -174,6 +188,17 @@ class Cluster:
             joined = [alone(PartitionLog(given[0]))]
         else:
             joined = join_replicas(self.candidates(choice), metadata or self.metadata)
+        return self._chosen(joined, choice)
+
+    def places(self, choice: PartitionChoice = EVERY_PARTITION) -> list[PartitionReplicas[Path]]:
+        """The same directories; those that need no comparison with others aren't listed. Errors as `partitions`."""
+        topics = PartitionChoice(choice.topics)
+        candidates = (_unlisted(*each) for each in self._owned() if topics.takes_directory(each[0]))
+        return self._chosen(join_replicas(candidates, self.metadata), choice)
+
+    def _chosen(
+        self, joined: Iterable[PartitionReplicas[Place]], choice: PartitionChoice
+    ) -> list[PartitionReplicas[Place]]:
         found = [each for each in joined if choice.takes(each.topic, each.partition)]
         if not found:
             require_choice(self.paths, choice)
@@ -237,33 +262,35 @@ class Cluster:
 
         metadata: from elsewhere. Raises UsageError if the directories are of two clusters; others as `log_dirs`.
         """
-        found = find_set_aside(topic, list(self._of_topic(topic)), metadata)
+        found = find_set_aside(topic, self._of_topic(topic), metadata)
         return {Path(each.path).absolute(): each for each in found}
 
     def topic_id(self, topic: str) -> str | None:
         """A topic's id, by the metadata or else by its directories; None if nothing tells it. Errors as `set_aside`."""
-        candidates = list(self._of_topic(topic))
+        candidates = self._of_topic(topic)
         return find_topic_id(topic, candidates, self.metadata) if candidates else None
 
-    def _of_topic(self, topic: str) -> Iterator[Candidate[Path]]:
+    def _of_topic(self, topic: str) -> list[Candidate[Path]]:
         """All directories of a topic's name; none of them is listed before its history is asked for."""
-        for path in self.given:
-            name = parse_partition_directory(path.absolute())
-            if name is not None and name.topic == topic:
-                yield _unlisted(path, name, identity_of(path.absolute().parent), is_given=True)
-        for log_dir, path, name in self._directories_by_topic.get(topic, ()):
-            yield _unlisted(path, name, log_dir.identity)
+        return [_unlisted(*each) for each in self._directories_by_topic.get(topic, ())]
 
     @cached_property
-    def _directories_by_topic(self) -> Mapping[str, list[tuple[LogDir, Path, PartitionDirectory]]]:
-        found: dict[str, list[tuple[LogDir, Path, PartitionDirectory]]] = defaultdict(list)
+    def _directories_by_topic(self) -> Mapping[str, list["_Owned"]]:
+        found: dict[str, list[_Owned]] = defaultdict(list)
+        for each in self._owned():
+            name = parse_partition_directory(own_name(each[0]))
+            if name is not None:
+                found[name.topic].append(each)
+        return found
+
+    def _owned(self) -> Iterator["_Owned"]:
+        """All directories of partitions."""
         given = {os.path.realpath(path) for path in self.given}
+        yield from ((path, identity_of(path.absolute().parent), True) for path in self.given)
         for log_dir in self.log_dirs:
             for path in log_dir.directories:
-                name = parse_partition_directory(path)
-                if name is not None and not (given and os.path.realpath(path) in given):
-                    found[name.topic].append((log_dir, path, name))
-        return found
+                if not given or os.path.realpath(path) not in given:
+                    yield path, log_dir.identity, False
 
     def was_given(self, partition: PartitionLog) -> bool:
         """Whether a partition was named by its own path."""
@@ -328,16 +355,20 @@ def _candidate(partition: PartitionLog, owner: DirectoryIdentity, *, is_given: b
     )
 
 
-def _unlisted(
-    path: Path, name: PartitionDirectory, owner: DirectoryIdentity, *, is_given: bool = False
-) -> Candidate[Path]:
+_Owned: TypeAlias = tuple[Path, DirectoryIdentity, bool]
+"""A partition's directory, whose it is, and whether it was named by its own path."""
+
+
+def _unlisted(path: Path, owner: DirectoryIdentity, is_given: bool) -> Candidate[Path]:
+    own = own_name(path)
+    name = parse_partition_directory(own)
     return Candidate(
         path,
         str(path),
-        name.topic,
-        name.partition,
+        own if name is None else name.topic,
+        None if name is None else name.partition,
         topic_id_at(path),
-        name.state,
+        None if name is None else name.state,
         lambda is_exact: history_of(PartitionLog(path), is_exact),
         owner.broker,
         owner.cluster_id,

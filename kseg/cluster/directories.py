@@ -93,6 +93,11 @@ class LogDir:
             return None
         return PartitionLog(path, self.checkpoints.get((topic, partition), Checkpoints()))
 
+    @property
+    def is_one(self) -> bool:
+        """Whether it is a log directory: it has partitions, or is a broker's new disk."""
+        return bool(self.directories) or any(self.path.glob(META_PROPERTIES))
+
     @cached_property
     def identity(self) -> DirectoryIdentity:
         """Whose directory it is; nothing is known if `meta.properties` can't be read."""
@@ -178,22 +183,14 @@ def find_log_dirs(
     A broker's new disk has no partitions, but `meta.properties`. `refuse` is called with the error of one below it that
     can't be listed; without it, the error is raised. Raises OpenError if the path itself can't be listed.
     """
-    below = _all_below(LogDir(path), refuse, levels, {_identity(path)})
-    return [each for each in below if each.directories or any(each.path.glob(META_PROPERTIES))]
+    return [each for each in walk_down(path, refuse, levels) if each.is_one]
 
 
-def directories_at(path: str | os.PathLike[str], refuse: Refuse) -> Iterator[Path]:
-    """The directories in which Kafka's files may lie: a partition's own, or those where log directories are looked for.
-
-    Each of these is followed by its partitions; errors as for `find_log_dirs`, but for those of partitions.
-    """
-    here = Path(path)
-    if is_partition(here):
-        yield here
-        return
-    for log_dir in _all_below(LogDir(path), refuse, MOST_LEVELS, {_identity(path)}):
-        yield log_dir.path
-        yield from log_dir.directories
+def walk_down(
+    path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS
+) -> Iterator[LogDir]:
+    """The directories where log directories are looked for, with the partitions in them; as for `find_log_dirs`."""
+    return _all_below(LogDir(path), refuse, levels, {_identity(path)})
 
 
 def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tuple[int, int]]) -> Iterator[LogDir]:

@@ -240,8 +240,10 @@ def join_replicas(
     for topic, own in by_topic.items():
         cluster_id, known = _metadata_of(topic, own, metadata)
         joined = _of_topic(own, None if known is None else _Told(known, topic))
-        offset = None if known is None else known.offset
-        found += [replace(each, cluster_id=cluster_id, metadata_offset=offset) for each in joined]
+        if known is not None or cluster_id is not None:
+            offset = None if known is None else known.offset
+            joined = [replace(each, cluster_id=cluster_id, metadata_offset=offset) for each in joined]
+        found += joined
     return found
 
 

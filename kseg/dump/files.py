@@ -116,17 +116,19 @@ def _join_copies(paths: list[str], context: DumpContext) -> None:
     """Finds which copy of each partition is printed, and what is left out: further copies, and what isn't theirs."""
     from kseg.cluster.cluster import Cluster
     from kseg.cluster.directories import pass_over
-    from kseg.cluster.joined_log import JoinedCopies
+    from kseg.cluster.joined_log import JoinedCopies, listed_copies
     from kseg.cluster.taken import taken_of
     from kseg.dump.selected import notes_to
 
     directories = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
     if not directories:
         return
-    replicas = Cluster(directories, pass_over).partitions(context.options.choice)
+    cluster = Cluster(directories, pass_over)
+    replicas = cluster.places(context.options.choice)
     notes, say = context.found.summaries, notes_to(context)
-    joined = [JoinedCopies(each.copies, say) for each in replicas if len(each.copies) > 1]
-    further = [copy.path for each in replicas for copy in each.copies[1:]]
+    several = [listed_copies(each) for each in replicas if len(each.copies) > 1]
+    joined = [JoinedCopies(each, say) for each in several if len(each) > 1]
+    further = [copy.path for each in several for copy in each[1:]]
     taken = taken_of(replicas)
     notes += [f"kseg: {line}" for line in taken.sentences(verbose=context.options.is_verbose)]
     if further:
@@ -135,6 +137,7 @@ def _join_copies(paths: list[str], context: DumpContext) -> None:
     unprinted = frozenset(os.path.realpath(path) for path in (*further, *aside))
     context.given = context.given._replace(left_out=unprinted)
     context.walked = set()
+    context.listed = {each.path: each for each in cluster.found if not each.is_partition}
     context.joined = {os.path.abspath(each.place.path): each for each in joined}  # noqa: PTH100
 
 
@@ -235,16 +238,28 @@ def file_path(path: str) -> str:
 
 def files_in(directory: str, context: DumpContext) -> Iterator[str]:
     """The files of partitions that are meant, in a directory and below it where all commands look for partitions."""
-    from kseg.cluster.directories import directories_at
-
-    refuse = partial(_refuse, context=context)
     try:
-        for folder in directories_at(directory, refuse):
+        for folder in _folders(directory, context):
             if _is_meant(folder, context.options) and _is_new(folder, context):
                 yield from _files_to_print(folder, context)
     except OpenError as error:  # of the directory itself
         error.path = directory
-        refuse(error)
+        _refuse(error, context)
+
+
+def _folders(directory: str, context: DumpContext) -> Iterator[Path]:
+    """The directories in which Kafka's files may lie, as they were listed if copies were joined."""
+    from kseg.cluster.directories import is_partition, walk_down
+
+    refuse, here = partial(_refuse, context=context), Path(directory)
+    listed = context.listed.get(here)
+    if listed is None and is_partition(here):
+        yield here
+        return
+    for problem in () if listed is None else listed.problems:
+        refuse(problem)
+    for each in walk_down(here, refuse) if listed is None else listed.walked:
+        yield from (each.path, *each.directories)
 
 
 def _is_meant(directory: Path, options: DumpOptions) -> bool:
@@ -259,8 +274,12 @@ def _is_new(directory: Path, context: DumpContext) -> bool:
     """Whether a directory isn't left out, and wasn't printed before; looked at only where copies are joined."""
     if context.walked is None:
         return True
-    own = os.path.realpath(directory)
-    if own in context.walked or own in context.given.left_out:
+    try:
+        status = os.stat(directory)  # noqa: PTH116  quicker
+    except OSError:  # whoever lists it says so
+        return True
+    own = status.st_dev, status.st_ino
+    if own in context.walked or (context.given.left_out and os.path.realpath(directory) in context.given.left_out):
         return False
     context.walked.add(own)
     return True

@@ -24,6 +24,7 @@ from kseg.releases import LATEST, NEWEST, Release, value_in
 from kseg.system.terminal_text import json_bytes_escaped, shown
 
 if TYPE_CHECKING:
+    from kseg.cluster.cluster import FoundAt
     from kseg.cluster.joined_log import JoinedCopies
     from kseg.cluster.schemas_topic import SchemasTopic
     from kseg.decode.record_decoders import Decoding
@@ -391,6 +392,7 @@ class DumpContext:
     `given`: the paths. `found`: what is wrong, as damage, mismatches and unreadable files below these paths.
     `joined`: by the absolute path of its directory, the copies of a partition that is printed from several. `walked`:
     where each record is printed once, the directories whose files were found already, under whatever name.
+    `listed`: what was found at the paths then, by path.
     `failed`: how many of the paths couldn't be opened. `unread_batches`: batches whose records weren't checked. `part`:
     what is selected in the next log, None for all. `is_following`: print only new records. `buffer_size`: bytes of a
     log that are read at once. `table_output`: where tables go, None for standard output. `script`: that of kcat, once
@@ -408,7 +410,8 @@ class DumpContext:
         self.options = options
         self.given = given
         self.joined: Mapping[str, JoinedCopies] = {}
-        self.walked: set[str] | None = None
+        self.walked: set[tuple[int, int]] | None = None
+        self.listed: Mapping[Path, FoundAt] = {}
         self.output = output
         self.talk = talk
         self.show_progress = show_progress

@@ -353,7 +353,7 @@ class PartitionChoice(NamedTuple):
         """Whether the partition in a directory is meant; a name that isn't a partition's counts as a topic's."""
         if self.is_everything:
             return True
-        own = _own_name(path)
+        own = own_name(path)
         name = parse_partition_directory(own)
         return self.takes(own, None) if name is None else self.takes(name.topic, name.partition)
 
@@ -381,7 +381,7 @@ class NoSuchPartitionError(UsageError):
 def _listed(directories: Iterable[str | os.PathLike[str]]) -> str:
     """Topics with the numbers of their partitions; those of many topics that come first, and how many more."""
     found: dict[str, set[int]] = defaultdict(set)
-    for own in map(_own_name, directories):
+    for own in map(own_name, directories):
         name = parse_partition_directory(own)
         if name is None:
             found[own].update()  # a directory of segments
@@ -392,10 +392,10 @@ def _listed(directories: Iterable[str | os.PathLike[str]]) -> str:
     return ", ".join([*texts, f"{more} more topics"] if more else texts) or "only some that brokers put aside"
 
 
-def _own_name(path: str | os.PathLike[str]) -> str:
+def own_name(path: str | os.PathLike[str]) -> str:
     """A directory's name, also if it was given as `.`."""
-    name = Path(path).name
-    return name if name not in ("", "..") else Path(path).resolve().name
+    place = path if isinstance(path, Path) else Path(path)
+    return place.name if place.name not in ("", "..") else place.resolve().name
 
 
 def _numbers_text(numbers: set[int]) -> str:

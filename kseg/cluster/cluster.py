@@ -313,13 +313,6 @@ class Cluster:
                     yield candidate
 
 
-def find_partitions(
-    paths: Iterable[str | os.PathLike[str]], refuse: Refuse | None = None, choice: PartitionChoice = EVERY_PARTITION
-) -> Iterator[PartitionLog]:
-    """The partitions' directories at some paths, one at a time; arguments and errors as for `Cluster`."""
-    return Cluster(paths, refuse).directories(choice)
-
-
 def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
     """The copy of the metadata log that is furthest, of those in some log directories, with what it lost from others.
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import click
 
-from kseg.cluster.cluster import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.commands.inputs import reads_archives
 from kseg.commands.options import LARGEST_LONG, Number, color_option, long_number, option_values, output_option
 from kseg.errors import UsageError
@@ -74,7 +74,7 @@ def explain(
     if path is None:
         raise UsageError("give a file, or --grammar")
     if path.is_dir():
-        next(find_partitions([path]), None)  # raises an error if there is nothing
+        next(Cluster([path]).directories(), None)  # raises an error if there is nothing
         raise UsageError("is a directory: give a file in it", path)
     choice = ItemChoice.of(options.offset, options.position, options.batch)
     seen = SeenItems(choice.chosen(explain_file(path)))

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
-from kseg.cluster.cluster import Cluster, find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.listing import Lister
 from kseg.cluster.replicas import PartitionReplicas
@@ -76,7 +76,7 @@ class QueriedDirectories:
 
     def partitions(self, bounds: FilterBounds) -> Iterator[PartitionLog]:
         """The partitions for which a condition may hold."""
-        for place in find_partitions(self.paths, self.log.refuse_once, self.choice):
+        for place in Cluster(self.paths, self.log.refuse_once).directories(self.choice):
             if bounds.may_be_of(plain_text(place.topic or place.directory_name), place.partition):
                 yield place
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.cluster import Cluster, find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, NOBODY, DirectoryIdentity, Refuse, identity_of, only_below
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata import Until, cluster_metadata_of
@@ -218,7 +218,7 @@ def newer_partitions(paths: Iterable[Path], found: ClusterMetadata, refuse: Refu
     known = {(each.topic_id, each.partition): each for each in found.partitions}
     brokers: dict[Path, int | None] = {}
     newer: list[NewerPartition] = []
-    for partition in find_partitions(paths, refuse):
+    for partition in Cluster(paths, refuse).directories():
         topic_id = None if partition.topic == METADATA_TOPIC or partition.state is not None else topic_id_of(partition)
         if topic_id is None:
             continue  # nothing can be said of it

@@ -108,7 +108,7 @@ def plan_verification(
 ) -> VerificationPlan:
     """What there is to verify at some paths: partition directories or files in them, log directories, parents of these.
 
-    `refuse`, `choice` and errors are as for `find_partitions`; NothingToVerifyError too if a path holds nothing.
+    `refuse`, `choice` and errors are as for `Cluster.directories`; NothingToVerifyError too if a path holds nothing.
     """
     planner = _Planner(Cluster(paths, refuse), refuse, choice)
     for found in planner.cluster.found:

@@ -1,6 +1,6 @@
 """What a log says of its producers, against the snapshots that brokers took."""
 
-from kseg.cluster.cluster import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.index.producers import ProducerSnapshot, ProducerStates
 from kseg.index.rebuild import rebuild
 from kseg.log.partition import PartitionLog
@@ -20,7 +20,7 @@ def spans(partition: PartitionLog) -> list[tuple[int, int]]:
 def test_states_are_those_of_the_next_snapshot() -> None:
     equal = forgotten = 0
     for root in sorted((golden.ROOT / "logs").glob("[0-9]*")):
-        for partition in find_partitions([root]) if "remote" not in root.name else ():
+        for partition in Cluster([root]).directories() if "remote" not in root.name else ():
             for base, end in spans(partition):
                 states = partition.read_producer_states(base) or ProducerStates()
                 slot = partition.floor_slot(base)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kseg import Segment
-from kseg.cluster.cluster import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.log.lookup import Lookup, lookup_offset, lookup_time
 from kseg.log.partition import PartitionLog
 from tests import golden
@@ -88,7 +88,7 @@ def differences(partition: PartitionLog) -> tuple[int, list[str]]:
 )
 def test_every_lookup_answers_as_a_full_scan(root: Path) -> None:
     made, wrong = 0, []
-    for partition in find_partitions([root]):
+    for partition in Cluster([root]).directories():
         count, differing = differences(partition)
         made += count
         wrong += differing

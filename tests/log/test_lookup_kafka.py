@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kseg import Segment
-from kseg.cluster.cluster import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.reading.batch import Batch
 from tests import golden, run
 from tests.log.real_broker import PATIENCE, Broker, make_topics, new_broker, put_in_place
@@ -115,7 +115,7 @@ class Served(NamedTuple):
 
 
 def golden_partitions() -> dict[str, Path]:
-    found = [place.path for root in ROOTS for place in find_partitions([golden.ROOT / root]) if place.segments]
+    found = [place.path for root in ROOTS for place in Cluster([golden.ROOT / root]).directories() if place.segments]
     return {f"served-{number}": path for number, path in enumerate(found)}
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kseg import Segment
-from kseg.cluster.cluster import find_partitions
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir
 from kseg.errors import OpenError
 from kseg.formats.file_names import DirectoryState
@@ -64,7 +64,7 @@ def test_broken_checkpoint_is_reported_and_the_rest_is_read(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("root", [golden.ROOT / "docs", BROKER, LOGS / "0.8.2.2", LOGS / "4.3.1-live"], ids=str)
 def test_log_end_offset_is_behind_the_last_record_or_batch(root: Path) -> None:
-    for partition in find_partitions([root]):
+    for partition in Cluster([root]).directories():
         end = partition.base_offsets[-1]
         for segment in partition.segments:
             with Segment(segment.path) as opened:
@@ -93,7 +93,7 @@ def test_small_files_of_a_partition() -> None:
 def test_same_topic_on_several_disks(tmp_path: Path) -> None:
     for disk, name in (("a", "t-0"), ("b", "t-1"), ("b", f"t-0.{'0' * 32}-future")):
         touch(tmp_path / disk / name, f"{0:020}.log")
-    found = [(place.topic, place.partition, place.state) for place in find_partitions([tmp_path])]
+    found = [(place.topic, place.partition, place.state) for place in Cluster([tmp_path]).directories()]
     assert found == [("t", 0, None), ("t", 0, DirectoryState.FUTURE), ("t", 1, None)]
 
 
@@ -107,4 +107,4 @@ def test_partition_that_goes_while_a_disk_is_read_is_left_out(tmp_path: Path) ->
 
 def test_missing_directory_cannot_be_listed(tmp_path: Path) -> None:
     with pytest.raises(OpenError, match="no such file or directory"):
-        list(find_partitions([tmp_path / "nowhere"]))
+        list(Cluster([tmp_path / "nowhere"]).directories())

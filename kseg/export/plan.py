@@ -25,10 +25,8 @@ from kseg.kernel.contract import MOST
 from kseg.log.partition import (
     Checkpoints,
     PartitionLog,
-    RemoteTier,
     has_cleaner_checkpoint,
     read_checkpoints,
-    remote_tier_of,
     was_compacted,
 )
 from kseg.store import remote_files as remote
@@ -552,8 +550,8 @@ Key = tuple[str, int | None]
 def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterable[Path]) -> Mapping[Key, OffsetRange]:
     """For the partitions wanted that have some, the offsets wanted that are in the remote tier alone.
 
-    As checkpoints beside the best copies tell, unless the cluster's metadata deny the topic a tier; these are read, in
-    `log_dirs` and beside the copies, only then, if they aren't large. Copies in object stores are not looked at.
+    As `find_tier` tells: by metadata in `log_dirs` and beside the copies, if these aren't large, and by checkpoints.
+    Copies in object stores are not looked at.
     """
     beside = MetadataBeside(CHEAP_METADATA, log_dirs=log_dirs)
     checkpoints = cache(read_checkpoints)
@@ -563,18 +561,13 @@ def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterabl
         if wanted is None or best.is_remote or best.segments[0].base_offset == 0:
             continue
         own = checkpoints(Path(best.path).parent).get(key, Checkpoints())
-        tier = _find_tier(best.path, own, beside)
+        try:
+            tier = find_tier(PartitionLog(best.path, own), beside)
+        except OpenError:  # it has gone since it was read
+            continue
         if tier is not None and tier.has_remote_part:
             first = max(tier.log_start_offset, wanted.first or 0)
             end = tier.local_start_offset if wanted.end is None else min(tier.local_start_offset, wanted.end)
             if first < end:
                 found[key] = OffsetRange(first, end)
     return found
-
-
-def _find_tier(path: str, checkpoints: Checkpoints, beside: MetadataBeside) -> RemoteTier | None:
-    try:
-        partition = PartitionLog(path, checkpoints)
-    except OpenError:
-        return None  # it has gone since it was read
-    return None if remote_tier_of(partition, None) is None else find_tier(partition, beside)

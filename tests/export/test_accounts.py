@@ -493,6 +493,14 @@ def test_offsets_in_the_remote_tier_alone_are_told(tmp_path: Path) -> None:
     assert "orders-0: offsets 100 to 200 are in the remote tier alone: not exported" in list(report_lines(report))
 
 
+def test_metadata_tell_of_a_tier_that_no_checkpoint_tells_of(tmp_path: Path) -> None:
+    log = tiered(tmp_path)
+    (log.parent / "log-start-offset-checkpoint").unlink()
+    write_metadata(tmp_path / "controller", remote_storage_enable="true")
+    report = exports.export([tmp_path / "disk", tmp_path / "controller"], tmp_path / "out")
+    assert exports.of_partition(report, "orders").remote == [(100, 200)]
+
+
 def test_metadata_on_another_disk_say_that_there_is_no_tier(tmp_path: Path) -> None:
     tiered(tmp_path)
     write_metadata(tmp_path / "controller")

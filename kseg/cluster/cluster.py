@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
@@ -25,6 +25,7 @@ from kseg.cluster.joined_log import whole_log
 from kseg.cluster.replicas import (
     Candidate,
     GiveMetadata,
+    History,
     LeftOut,
     PartitionReplicas,
     alone,
@@ -34,7 +35,6 @@ from kseg.cluster.replicas import (
     join_replicas,
     left_out_of,
     topic_id_at,
-    topic_id_of,
 )
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.file_names import parse_partition_directory
@@ -110,21 +110,16 @@ class Cluster:
         try:
             here, is_partition = directory_at(path)
             problems: list[OpenError] = []
-            walked = () if is_partition else tuple(walk_down(here, self._taking(problems), self._levels))
+            walked = () if is_partition else tuple(walk_down(here, self._refuse and problems.append, self._levels))
             log_dirs = tuple(each for each in walked if each.is_one)
+            for problem in problems:
+                self._refuse_or_raise(problem)
             if not is_partition and not log_dirs:
                 raise NoPartitionError(path)
         except OpenError as error:
             self._refuse_or_raise(error)
             return None
         return FoundAt(path, here, is_partition, walked, log_dirs, tuple(problems))
-
-    def _taking(self, problems: list[OpenError]) -> Refuse:
-        def take(error: OpenError) -> None:
-            self._refuse_or_raise(error)
-            problems.append(error)
-
-        return take
 
     def _refuse_or_raise(self, error: OpenError) -> None:
         if self._refuse is None:
@@ -303,14 +298,15 @@ class Cluster:
 
     def _given(self) -> Iterator[Candidate[PartitionLog]]:
         given = map(PartitionLog, self.given)
-        return (_candidate(each, identity_of(each.log_dir), is_given=True) for each in given)
+        return (_listed(each, identity_of(each.log_dir), is_given=True) for each in given)
 
     def _listed(self, choice: PartitionChoice) -> Iterator[Candidate[PartitionLog]]:
         were_given = {os.path.realpath(path) for path in self.given}
+        topics = PartitionChoice(choice.topics)
         for log_dir in self.log_dirs:
-            for candidate in _candidates(log_dir, PartitionChoice(choice.topics), self._refuse):
-                if not were_given or os.path.realpath(candidate.place.path) not in were_given:
-                    yield candidate
+            for partition in log_dir.partitions(self._refuse, topics):
+                if not were_given or os.path.realpath(partition.path) not in were_given:
+                    yield _listed(partition, log_dir.identity)
 
 
 def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
@@ -325,27 +321,12 @@ def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
         directory = path / f"{METADATA_TOPIC}-0"
         if directory.is_dir():
             with suppress(OpenError):
-                candidates.append(_candidate(PartitionLog(directory), identity_of(path)))
+                candidates.append(_listed(PartitionLog(directory), identity_of(path)))
     return whole_log(join_replicas(candidates)[0]) if candidates else None
 
 
-def _candidates(log_dir: LogDir, choice: PartitionChoice, refuse: Refuse | None) -> Iterator[Candidate[PartitionLog]]:
-    return (_candidate(each, log_dir.identity) for each in log_dir.partitions(refuse, choice))
-
-
-def _candidate(partition: PartitionLog, owner: DirectoryIdentity, *, is_given: bool = False) -> Candidate[PartitionLog]:
-    return Candidate(
-        partition,
-        str(partition.path),
-        partition.topic or partition.directory_name,
-        partition.partition,
-        topic_id_of(partition),
-        partition.state,
-        partial(history_of, partition),
-        owner.broker,
-        owner.cluster_id,
-        is_given,
-    )
+def _listed(partition: PartitionLog, owner: DirectoryIdentity, *, is_given: bool = False) -> Candidate[PartitionLog]:
+    return _candidate(partition, partition.path, partial(history_of, partition), owner, is_given=is_given)
 
 
 _Owned: TypeAlias = tuple[Path, DirectoryIdentity, bool]
@@ -353,16 +334,22 @@ _Owned: TypeAlias = tuple[Path, DirectoryIdentity, bool]
 
 
 def _unlisted(path: Path, owner: DirectoryIdentity, is_given: bool) -> Candidate[Path]:
+    return _candidate(path, path, lambda exact: history_of(PartitionLog(path), exact), owner, is_given=is_given)
+
+
+def _candidate(
+    place: Place, path: Path, read_history: Callable[[bool], History], owner: DirectoryIdentity, *, is_given: bool
+) -> Candidate[Place]:
     own = own_name(path)
     name = parse_partition_directory(own)
     return Candidate(
-        path,
+        place,
         str(path),
         own if name is None else name.topic,
         None if name is None else name.partition,
         topic_id_at(path),
         None if name is None else name.state,
-        lambda is_exact: history_of(PartitionLog(path), is_exact),
+        read_history,
         owner.broker,
         owner.cluster_id,
         is_given,

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 from random import Random
 
+import pytest
+
 import kseg
 from kseg.export.settings import Isolation
 from kseg.formats.codes import BATCH_HEADER_SIZE, CONTROL_MASK
@@ -17,7 +19,7 @@ from tests.log.edits import copy_partition, v2_batches
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
 from tests.loops import for_each
 from tests.run import kseg as run
-from tests.transactional import TRANSACTIONAL, mutated
+from tests.transactional import TRANSACTIONAL, mutated, snapshot
 
 CASES = 300
 ASKED = 12
@@ -160,6 +162,30 @@ def test_reindex_writes_a_snapshot_without_a_transaction_of_which_the_index_tell
     dumped = run(["dump", "--files", str(snapshot)], tmp_path).stdout.decode()
     assert "producerId: 5 " in dumped
     assert "currentTxnFirstOffset: OptionalLong.empty " in dumped
+
+
+@pytest.mark.parametrize("is_told_by", ["index", "snapshot"])
+def test_salvage_writes_a_lost_marker_anew(is_told_by: str, tmp_path: Path) -> None:
+    """Without it, the transaction would be open in the new partition, and an abort the only way out."""
+    state = "aborted" if is_told_by == "index" else "committed"
+    first = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
+    other = NewBatch([NewRecord(b"k", b"v")], 2, 6, 0, is_transactional=True)
+    ends = [marker(ABORT if is_told_by == "index" else COMMIT, first), other, marker(ABORT, other)]
+    log = write_segment(tmp_path / "orders-0", [first, *ends])
+    exports.write_indexes(log)
+    if is_told_by == "snapshot":
+        (log.parent / f"{4:020}.snapshot").write_bytes(snapshot((5, 0, 0, 0, 0, -1, 0, -1)))
+    at, size = list(v2_batches(log))[1]
+    content = log.read_bytes()
+    log.write_bytes(content[:at] + b"\xff" * size + content[at + size :])
+    said = map(json.loads, run(["salvage", "orders-0", "--to", "new", "-o", "json"], tmp_path).stdout.splitlines())
+    (saved,) = (row for row in said if row["type"] == "salvage")
+    new = {"producerId": 5, "firstOffset": 0, "offset": 1, "state": state, "evidence": is_told_by}
+    assert (saved["newMarkers"], saved["openTransactions"]) == ([new], [])
+    rows = map(json.loads, run(["txns", "new/orders-0", "-o", "json"], tmp_path).stdout.splitlines())
+    told = [(row["firstOffset"], row["endOffset"], row["state"], row["evidence"]) for row in rows if "evidence" in row]
+    assert told == [(0, 1, state, "marker"), (2, 3, "aborted", "marker")]
+    assert run(["verify", "new/orders-0"], tmp_path).status == 0
 
 
 def test_verify_finds_no_open_transaction_where_the_index_tells_of_its_abort(tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ from kseg.kernel.fold_contract import Event
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
 from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import build_metadata
+from kseg.log.transactions import Outcome
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
+from kseg.rewrite.lost_markers import LostEnd
 from kseg.rewrite.salvage_extents import Extent, credible_epochs
 from kseg.rewrite.salvage_plan import Salvage, plan_salvage
 from kseg.store.target import check_absent, check_outside, new_directory
@@ -31,10 +33,11 @@ from kseg.system.new_directory import WriteError, copy_file
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction whose end marker isn't among what is intact."""
+    """A transaction that no marker ends in what is kept; outcome: what is known of it nevertheless."""
 
     producer_id: int
     first_offset: int
+    outcome: Outcome
 
 
 class WrittenFile(NamedTuple):
@@ -62,11 +65,22 @@ def open_transactions(plan: Salvage) -> tuple[OpenTransaction, ...]:
     """The transactions that stay open in what a plan keeps. Raises OpenError if a log can't be opened or read."""
     states = _first_states(plan) if plan.segments else ProducerStates()
     if any(replica.has_transactions for replica in plan.replicas):
-        for log, extents in groupby(plan.extents, key=lambda extent: extent.log):
-            with LogFile(log, keep_cache=False) as log_file:
-                for extent in extents:
-                    _add_producers(log_file, extent, states)
-    return _transactions(states)
+        for _, pieces in plan.pieces:
+            for log, neighbours in groupby(pieces, key=_log_of):
+                if log is None:
+                    for lost in neighbours:
+                        assert isinstance(lost, LostEnd)
+                        states.add(lost.header, lost.marker)
+                    continue
+                with LogFile(log, keep_cache=False) as log_file:
+                    for extent in neighbours:
+                        assert isinstance(extent, Extent)
+                        _add_producers(log_file, extent, states)
+    return _transactions(states, plan)
+
+
+def _log_of(piece: Extent | LostEnd) -> Path | None:
+    return None if isinstance(piece, LostEnd) else piece.log
 
 
 def _add_producers(log_file: LogFile, extent: Extent, states: ProducerStates) -> None:
@@ -82,8 +96,9 @@ def _add_producers(log_file: LogFile, extent: Extent, states: ProducerStates) ->
             states.add(header, end_marker_in(item, log_file, header) if header.is_control else None)
 
 
-def _transactions(states: ProducerStates) -> tuple[OpenTransaction, ...]:
-    return tuple(OpenTransaction(*each) for each in states.open_transactions.items())
+def _transactions(states: ProducerStates, plan: Salvage) -> tuple[OpenTransaction, ...]:
+    known = {(each.producer_id, each.first_offset): each.outcome for each in plan.lost_ends}
+    return tuple(OpenTransaction(*each, known.get(each, Outcome.OPEN)) for each in states.open_transactions.items())
 
 
 def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, topic_id: str | None = None) -> Written:
@@ -102,10 +117,10 @@ def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, to
         target = directory / plan.name
         target.mkdir()
         states = _first_states(plan)
-        for number, (base, extents) in enumerate(plan.segments):
+        for number, (base, pieces) in enumerate(plan.pieces):
             if number and number + 1 == len(plan.segments):
                 _write_snapshot(target, base, states, plan)
-            sources[target / f"{base:020}.log"] = _write_log(target / f"{base:020}.log", extents, keep_cache=keep_cache)
+            sources[target / f"{base:020}.log"] = _write_log(target / f"{base:020}.log", pieces, keep_cache=keep_cache)
             write_indexes(target / f"{base:020}.log", base, states, target)
         _write_snapshot(target, plan.log_end_offset, states, plan)
         _write_leader_epochs(plan, target)
@@ -115,7 +130,7 @@ def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, to
         folder.mkdir(parents=True, exist_ok=True)
         path = _free_name(folder / f"{extent.log.stem}-at-{extent.position}.log")
         sources[path] = _write_log(path, [extent], keep_cache=keep_cache)
-    return Written(tuple(_written_files(plan.name, directory, sources)), _transactions(states))
+    return Written(tuple(_written_files(plan.name, directory, sources)), _transactions(states, plan))
 
 
 def _written_files(name: str, directory: Path, sources: dict[Path, tuple[Path, ...]]) -> Iterator[WrittenFile]:
@@ -154,16 +169,20 @@ def _first_states(plan: Salvage) -> ProducerStates:
     return ProducerStates()
 
 
-def _write_log(path: Path, extents: Iterable[Extent], *, keep_cache: bool) -> tuple[Path, ...]:
-    """Copies extents into a new log, which gets the latest of its sources' times; gives these sources."""
+def _write_log(path: Path, pieces: Iterable[Extent | LostEnd], *, keep_cache: bool) -> tuple[Path, ...]:
+    """Copies extents and new markers into a log, which gets the latest of its sources' times; gives these sources."""
     sources: dict[Path, int] = {}
     target = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
-        for log, neighbours in groupby(extents, key=lambda extent: extent.log):
+        for log, neighbours in groupby(pieces, key=_log_of):
+            if log is None:
+                os.write(target, b"".join(piece.content for piece in neighbours if isinstance(piece, LostEnd)))
+                continue
             sources[log] = log.stat().st_mtime_ns
             with LogFile(log, keep_cache=keep_cache) as source:
-                for extent in neighbours:
-                    source.copy_to(target, extent.position, extent.size)
+                for piece in neighbours:
+                    assert isinstance(piece, Extent)
+                    source.copy_to(target, piece.position, piece.size)
         if sources:
             os.utime(target, ns=(max(sources.values()),) * 2)
     finally:

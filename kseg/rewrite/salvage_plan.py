@@ -9,10 +9,13 @@ from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.replicas import Copy, LeftOut, PartitionReplicas, are_gapless
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import MAXIMUM_RELATIVE_OFFSET, DamageKind
+from kseg.kernel.contract import MOST
 from kseg.log.partition import PartitionLog, was_closed
+from kseg.rewrite.lost_markers import LostEnd, lost_ends
 from kseg.rewrite.salvage_extents import (
     Extent,
     ExtentBatches,
@@ -235,7 +238,8 @@ class Salvage:
     duplicates: intact batches that are kept already. reordered: batches that were out of order. unplaced: intact
     batches whose offsets fit nowhere. inner_problems: what is wrong inside batches that are kept as they are, since
     their CRC holds, each with its log. abandoned: batches that the cluster went on without, of each copy that has some.
-    set_aside: directories of the partition's name that aren't its.
+    set_aside: directories of the partition's name that aren't its. lost_ends: what is known of transactions whose
+    markers aren't kept; the markers of some are written anew.
     """
 
     name: str
@@ -250,6 +254,16 @@ class Salvage:
     inner_problems: tuple[tuple[Path, InnerProblem], ...] = ()
     abandoned: "tuple[AbandonedBatches, ...]" = ()
     set_aside: tuple[LeftOut, ...] = ()
+    lost_ends: tuple[LostEnd, ...] = ()
+
+    @property
+    def pieces(self) -> Iterator[tuple[int, list[Extent | LostEnd]]]:
+        """What is written: the base offsets of segments, and their extents and new markers, in order of offsets."""
+        markers = sorted((each for each in self.lost_ends if each.marker is not None), key=attrgetter("offset"))
+        for number, (base, extents) in enumerate(self.segments):
+            end = self.segments[number + 1][0] if number + 1 < len(self.segments) else MOST
+            new = [each for each in markers if base <= each.offset < end]
+            yield base, sorted([*extents, *new], key=_first_of)
 
     @property
     def extents(self) -> Iterator[Extent]:
@@ -261,7 +275,8 @@ class Salvage:
     def log_end_offset(self) -> int:
         """The next offset to write after what is kept."""
         base, extents = self.segments[-1]
-        return extents[-1].last_offset + 1 if extents else base
+        end = extents[-1].last_offset + 1 if extents else base
+        return max(end, *(each.offset + 1 for each in self.lost_ends)) if self.lost_ends else end
 
     @property
     def batch_count(self) -> int:
@@ -285,6 +300,10 @@ class Salvage:
         if self.holes or self.unplaced or self.duplicates or self.reordered or self.inner_problems:
             return False
         return not any(_is_loss(found) for found in self.losses)
+
+
+def _first_of(piece: Extent | LostEnd) -> int:
+    return piece.offset if isinstance(piece, LostEnd) else piece.first_offset
 
 
 class AbandonedBatches(NamedTuple):
@@ -374,6 +393,9 @@ def _joined(
         inner_problems=tuple(_problems_inside(kept, replicas)),
         abandoned=abandoned,
         set_aside=tuple(each for each in partition.left_out if each.offsets is None),
+        lost_ends=tuple(lost_ends(whole_log(partition), kept))
+        if any(each.has_transactions for each in replicas)
+        else (),
     )
 
 

@@ -11,9 +11,11 @@ from kseg.formats.codes import DamageKind
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import Rolled
 from kseg.log.side_files import SideFile
+from kseg.log.transactions import Outcome
 from kseg.log.writer import WrittenSegment
 from kseg.output.rows import write_json
 from kseg.output.streams import write_line, write_lines
+from kseg.rewrite.lost_markers import LostEnd
 from kseg.rewrite.reindex import Reindexed
 from kseg.rewrite.salvage import Written, WrittenFile
 from kseg.rewrite.salvage_extents import Extent, InnerProblem
@@ -58,6 +60,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     )
     for hole in salvage.holes:
         yield from _hole_lines(salvage, hole)
+    yield from map(_marker_line, _new_markers(salvage))
     yield from _written_lines(written)
 
 
@@ -81,11 +84,31 @@ def _abandoned_line(found: AbandonedBatches) -> str:
     )
 
 
+_WAITS = "consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
+_LEFT_OPEN = {
+    Outcome.OPEN: _WAITS,
+    Outcome.UNKNOWN: f"it isn't known whether it was committed, so look for another copy first; {_WAITS}",
+    Outcome.COMMITTED: "it was committed, but its marker has no place; consumers with read_committed wait there",
+    Outcome.ABORTED: f"it was aborted, but its marker has no place; {_WAITS}",
+}
+
+
+def _new_markers(salvage: Salvage) -> Iterator[LostEnd]:
+    return (each for each in salvage.lost_ends if each.marker is not None)
+
+
+def _marker_line(lost: LostEnd) -> str:
+    return (
+        f"  producer {lost.producer_id}: its transaction from offset {lost.first_offset} on was {lost.outcome}, as its"
+        f" {lost.evidence} tells: its marker, which is lost, is written anew at offset {lost.offset}"
+    )
+
+
 def _written_lines(written: Written) -> Iterator[str]:
     for transaction in written.transactions:
         yield (
             f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no"
-            " end left; consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
+            f" end left; {_LEFT_OPEN[transaction.outcome]}"
         )
     for file in written.files:
         origin = f"from {', '.join(map(str, file.sources))}" if file.sources else "rebuilt"
@@ -143,8 +166,18 @@ def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
         "abandoned": [*map(_abandoned_object, salvage.abandoned)],
         "leftOut": [each.to_json() for each in salvage.set_aside],
         "openTransactions": [
-            {"producerId": transaction.producer_id, "firstOffset": transaction.first_offset}
-            for transaction in written.transactions
+            {"producerId": each.producer_id, "firstOffset": each.first_offset, "state": str(each.outcome)}
+            for each in written.transactions
+        ],
+        "newMarkers": [
+            {
+                "producerId": each.producer_id,
+                "firstOffset": each.first_offset,
+                "offset": each.offset,
+                "state": str(each.outcome),
+                "evidence": each.evidence,
+            }
+            for each in _new_markers(salvage)
         ],
         "files": [*map(_file_object, written.files)],
     }

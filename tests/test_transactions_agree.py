@@ -24,6 +24,8 @@ from tests.transactional import TRANSACTIONAL, mutated, snapshot
 CASES = 300
 ASKED = 12
 """Cases in which commands are asked too."""
+_MARKER_TYPE = 69
+"""Where the lower byte of a marker's type is."""
 _ATTRIBUTES = 22
 """Where the lower byte of a batch's attributes is."""
 
@@ -144,6 +146,49 @@ def without_marker(directory: Path, aborted: NewBatch, *following: NewBatch) -> 
     content = log.read_bytes()
     log.write_bytes(content[:at] + b"\xff" * size + content[at + size :])
     return log.parent
+
+
+def _states(partition: Path) -> list[tuple[int, str, str | None]]:
+    rows = map(json.loads, run(["txns", ".", "-o", "json"], partition).stdout.splitlines())
+    return [(row["producerId"], row["state"], row["evidence"]) for row in rows if row["type"] == "transaction"]
+
+
+def _with_abort_bit(directory: Path, *following: NewBatch) -> Path:
+    """A log that begins with a committed transaction; one bit makes an abort of its marker, whose CRC is wrong now."""
+    committed = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
+    log = write_segment(directory, [committed, marker(COMMIT, committed), *following])
+    exports.write_indexes(log)
+    at, _ = list(v2_batches(log))[1]
+    content = bytearray(log.read_bytes())
+    content[at + _MARKER_TYPE] ^= COMMIT ^ ABORT
+    log.write_bytes(content)
+    return log.parent
+
+
+def test_a_damaged_marker_is_no_abort_if_the_index_goes_on_without_it(tmp_path: Path) -> None:
+    aborted = NewBatch([NewRecord(b"k", b"v")], 2, 6, 0, is_transactional=True)
+    partition = _with_abort_bit(tmp_path / "orders-0", aborted, marker(ABORT, aborted))
+    assert _states(partition) == [(5, "committed", "index"), (6, "aborted", "marker")]
+    ran = run(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
+    assert ran.stdout.split() == [b"0"]
+
+
+def test_a_damaged_marker_at_the_end_of_an_index_is_believed(tmp_path: Path) -> None:
+    """A power cut can take the entry together with a part of the marker."""
+    assert _states(_with_abort_bit(tmp_path / "orders-0")) == [(5, "aborted", "marker")]
+
+
+def test_a_damaged_marker_in_a_closed_segment_is_no_abort_that_its_index_lacks(tmp_path: Path) -> None:
+    aborted = NewBatch([NewRecord(b"k", b"v")], 0, 6, 0, is_transactional=True)
+    committed = NewBatch([NewRecord(b"k", b"v")], 2, 5, 0, is_transactional=True)
+    log = write_segment(tmp_path / "orders-0", [aborted, marker(ABORT, aborted), committed, marker(COMMIT, committed)])
+    write_segment(log.parent, [NewBatch([NewRecord(b"k", b"v")], 4)], 4)
+    exports.write_indexes(log)
+    at, _ = list(v2_batches(log))[3]
+    content = bytearray(log.read_bytes())
+    content[at + _MARKER_TYPE] ^= COMMIT ^ ABORT
+    log.write_bytes(content)
+    assert _states(log.parent) == [(6, "aborted", "marker"), (5, "committed", "index")]
 
 
 def test_groups_show_no_commit_of_an_aborted_transaction_whose_marker_is_lost(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ Every command takes transactions from this walk. What decides, the first that ca
 
 1. The marker in the log, if its batch is intact.
 2. The segment's `.txnindex`, where a marker is damaged or lies in a stretch that can't be read: its entry is an abort.
+   A damaged marker that says so is none if the index was written after it, without an entry for it.
 3. A producer snapshot that no longer has the transaction: it has ended, and since the index would name an abort,
    it was committed. It can't be used where the index can't be read.
 4. Nothing: whether the transaction ended is unknown, and it counts as open.
@@ -147,7 +148,7 @@ class TransactionWalk:
         """
         start = self._start(segments, wanted_from)
         for number, segment in enumerate(segments[start:], start):
-            yield from self._read(segment)
+            yield from self._read(segment, is_closed=number + 1 < len(segments))
             if self.is_decided:
                 break
             if self._partition is not None and self._can_ask:
@@ -165,11 +166,12 @@ class TransactionWalk:
             self._carry(self._partition)
         return start
 
-    def _read(self, segment: SegmentFiles) -> Iterator[TransactionEvent]:
+    def _read(self, segment: SegmentFiles, *, is_closed: bool) -> Iterator[TransactionEvent]:
         doubtful_before = self._doubtful
         place = self._partition
         opened = segment.open_log() if place is None else place.open_log(segment)
-        with opened as log_file, _IndexBeside(segment, self.notes, is_wanted=place is not None) as index:
+        beside = _IndexBeside(segment, self.notes, is_wanted=place is not None, is_closed=is_closed)
+        with opened as log_file, beside as index:
             self._fold.next_offset = min(max(self._next_offset, LEAST), MOST)
             for happened in _headers_and_lost_aborts(log_file, index, self._fold, self._end_offset):
                 self._note_passed()
@@ -255,6 +257,8 @@ class TransactionWalk:
         if marker is None and not by_index:
             return
         is_aborted = by_index or (marker is not None and marker.control_type is ControlType.ABORT)
+        if is_aborted and not by_index and index.denies(header) and not is_intact(log_file, header):
+            is_aborted, by_index = False, True
         if is_aborted:
             if self._may_have_ended(producer_id):
                 doubtful = self._doubtful[producer_id]
@@ -407,13 +411,15 @@ def _headers_and_lost_aborts(
 class _IndexBeside:
     """A segment's transaction index, read entry by entry along with the log; notes where the two differ."""
 
-    def __init__(self, segment: SegmentFiles, notes: list[str], *, is_wanted: bool) -> None:
+    def __init__(self, segment: SegmentFiles, notes: list[str], *, is_wanted: bool, is_closed: bool) -> None:
         index = segment.transaction_index
         self._path = segment.path.with_suffix(".txnindex") if index is None else index.path
         self._notes = notes
         self._is_wanted = is_wanted
+        self._is_closed = is_closed
         self._has_differed = False
         self.is_broken = False
+        self._has_entries = False
         self._index: TransactionIndex | None = None
         self._entries: Iterator[AbortedTransaction] = iter(())
         self._next: AbortedTransaction | None = None
@@ -442,6 +448,7 @@ class _IndexBeside:
     def _advance(self) -> None:
         try:
             self._next = next(self._entries, None)
+            self._has_entries |= self._next is not None
         except KsegError as error:
             self._next = None
             self.is_broken = True
@@ -471,6 +478,12 @@ class _IndexBeside:
         """Whether the next entry belongs to a marker."""
         entry = self._next
         return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.last_offset)
+
+    def denies(self, header: BatchHeader) -> bool:
+        """Whether it has no entry for a marker, and was written after that: it goes on, or its segment is closed."""
+        if not self._has_entries or self._has_differed or self.names(header):
+            return False
+        return self._is_closed if self._next is None else self._next.last_offset > header.last_offset
 
     def first_offset_of(self, header: BatchHeader, ended: _MaybeEnded) -> int:
         """Where an aborted transaction began, if the producer's previous one may have ended in damage."""

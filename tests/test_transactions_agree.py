@@ -191,6 +191,24 @@ def test_a_damaged_marker_in_a_closed_segment_is_no_abort_that_its_index_lacks(t
     assert _states(log.parent) == [(6, "aborted", "marker"), (5, "committed", "index")]
 
 
+@pytest.mark.parametrize("base_offset", [0, 4])
+def test_an_index_that_went_missing_proves_no_commit(base_offset: int, tmp_path: Path) -> None:
+    """The log has another abort, before it or in the same segment, and no index names that one."""
+    known = NewBatch([NewRecord(b"k", b"v")], 0, 6, 0, is_transactional=True)
+    aborted = NewBatch([NewRecord(b"k", b"v")], 4, 5, 0, is_transactional=True)
+    before = [known, marker(ABORT, known), NewBatch([NewRecord(b"k", b"v")] * 2, 2)]
+    lost = [aborted, marker(ABORT, aborted)]
+    log = write_segment(tmp_path / "orders-0", lost if base_offset else before + lost, base_offset)
+    if base_offset:
+        write_segment(log.parent, before)
+    content = log.read_bytes()
+    at, size = list(v2_batches(log))[-1]
+    log.write_bytes(content[:at] + b"\xff" * size + content[at + size :])
+    write_segment(log.parent, [NewBatch([NewRecord(b"k", b"v")], 6)], 6)
+    (log.parent / "00000000000000000006.snapshot").write_bytes(snapshot())
+    assert _states(log.parent) == [(6, "aborted", "marker"), (5, "unknown", None)]
+
+
 def test_groups_show_no_commit_of_an_aborted_transaction_whose_marker_is_lost(tmp_path: Path) -> None:
     aborted = NewBatch([commit("orders", 10)], 0, 5, 0, is_transactional=True)
     committed = NewBatch([commit("orders", 7, partition=1)], 2, 5, 0, is_transactional=True, base_sequence=1)

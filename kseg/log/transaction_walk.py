@@ -6,7 +6,7 @@ Every command takes transactions from this walk. What decides, the first that ca
 2. The segment's `.txnindex`, where a marker is damaged or lies in a stretch that can't be read: its entry is an abort.
    A damaged marker that says so is none if the index was written after it, without an entry for it.
 3. A producer snapshot that no longer has the transaction: it has ended, and since the index would name an abort,
-   it was committed. It can't be used where the index can't be read.
+   it was committed. It can't be used where the index can't be read, or is missing in a log that lacks indexes.
 4. Nothing: whether the transaction ended is unknown, and it counts as open.
 """
 
@@ -135,6 +135,7 @@ class TransactionWalk:
         self._ends_damaged = False
         self._is_gap = True
         self._whole_from = 0
+        self._lacks_indexes = False
 
     @property
     def maybe_ended(self) -> frozenset[int]:
@@ -195,7 +196,9 @@ class TransactionWalk:
                 self._note_gaps(header, first)
                 self._next_offset, self._ends_damaged = header.last_offset + 1, False
             self._note_passed()
-            if index.is_broken and self._doubtful is not doubtful_before:
+            self._lacks_indexes |= index.is_broken and index.is_absent
+            is_useless = self._lacks_indexes if index.is_absent else index.is_broken
+            if is_useless and self._doubtful is not doubtful_before:
                 self._doubtful = {
                     producer_id: each._replace(is_certainly_no_abort=False)
                     for producer_id, each in self._doubtful.items()
@@ -418,6 +421,7 @@ class _IndexBeside:
         self._is_wanted = is_wanted
         self._is_closed = is_closed
         self._has_differed = False
+        self.is_absent = index is None
         self.is_broken = False
         self._has_entries = False
         self._index: TransactionIndex | None = None
@@ -511,8 +515,10 @@ class _IndexBeside:
                 )
             self._advance()
         elif begun is not None and self._index is not None:
+            self.is_broken = True
             self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.last_offset}")
         elif begun is not None and self._is_wanted:
+            self.is_broken = True
             self._differ("missing, and the log has aborted transactions")
 
 

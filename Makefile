@@ -130,7 +130,7 @@ test-browser: $(BROWSER) site ## Run the tests that open reports and the site in
 	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)
 
 test-one: $(DEVELOPMENT) ## Ask all commands the same questions in all ways, and compare with brokers; needs Java and Maven
-	$(PYTEST) $(PATIENT) -m 'exhaustive or kafka' tests/cluster tests/live/test_one_answer.py $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'exhaustive or kafka' tests/cluster tests/live/test_one_answer.py tests/live/test_transactions.py $(TESTS)
 
 test-exhaustive: $(DEVELOPMENT) ## Try each case of which `make test` tries some: writes that fail, ways to ask
 	$(PYTEST) $(PATIENT) -m exhaustive $(TESTS)

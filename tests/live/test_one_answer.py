@@ -6,7 +6,6 @@ is being moved to that broker, and settings are set for a topic, for a broker, a
 
 import re
 import shutil
-import socket
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 from pathlib import Path
@@ -15,12 +14,11 @@ from typing import NamedTuple
 import pytest
 
 import kseg
-from kseg.protocol.messages import read_response
 from tests.cluster.questions import ENDS_ASKED, RECORDS_ASKED, Found, lines
 from tests.live.cluster import NODES, PATIENCE, Cluster
 from tests.live.oracles import Oracles
 from tests.live.replicated_topic import UNCLEAN, ReplicatedTopic
-from tests.protocol.packets import framed, request
+from tests.live.wire import answer_of
 
 pytestmark = pytest.mark.kafka
 
@@ -92,13 +90,7 @@ def create_again(cluster: Cluster) -> ReplicatedTopic:
 def begin_to_move(cluster: Cluster, topic: ReplicatedTopic) -> None:
     """Reassigns a topic's partition to a broker that is down: the reassignment stays in flight."""
     body = {"topics": [{"name": topic.name, "partitions": [{"partitionIndex": 0, "replicas": [3]}]}], "timeoutMs": 9000}
-    with (
-        socket.create_connection(("127.0.0.1", cluster.nodes[2].port), PATIENCE) as client,
-        client.makefile("rb") as stream,
-    ):
-        client.sendall(framed(request(REASSIGN, 0, body)))
-        answer = read_response(stream.read(int.from_bytes(stream.read(4), "big")), REASSIGN, 0).body
-    assert answer is not None
+    answer = answer_of(cluster.nodes[2].port, REASSIGN, 0, body)
     assert (answer["errorCode"], [each["partitions"][0]["errorCode"] for each in answer["responses"]]) == (0, [0])
     topic.wait_for(lambda partition: sorted(partition.replicas) == [2, 3])
 

@@ -5,13 +5,11 @@ written past the coordinator, as a client's late request was before brokers veri
 """
 
 import json
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from struct import pack
 from typing import Any
 
 import pytest
@@ -19,15 +17,14 @@ import pytest
 from tests import run
 from tests.live.compared import Compared
 from tests.live.one_broker import TOOLS, OneBroker
+from tests.live.wire import write_late
 from tests.log.real_broker import PATIENCE, RELEASE, new_broker, served_records
-from tests.log_files import NewBatch, NewRecord, batch_bytes
 
 pytestmark = pytest.mark.kafka
 
 LATE_PRODUCER = 4_000_000
 """A producer id that no coordinator gave."""
 HOUR_MS = 3_600_000
-PRODUCE = 0
 DELETED = 10
 """Offsets of plain-0 below it are deleted."""
 
@@ -97,11 +94,11 @@ def make_transactions(cluster: OneBroker, clients: ExitStack) -> None:
         write(producer, number, cluster.hour_ago + 50 + number)
         clients.callback(producer.abort_transaction, PATIENCE)
     now = int(time.time() * 1000)
-    write_late(cluster, 3, LATE_PRODUCER, 0, cluster.hour_ago)
-    write_late(cluster, 4, LATE_PRODUCER, 0, now)
-    write_late(cluster, 0, LATE_PRODUCER + 1, 7, cluster.hour_ago)
+    write_late(cluster.broker.port, "pay", 3, LATE_PRODUCER, 0, cluster.hour_ago)
+    write_late(cluster.broker.port, "pay", 4, LATE_PRODUCER, 0, now)
+    write_late(cluster.broker.port, "pay", 0, LATE_PRODUCER + 1, 7, cluster.hour_ago)
     known = {row["TransactionalId"]: row for row in cluster.table("TransactionsCommand", "list")}
-    write_late(cluster, 5, int(known["done-3"]["ProducerId"]), 9, cluster.hour_ago)
+    write_late(cluster.broker.port, "pay", 5, int(known["done-3"]["ProducerId"]), 9, cluster.hour_ago)
 
 
 def transactional(cluster: OneBroker, name: str) -> Any:
@@ -118,20 +115,6 @@ def write(producer: Any, number: int, timestamp: int) -> None:
     for partition in {number % 3, (number + 1) % 3}:
         producer.produce("pay", b"value", b"key", partition, timestamp=timestamp)
     producer.flush(PATIENCE)
-
-
-def write_late(cluster: OneBroker, partition: int, producer_id: int, epoch: int, timestamp: int) -> None:
-    """A transactional batch that no coordinator knows of; Produce, version 7."""
-    raw = batch_bytes(NewBatch([NewRecord(b"late", b"late", timestamp)], 0, producer_id, epoch, is_transactional=True))
-    name = b"pay"
-    records = pack(">ih", 1, len(name)) + name + pack(">iii", 1, partition, len(raw)) + raw
-    body = pack(">h", 4) + b"late" + pack(">hi", -1, 5000) + records
-    request = pack(">hhih4s", PRODUCE, 7, 0, 4, b"test") + body
-    with socket.create_connection(("127.0.0.1", cluster.broker.port)) as connection:
-        connection.sendall(pack(">i", len(request)) + request)
-        answer = connection.recv(1 << 16)
-    error = int.from_bytes(answer[4 + 4 + 4 + 2 + len(name) + 4 + 4 :][:2], "big", signed=True)
-    assert error == 0, answer
 
 
 @pytest.mark.parametrize("minutes", [15, 0, 120])

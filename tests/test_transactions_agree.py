@@ -9,7 +9,7 @@ import pytest
 
 import kseg
 from kseg.export.settings import Isolation
-from kseg.formats.codes import BATCH_HEADER_SIZE, CONTROL_MASK
+from kseg.formats.codes import BATCH_HEADER_SIZE, CONTROL_MASK, TRANSACTIONAL_MASK
 from kseg.log.committed import read_committed, read_last_stable_offset
 from kseg.log.partition import PartitionLog
 from kseg.log.transactions import Outcome, PartitionTransactions, Transaction
@@ -171,6 +171,28 @@ def test_a_damaged_marker_is_no_abort_if_the_index_goes_on_without_it(tmp_path: 
     assert _states(partition) == [(5, "committed", "index"), (6, "aborted", "marker")]
     ran = run(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], partition)
     assert ran.stdout.split() == [b"0"]
+
+
+_MAGIC, _LAST_DELTA, _PRODUCER_ID = 16, 26, 50
+"""Where the lowest bytes of a batch's fields are."""
+
+
+@pytest.mark.parametrize(
+    ("at", "bit"),
+    [(_MAGIC, 2), (_ATTRIBUTES, CONTROL_MASK), (_ATTRIBUTES, TRANSACTIONAL_MASK), (_LAST_DELTA, 1), (_PRODUCER_ID, 2)],
+)
+def test_the_index_tells_of_an_abort_whose_marker_no_longer_looks_like_one(at: int, bit: int, tmp_path: Path) -> None:
+    aborted = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
+    committed = NewBatch([NewRecord(b"k", b"v")], 2, 5, 0, is_transactional=True, base_sequence=1)
+    log = write_segment(tmp_path / "orders-0", [aborted, marker(ABORT, aborted), committed, marker(COMMIT, committed)])
+    exports.write_indexes(log)
+    position, _ = list(v2_batches(log))[1]
+    content = bytearray(log.read_bytes())
+    content[position + at] ^= bit
+    log.write_bytes(content)
+    assert _states(log.parent) == [(5, "aborted", "index"), (5, "committed", "marker")]
+    ran = run(["dump", ".", "--isolation", "read_committed", "--template", "{offset}"], log.parent)
+    assert ran.stdout.split() == [b"2"]
 
 
 def test_a_damaged_marker_at_the_end_of_an_index_is_believed(tmp_path: Path) -> None:

@@ -403,12 +403,21 @@ def _headers_and_lost_aborts(
                 yield from index.entries_below(header.first_offset, is_damaged=is_damaged)
             if is_damaged:
                 is_damaged, fold.position_bound = False, MOST
-            yield item, header
+            if index.next_offset == header.first_offset and not _is_marker(header, index, log_file):
+                yield from index.entries_below(header.first_offset + 1, is_damaged=True)
+            else:
+                yield item, header
             if header.max_timestamp > fold.max_timestamp:
                 fold.max_timestamp = header.max_timestamp
             fold.next_offset = min(max(header.last_offset + 1, LEAST), MOST)
             row += 1
     yield from index.entries_below(MOST, is_damaged=is_damaged)
+
+
+def _is_marker(header: BatchHeader, index: "_IndexBeside", log_file: LogFile) -> bool:
+    """Whether the marker that an entry is about can be told by its header; an intact batch contradicts the entry."""
+    is_told = header.is_control and header.is_transactional and index.names(header)
+    return is_told or is_intact(log_file, header)
 
 
 class _IndexBeside:

@@ -42,7 +42,7 @@ def by_topic(topics: Iterable[str], rows: Iterable[dict[str, object]]) -> dict[s
     found: dict[str, set[tuple[int, str]]] = {topic: set() for topic in topics}
     for row in rows:
         if row["topic"] in found:
-            value = row["value"]
+            value = row.get("value")
             text = value.decode() if isinstance(value, bytes) else str(value)
             found[str(row["topic"])].add((int(str(row["offset"])), text))
     return {topic: frozenset(records) for topic, records in found.items()}

@@ -195,6 +195,30 @@ def test_the_index_tells_of_an_abort_whose_marker_no_longer_looks_like_one(at: i
     assert ran.stdout.split() == [b"2"]
 
 
+@pytest.mark.parametrize(
+    ("bit", "evidence"), [(TRANSACTIONAL_MASK, ("marker", "marker")), (CONTROL_MASK, ("snapshot", "index"))]
+)
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_a_commit_whose_marker_has_a_wrong_flag_is_no_open_transaction(
+    bit: int, evidence: tuple[str, str], is_followed: bool, tmp_path: Path
+) -> None:
+    """The producer's epoch rises with each transaction (KIP-890)."""
+    first = NewBatch([NewRecord(b"k", b"v")], 0, 5, 0, is_transactional=True)
+    second = NewBatch([NewRecord(b"k", b"v")], 2, 5, 1, is_transactional=True)
+    ended = [marker(COMMIT, first)._replace(producer_epoch=1), marker(ABORT, second)._replace(producer_epoch=2)]
+    following = [second, ended[1]] if is_followed else [NewBatch([NewRecord(b"k", b"v")] * 2, 2)]
+    log = write_segment(tmp_path / "orders-0", [first, ended[0], *following])
+    exports.write_indexes(log)
+    write_segment(log.parent, [NewBatch([NewRecord(b"k", b"v")], 4)], 4)
+    (log.parent / "00000000000000000004.snapshot").write_bytes(snapshot())
+    position, _ = list(v2_batches(log))[1]
+    content = bytearray(log.read_bytes())
+    content[position + _ATTRIBUTES] ^= bit
+    log.write_bytes(content)
+    wanted = [(5, "committed", evidence[is_followed]), (5, "aborted", "marker")]
+    assert _states(log.parent) == wanted[: 1 + is_followed]
+
+
 def test_a_damaged_marker_at_the_end_of_an_index_is_believed(tmp_path: Path) -> None:
     """A power cut can take the entry together with a part of the marker."""
     assert _states(_with_abort_bit(tmp_path / "orders-0")) == [(5, "aborted", "marker")]

@@ -189,10 +189,12 @@ class TransactionWalk:
                 if first >= self._end_offset and all(begun >= self._end_offset for begun in self.begun.values()):
                     self.is_decided = True
                     return
-                if header.is_transactional and not header.is_control:
-                    yield from self._begin(segment, header, first)
-                elif header.is_transactional:
+                if header.is_control:  # whether it says so or not, it is transactional, for a broker too
                     yield from self._end(run, log_file, header, index)
+                elif header.is_transactional and header.base_sequence < 0 and not is_intact(log_file, header):
+                    self._mark_doubtful()  # markers alone have no sequence
+                elif header.is_transactional:
+                    yield from self._begin(segment, header, first)
                 self._note_gaps(header, first)
                 self._next_offset, self._ends_damaged = header.last_offset + 1, False
             self._note_passed()
@@ -416,8 +418,7 @@ def _headers_and_lost_aborts(
 
 def _is_marker(header: BatchHeader, index: "_IndexBeside", log_file: LogFile) -> bool:
     """Whether the marker that an entry is about can be told by its header; an intact batch contradicts the entry."""
-    is_told = header.is_control and header.is_transactional and index.names(header)
-    return is_told or is_intact(log_file, header)
+    return (header.is_control and index.names(header)) or is_intact(log_file, header)
 
 
 class _IndexBeside:

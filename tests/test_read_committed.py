@@ -177,12 +177,14 @@ def test_snapshot_tells_of_a_lost_end_of_the_log_too(tmp_path: Path) -> None:
     assert dumped(log.parent) == [0]
 
 
-def test_snapshot_does_not_end_a_transaction_if_the_index_of_aborts_is_damaged(tmp_path: Path) -> None:
-    """It may have been aborted: the index that would tell can't be read."""
+def test_only_records_of_a_transaction_that_may_have_been_aborted_are_left_out(
+    tmp_path: Path,
+) -> None:
+    """It has ended, as the snapshot tells; the index that would tell of an abort can't be read."""
     partition = transaction_whose_commit_is_lost(tmp_path)
     (partition / f"{4:020}.snapshot").write_bytes(snapshot(NOTHING_OPEN))
     (partition / f"{0:020}.txnindex").write_bytes(b"\0" * 33)
-    assert dumped(partition) == []
+    assert dumped(partition) == [3, 4, 5, 6, 7]
 
 
 def test_snapshot_tells_where_the_next_transaction_of_the_producer_began(tmp_path: Path) -> None:

@@ -77,9 +77,15 @@ def told(partition: Path) -> tuple[list[Transaction], int | None]:
     return found, min((each.first_offset or 0 for each in found if each.is_open), default=None)
 
 
+def _last(ended: Transaction) -> int:
+    """The offset of a transaction's marker, or of its last record where that isn't known."""
+    return ended.end_offset or ended.last_offset or 0
+
+
 def committed_offsets(partition: Path, found: list[Transaction], stable: int | None) -> list[int]:
     """Offsets of records that are in no transaction that was aborted, up to the first that may be open; by the list."""
-    aborted = [each for each in found if each.outcome is Outcome.ABORTED and each.first_offset is not None]
+    left_out = [each for each in found if not each.is_open and each.outcome is not Outcome.COMMITTED]
+    aborted = [(each.producer_id, each.first_offset, _last(each)) for each in left_out]
     offsets = []
     for log in sorted(partition.glob("*.log")):
         with kseg.open_segment(log) as segment:
@@ -88,9 +94,8 @@ def committed_offsets(partition: Path, found: list[Transaction], stable: int | N
                     continue
                 first = batch.base_offset or 0
                 is_aborted = batch.is_transactional and any(
-                    each.producer_id == batch.producer_id
-                    and (each.first_offset or 0) <= first <= (each.end_offset or 0)
-                    for each in aborted
+                    producer_id == batch.producer_id and begun is not None and begun <= first <= last
+                    for producer_id, begun, last in aborted
                 )
                 if not is_aborted:
                     offsets += [record.offset for record in batch.records(on_damage="skip")]
@@ -103,12 +108,13 @@ def test_the_list_and_what_is_committed_agree(seed: int, tmp_path: Path) -> None
     found, stable = told(partition)
     listed = PartitionLog(partition)
     read = read_committed(listed.segments, listed)
-    ended = sorted(
-        (each.producer_id, each.first_offset, each.end_offset)
-        for each in found
-        if each.outcome is Outcome.ABORTED and each.first_offset is not None
-    )
-    assert sorted((producer, *span) for producer, spans in read.aborted.items() for span in spans) == ended
+    left_out = [each for each in found if not each.is_open and each.outcome is not Outcome.COMMITTED]
+    ended = sorted((each.producer_id, each.first_offset) for each in left_out if each.first_offset is not None)
+    spans = {(producer, first): last for producer, spans in read.aborted.items() for first, last in spans}
+    assert sorted(spans) == ended
+    for each in left_out:
+        if each.outcome is Outcome.ABORTED and each.first_offset is not None:
+            assert spans[each.producer_id, each.first_offset] == each.end_offset
     assert read.last_stable_offset == stable == read_last_stable_offset(listed)
 
 
@@ -252,7 +258,13 @@ def test_an_index_that_went_missing_proves_no_commit(base_offset: int, tmp_path:
     log.write_bytes(content[:at] + b"\xff" * size + content[at + size :])
     write_segment(log.parent, [NewBatch([NewRecord(b"k", b"v")], 6)], 6)
     (log.parent / "00000000000000000006.snapshot").write_bytes(snapshot())
-    assert _states(log.parent) == [(6, "aborted", "marker"), (5, "unknown", None)]
+    assert _states(log.parent) == [(6, "aborted", "marker"), (5, "unknown", "snapshot")]
+    whole, later = (
+        run(["dump", ".", "--isolation", "read_committed", "--template", "{offset}", *begins_at], log.parent)
+        for begins_at in ((), ("--from-offset", "6"))
+    )
+    assert (whole.stdout.split(), later.stdout.split()) == ([b"2", b"3", b"6"], [b"6"])
+    assert b"1 record from offset 4 on is withheld: how the transaction of producer 5 ended isn't known" in whole.stderr
 
 
 def test_groups_show_no_commit_of_an_aborted_transaction_whose_marker_is_lost(tmp_path: Path) -> None:
@@ -290,7 +302,7 @@ def test_salvage_writes_a_lost_marker_anew(is_told_by: str, tmp_path: Path) -> N
     said = map(json.loads, run(["salvage", "orders-0", "--to", "new", "-o", "json"], tmp_path).stdout.splitlines())
     (saved,) = (row for row in said if row["type"] == "salvage")
     new = {"producerId": 5, "firstOffset": 0, "offset": 1, "state": state, "evidence": is_told_by}
-    assert (saved["newMarkers"], saved["openTransactions"]) == ([new], [])
+    assert (saved["lostMarkers"], saved["openTransactions"]) == ([new], [])
     rows = map(json.loads, run(["txns", "new/orders-0", "-o", "json"], tmp_path).stdout.splitlines())
     told = [(row["firstOffset"], row["endOffset"], row["state"], row["evidence"]) for row in rows if "evidence" in row]
     assert told == [(0, 1, state, "marker"), (2, 3, "aborted", "marker")]

@@ -13,7 +13,7 @@ from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import SegmentFiles
-from kseg.log.transaction_walk import Ended, TransactionWalk
+from kseg.log.transaction_walk import Begun, Ended, TransactionWalk
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import Run
@@ -111,14 +111,19 @@ def _time_of(header: BatchHeader) -> int | None:
 
 
 Span = tuple[int, int]
+_UNKNOWN = (
+    "{} from offset {} on {} withheld: how the transaction of producer {} ended isn't known: its marker is lost, and"
+    " the .txnindex can't be read; give another copy of the partition too"
+)
 
 
 class ReadCommitted(NamedTuple):
-    """Aborted transactions by producer id, as ordered (first offset, offset of the marker), and how far one may read.
+    """Which records are committed, and how far one may read.
 
-    `last_stable_offset` is the first offset of the oldest open transaction; None if none is open below the
-    requested end. `is_unknown`: that one may have ended where the log is damaged. `notes` say which file contradicts
-    the log.
+    aborted: transactions that were, or may have been, by producer id, as ordered (first offset, offset of the marker).
+    last_stable_offset: the first offset of the oldest open transaction; None if none is open below the requested end.
+    is_unknown: that one may have ended where the log is damaged. notes: which file contradicts the log, and how many
+    records are withheld as it isn't known how their transactions ended.
     """
 
     aborted: dict[int, list[Span]]
@@ -154,16 +159,27 @@ def read_committed(
         first_offset: the first one wanted.
         end_offset: the first one that isn't wanted.
     """
-    walk = TransactionWalk(partition, end_offset)
-    aborted = defaultdict[int, list[Span]](list)
+    walk, notes = TransactionWalk(partition, end_offset), list[str]()
+    aborted, records = defaultdict[int, list[Span]](list), defaultdict[int, int](int)
     for event in walk.over(segments, first_offset):
-        if isinstance(event, Ended) and event.is_aborted and event.first_offset is not None:
-            assert event.end_offset is not None
-            aborted[event.producer_id].append((event.first_offset, event.end_offset))
+        if isinstance(event, Begun):
+            producer_id = event.header.producer_id
+            records[producer_id] += walk.producers.passed(producer_id)[1] + (event.header.records_count or 0)
+        elif isinstance(event, Ended) and event.first_offset is not None:
+            count = records.pop(event.producer_id, 0) + walk.producers.passed(event.producer_id)[1]
+            if event.is_aborted is not False:
+                last = event.end_offset if event.until is None else event.until - 1
+                assert last is not None
+                aborted[event.producer_id].append((event.first_offset, last))
+            if event.is_aborted is None:
+                verb = "is" if count == 1 else "are"
+                notes.append(_UNKNOWN.format(counted(count, "record"), event.first_offset, verb, event.producer_id))
     open_from = min((first for first in walk.begun.values() if first < end_offset), default=None)
     is_unknown = any(walk.begun[producer_id] == open_from for producer_id in walk.maybe_ended)
     spans = {producer_id: sorted(found) for producer_id, found in aborted.items()}
-    return ReadCommitted(spans, open_from, is_unknown, tuple(dict.fromkeys(walk.notes)))
+    place = segments[0].path.parent if segments else ""
+    told = [*walk.notes, *(f"{place}: {note}" for note in notes)]
+    return ReadCommitted(spans, open_from, is_unknown, tuple(dict.fromkeys(told)))
 
 
 def read_last_stable_offset(partition: PartitionLog) -> int | None:

@@ -105,7 +105,7 @@ class LatestRecords:
         if end.marker is not None and self._is_later(end.marker.timestamp):
             return
         committed = self.pending.pop(end.producer_id, {})
-        if end.is_aborted:
+        if end.is_aborted is not False:
             return
         for key, record in committed.items():
             known = self.latest.get(key)

@@ -210,6 +210,11 @@ def outcome_text(transaction: Transaction) -> str:
     """What became of a transaction, and why that is known, or what would tell."""
     if transaction.outcome is Outcome.OPEN:
         return "open: no marker ends it"
+    if transaction.outcome is Outcome.UNKNOWN and not transaction.is_open:
+        return (
+            "unknown: it ended where the log is damaged, as a producer snapshot no longer has it; the segment's"
+            " .txnindex, which would name an abort, can't be read: another copy of the partition tells"
+        )
     if transaction.outcome is Outcome.UNKNOWN:
         return (
             "unknown: its marker may be where the log is damaged; another copy of the partition tells, or the segment's"

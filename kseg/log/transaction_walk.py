@@ -6,7 +6,7 @@ Every command takes transactions from this walk. What decides, the first that ca
 2. The segment's `.txnindex`, where a marker is damaged or lies in a stretch that can't be read: its entry is an abort.
    A damaged marker that says so is none if the index was written after it, without an entry for it.
 3. A producer snapshot that no longer has the transaction: it has ended, and since the index would name an abort,
-   it was committed. It can't be used where the index can't be read, or is missing in a log that lacks indexes.
+   it was committed. How it ended is unknown where the index can't be read, or is missing in a log that lacks indexes.
 4. Nothing: whether the transaction ended is unknown, and it counts as open.
 """
 
@@ -59,18 +59,19 @@ class Ended(NamedTuple):
     """The end of a producer's transaction.
 
     first_offset: where it began; None if nothing of it is there. end_offset: the marker's; None where it isn't known.
-    header, marker: None where the log has none. evidence: what decided. lost_from: the offset from which on the log is
-    damaged where the marker was; None if that is known.
+    is_aborted: None if nothing tells. header, marker: None where the log has none. evidence: what decided. lost_from,
+    until: the marker was at an offset from the first on, and before the second; None if its offset is known.
     """
 
     producer_id: int
     first_offset: int | None
     end_offset: int | None
-    is_aborted: bool
+    is_aborted: bool | None
     evidence: Evidence
     header: BatchHeader | None = None
     marker: EndMarker | None = None
     lost_from: int | None = None
+    until: int | None = None
 
     @property
     def place(self) -> int:
@@ -275,7 +276,7 @@ class TransactionWalk:
                     )
             index.confirm(header, begun, self._whole_from)
         evidence = Evidence.INDEX if by_index else Evidence.MARKER
-        ended = Ended(producer_id, begun, header.last_offset, is_aborted, evidence, header, marker)
+        ended = Ended(producer_id, begun, header.first_offset, is_aborted, evidence, header, marker)
         yield from self._close(ended, header.producer_epoch)
 
     def _lost_abort(self, entry: AbortedTransaction) -> Iterator[Ended]:
@@ -300,7 +301,7 @@ class TransactionWalk:
     @property
     def _can_ask(self) -> bool:
         """Whether a snapshot could tell of an open transaction that it ended in damage."""
-        return any(self._doubtful[producer_id].is_certainly_no_abort for producer_id in self.maybe_ended)
+        return bool(self.maybe_ended)
 
     def _ask(self, partition: PartitionLog, base_offset: int | None) -> Iterator[Ended]:
         """Ends doubtful transactions that the snapshot at an offset (None: the log's end) doesn't have."""
@@ -310,19 +311,21 @@ class TransactionWalk:
             return
         for producer_id in self.maybe_ended:
             first = self.begun[producer_id]
-            if opened.get(producer_id) == first or not self._doubtful[producer_id].is_certainly_no_abort:
+            following = opened.get(producer_id)
+            if following == first:
                 continue
+            doubtful = self._doubtful[producer_id]
+            how = "and not with an abort" if doubtful.is_certainly_no_abort else "and nothing tells how"
             self.notes.append(
                 f"{partition.path}: producer {producer_id}: its transaction from offset {first} on ended where the"
-                f" log is damaged, and not with an abort: {partition.snapshots[offset].name} no longer has it"
+                f" log is damaged, {how}: {partition.snapshots[offset].name} no longer has it"
             )
-            lost = self._doubtful[producer_id].damaged_from
-            yield from self._close(Ended(producer_id, first, None, False, Evidence.SNAPSHOT, lost_from=lost))
-            if producer_id in opened:  # the next one may have begun before what is read now
-                self.begun[producer_id] = opened[producer_id]
-        self._doubtful = {
-            producer_id: each for producer_id, each in self._doubtful.items() if not each.is_certainly_no_abort
-        }
+            ended = Ended(producer_id, first, None, is_aborted=None, evidence=Evidence.SNAPSHOT)
+            ended = ended._replace(lost_from=doubtful.damaged_from, until=offset if following is None else following)
+            yield from self._close(ended._replace(is_aborted=False) if doubtful.is_certainly_no_abort else ended)
+            if following is not None:  # the next one may have begun before what is read now
+                self.begun[producer_id] = following
+        self._doubtful = {}
 
     def _end_of(self, partition: PartitionLog) -> int:
         """The log's end; if it is damaged there, the end by the last snapshot."""
@@ -491,18 +494,22 @@ class _IndexBeside:
     def names(self, header: BatchHeader) -> bool:
         """Whether the next entry belongs to a marker."""
         entry = self._next
-        return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.last_offset)
+        return entry is not None and (entry.producer_id, entry.last_offset) == (header.producer_id, header.first_offset)
 
     def denies(self, header: BatchHeader) -> bool:
         """Whether it has no entry for a marker, and was written after that: it goes on, or its segment is closed."""
         if not self._has_entries or self._has_differed or self.names(header):
             return False
-        return self._is_closed if self._next is None else self._next.last_offset > header.last_offset
+        return self._is_closed if self._next is None else self._next.last_offset > header.first_offset
 
     def first_offset_of(self, header: BatchHeader, ended: _MaybeEnded) -> int:
         """Where an aborted transaction began, if the producer's previous one may have ended in damage."""
         entry = self._next
-        if entry is None or not self.names(header) or not ended.damaged_from < entry.first_offset <= header.last_offset:
+        if (
+            entry is None
+            or not self.names(header)
+            or not ended.damaged_from < entry.first_offset <= header.first_offset
+        ):
             return ended.begun
         self._notes.append(
             f"{self._path.parent}: producer {entry.producer_id}: its transaction from offset {ended.begun} on ended"
@@ -520,13 +527,13 @@ class _IndexBeside:
             first = self._next.first_offset
             if begun is not None and (first > begun or whole_from <= first < begun):
                 self._differ(
-                    f"the transaction that producer {header.producer_id} aborted at offset {header.last_offset} begins"
+                    f"the transaction that producer {header.producer_id} aborted at offset {header.first_offset} begins"
                     f" at {begun}, the entry says {first}"
                 )
             self._advance()
         elif begun is not None and self._index is not None:
             self.is_broken = True
-            self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.last_offset}")
+            self._differ(f"no entry for the abort of producer {header.producer_id} at offset {header.first_offset}")
         elif begun is not None and self._is_wanted:
             self.is_broken = True
             self._differ("missing, and the log has aborted transactions")

@@ -35,12 +35,16 @@ OPEN_STATES = frozenset({"Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpo
 
 
 class Outcome(StrEnum):
-    """What became of a transaction in a partition; UNKNOWN: it is open unless its marker was lost with damage."""
+    """What became of a transaction in a partition; UNKNOWN: its marker may be lost, or is, and nothing tells which."""
 
     OPEN = "open"
     COMMITTED = "committed"
     ABORTED = "aborted"
     UNKNOWN = "unknown"
+
+
+OUTCOMES = {True: Outcome.ABORTED, False: Outcome.COMMITTED, None: Outcome.UNKNOWN}
+"""Of transactions that ended, by whether they were aborted."""
 
 
 class Transaction(NamedTuple):
@@ -72,8 +76,8 @@ class Transaction(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether no marker ends it: it holds the last stable offset back."""
-        return self.outcome in (Outcome.OPEN, Outcome.UNKNOWN)
+        """Whether nothing tells that it ended: it holds the last stable offset back."""
+        return self.evidence is None
 
     @property
     def duration_ms(self) -> int | None:
@@ -239,7 +243,7 @@ class PartitionTransactions:
         if marker is not None:
             self._coordinator_epochs[event.producer_id] = marker.coordinator_epoch
         return known._replace(
-            outcome=Outcome.ABORTED if event.is_aborted else Outcome.COMMITTED,
+            outcome=OUTCOMES[event.is_aborted],
             first_offset=event.first_offset,
             end_offset=event.end_offset,
             end_timestamp=None if marker is None else marker.timestamp,

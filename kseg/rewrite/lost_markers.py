@@ -12,7 +12,7 @@ from kseg.formats.codes import ControlType
 from kseg.index.producers import EndMarker
 from kseg.log.partition import PartitionLog
 from kseg.log.transaction_walk import Begun, Ended, Evidence, TransactionWalk
-from kseg.log.transactions import Outcome
+from kseg.log.transactions import OUTCOMES, Outcome
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.rewrite.salvage_extents import Extent
 from kseg.writer.batches import RecordsBuilder
@@ -66,9 +66,8 @@ class _Finder:
         lost = list(self._lost())
         lost.sort(key=lambda each: each.event.end_offset is None)  # these can take any offset that is left
         for event, begun, coordinator_epoch in lost:
-            outcome = Outcome.ABORTED if event.is_aborted else Outcome.COMMITTED
-            found = LostEnd(event.producer_id, event.first_offset or 0, outcome, event.evidence)
-            offset = self._free_offset(event)
+            found = LostEnd(event.producer_id, event.first_offset or 0, OUTCOMES[event.is_aborted], event.evidence)
+            offset = None if event.is_aborted is None else self._free_offset(event)
             if begun is None or offset is None:
                 yield found
                 continue

@@ -60,7 +60,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     )
     for hole in salvage.holes:
         yield from _hole_lines(salvage, hole)
-    yield from map(_marker_line, _new_markers(salvage))
+    yield from map(_marker_line, salvage.lost_ends)
     yield from _written_lines(written)
 
 
@@ -84,31 +84,20 @@ def _abandoned_line(found: AbandonedBatches) -> str:
     )
 
 
-_WAITS = "consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
-_LEFT_OPEN = {
-    Outcome.OPEN: _WAITS,
-    Outcome.UNKNOWN: f"it isn't known whether it was committed, so look for another copy first; {_WAITS}",
-    Outcome.COMMITTED: "it was committed, but its marker has no place; consumers with read_committed wait there",
-    Outcome.ABORTED: f"it was aborted, but its marker has no place; {_WAITS}",
-}
-
-
-def _new_markers(salvage: Salvage) -> Iterator[LostEnd]:
-    return (each for each in salvage.lost_ends if each.marker is not None)
-
-
 def _marker_line(lost: LostEnd) -> str:
-    return (
-        f"  producer {lost.producer_id}: its transaction from offset {lost.first_offset} on was {lost.outcome}, as its"
-        f" {lost.evidence} tells: its marker, which is lost, is written anew at offset {lost.offset}"
-    )
+    place = f"  producer {lost.producer_id}: the marker of its transaction from offset {lost.first_offset} on is lost"
+    if lost.marker is not None:
+        return f"{place}, and written anew at offset {lost.offset}: it was {lost.outcome}, as its {lost.evidence} tells"
+    if lost.outcome is Outcome.UNKNOWN:
+        return f"{place}: whether it was committed isn't known, so none is written; look for another copy first"
+    return f"{place}, and can't be written: it was {lost.outcome}, as its {lost.evidence} tells"
 
 
 def _written_lines(written: Written) -> Iterator[str]:
     for transaction in written.transactions:
         yield (
             f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no"
-            f" end left; {_LEFT_OPEN[transaction.outcome]}"
+            " end left; consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
         )
     for file in written.files:
         origin = f"from {', '.join(map(str, file.sources))}" if file.sources else "rebuilt"
@@ -169,15 +158,15 @@ def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
             {"producerId": each.producer_id, "firstOffset": each.first_offset, "state": str(each.outcome)}
             for each in written.transactions
         ],
-        "newMarkers": [
+        "lostMarkers": [
             {
                 "producerId": each.producer_id,
                 "firstOffset": each.first_offset,
-                "offset": each.offset,
+                "offset": None if each.marker is None else each.offset,
                 "state": str(each.outcome),
                 "evidence": each.evidence,
             }
-            for each in _new_markers(salvage)
+            for each in salvage.lost_ends
         ],
         "files": [*map(_file_object, written.files)],
     }

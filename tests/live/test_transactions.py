@@ -182,7 +182,8 @@ def require_reasons(
         if reason is not None:
             compared.counts[f"{name}: {reason.name.lower()}"] += len(found)
         if bool(found) != (reason is not None) or (reason is not None and not found <= MAY_DIFFER[reason]):
-            wrong.append((topic, reason, found))
+            alone = sorted(theirs[topic].records ^ ours[topic].records)
+            wrong.append((topic, reason, found, alone[:9]))
     assert wrong == []
 
 

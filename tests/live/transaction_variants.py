@@ -6,13 +6,14 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.formats.codes import CONTROL_MASK, TRANSACTIONAL_MASK
 from tests.live.transaction_history import ENDED, HANGING, OPEN
 from tests.log.edits import ABORTED_TRANSACTION, logs, v2_batches
 from tests.log_files import ABORT, COMMIT
 from tests.transactional import SNAPSHOT_HEADER
 
 # Of a v2 batch, and of the only record of a marker.
-CRC, AFTER_CRC, CONTROL_BITS, LAST_DELTA, PRODUCER_ID, HEADER_SIZE = 17, 21, 22, 23, 43, 61
+CRC, AFTER_CRC, FLAGS, LAST_DELTA, PRODUCER_ID = 17, 21, 22, 23, 43
 TYPE, VALUE = 69, 73
 CLOSED, NEWEST = 1, -1
 """Which marker of a kind: one in a closed segment, the last one."""
@@ -41,7 +42,7 @@ def placed(partition: Path) -> list[Place]:
 
 
 def is_marker(batch: bytes) -> bool:
-    return bool(batch[CONTROL_BITS] & 0x20)
+    return bool(batch[FLAGS] & CONTROL_MASK)
 
 
 def markers(partition: Path, kind: int) -> list[Place]:
@@ -80,13 +81,13 @@ def _base(path: Path) -> int:
 # --- markers ----------------------------------------------------------------------------------------------------------
 
 
-def flip(kind: int, slot: int, at: int, *, with_crc: bool = False) -> Edit:
+def flip(kind: int, slot: int, at: int, *, bit: int = 1, with_crc: bool = False) -> Edit:
     """One bit in a marker."""
 
     def edit(partition: Path) -> None:
         place = markers(partition, kind)[slot]
         batch = place.read()
-        batch[at] ^= 1
+        batch[at] ^= bit
         place.write(sealed(batch) if with_crc else batch)
 
     return edit
@@ -326,6 +327,9 @@ VARIANTS: dict[str, Variant] = {
     "closed-abort-destroyed": Variant(ENDED, destroy(ABORT, CLOSED), STUCK),
     "newest-commit-destroyed": Variant(ENDED, destroy(COMMIT, NEWEST), REFUSES),
     "newest-abort-destroyed": Variant(ENDED, destroy(ABORT, NEWEST), REFUSES, TORN),
+    "abort-control-bit": Variant(ENDED, flip(ABORT, CLOSED, FLAGS, bit=CONTROL_MASK)),
+    "abort-transactional-bit": Variant(ENDED, flip(ABORT, CLOSED, FLAGS, bit=TRANSACTIONAL_MASK)),
+    "commit-transactional-bit": Variant(ENDED, flip(COMMIT, CLOSED, FLAGS, bit=TRANSACTIONAL_MASK)),
     "newest-abort-zeroed": Variant(ENDED, destroy(ABORT, NEWEST, byte=0), REFUSES, TORN),
     "two-bits": Variant(ENDED, all_of(flip(COMMIT, 3, VALUE), flip(ABORT, 3, VALUE))),
     "bit-no-index": Variant(ENDED, all_of(flip(ABORT, 2, VALUE), beside(INDEXES, delete)), INDEX),

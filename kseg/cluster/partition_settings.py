@@ -10,8 +10,7 @@ from kseg.cluster.metadata_copy import DirectoryUse, MetadataBeside, OnUnread
 from kseg.cluster.remote_tier import RemoteCopies
 from kseg.cluster.settings import NO_SETTINGS, TOPIC_SETTINGS, SettingSource
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
-from kseg.log.cleaner import CleaningSettings
-from kseg.log.compaction_plan import CompactSettings
+from kseg.log.cleaner import CleaningSettings, CompactSettings
 from kseg.log.freeing import FreeablePartition, freeable_partition
 from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spacing
 from kseg.log.segments import RetentionSettings, RollSettings

@@ -30,7 +30,8 @@ from kseg.commands.options import (
     zone_option,
 )
 from kseg.errors import UsageError
-from kseg.log.compaction_plan import CompactSettings, Gone
+from kseg.log.cleaner import CompactSettings
+from kseg.log.compaction_plan import Gone
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless, talk
 from kseg.output.streams import flush_stdout

@@ -1,5 +1,6 @@
 """Puts a release's lines together into the kernel's program."""
 
+from functools import cache
 from typing import NamedTuple
 
 from kseg.kernel.contract import Program, Template
@@ -23,6 +24,7 @@ def _line(text: str) -> Template:
     return compile_template(text + "\n")
 
 
+@cache
 def release_program(release: Release, options: LogOptions) -> Program:
     """The lines of a release's tool."""
     payload = value_in(release, logs.KEY_AND_PAYLOAD) if options.print_data else ""
@@ -42,6 +44,7 @@ def release_program(release: Release, options: LogOptions) -> Program:
     return _printing(batches if value_in(release, logs.BATCH_LINES_WHEN_DEEP) else None, records, payload, control)
 
 
+@cache
 def documented_program(options: LogOptions) -> Program:
     """The documentation's lines, with control records as the latest release names them.
 

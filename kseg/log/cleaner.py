@@ -8,13 +8,17 @@ from typing import NamedTuple
 
 from kseg.formats.codes import (
     DEDUPE_BUFFER_SIZE,
+    DELETE_RETENTION_MS,
+    INDEX_INTERVAL_BYTES,
     LOAD_FACTOR,
     MAX_COMPACTION_LAG_MS,
     MIN_CLEANABLE_DIRTY_RATIO,
     NO_TIMESTAMP,
+    PRODUCER_EXPIRATION_MS,
+    SEGMENT_BYTES,
+    SEGMENT_INDEX_BYTES,
 )
 from kseg.kernel.statistics_contract import ENTRY_SIZE
-from kseg.log.committed import read_open_transactions
 from kseg.log.partition import CHECKPOINT_OF_FIELD, PartitionLog
 from kseg.log.segment_listing import SegmentListing
 from kseg.reading.batch import BatchHeader
@@ -57,6 +61,25 @@ class CleaningSettings:
     def most_keys(self) -> int:
         """How many keys the cleaner takes at once, with one thread."""
         return int(self.dedupe_buffer_size // ENTRY_SIZE * LOAD_FACTOR)
+
+
+@dataclass(frozen=True, slots=True)
+class CompactSettings:
+    """A topic's and a broker's settings for the cleaner, under Kafka's names; the defaults are Kafka's.
+
+    now_ms: the time of cleaning. first_dirty_offset: where to start; None: where the cleaner's checkpoint says, or at
+    the log's start.
+    """
+
+    now_ms: int
+    delete_retention_ms: int = DELETE_RETENTION_MS
+    min_compaction_lag_ms: int = 0
+    segment_bytes: int = SEGMENT_BYTES
+    segment_index_bytes: int = SEGMENT_INDEX_BYTES
+    index_interval_bytes: int = INDEX_INTERVAL_BYTES
+    dedupe_buffer_size: int = DEDUPE_BUFFER_SIZE
+    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
+    first_dirty_offset: int | None = None
 
 
 class DirtySegment(NamedTuple):
@@ -265,7 +288,11 @@ def _open_transaction(partition: PartitionLog, rows: Sequence[SegmentListing], e
     states = partition.read_producer_states(newest) if newest >= rows[-1].base_offset else None
     if states is None:
         return OldestTransaction(partition.log_start_offset(), is_certain=False)
-    first = min(read_open_transactions(partition).values(), default=None) if states.open_transactions else None
+    if not states.open_transactions:
+        return None
+    from kseg.log.committed import read_open_transactions  # which few listings need
+
+    first = min(read_open_transactions(partition).values(), default=None)
     return None if first is None else OldestTransaction(first)
 
 

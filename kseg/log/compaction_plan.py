@@ -16,15 +16,9 @@ from kseg import kernel
 from kseg.codecs.bodies import exported_addresses
 from kseg.errors import DamagedError, KsegError
 from kseg.formats.codes import (
-    DEDUPE_BUFFER_SIZE,
-    DELETE_RETENTION_MS,
-    INDEX_INTERVAL_BYTES,
     LOAD_FACTOR,
     MAXIMUM_RELATIVE_OFFSET,
     NO_TIMESTAMP,
-    PRODUCER_EXPIRATION_MS,
-    SEGMENT_BYTES,
-    SEGMENT_INDEX_BYTES,
     ControlType,
     DamageKind,
 )
@@ -34,7 +28,15 @@ from kseg.kernel.contract import ROW, SIZE, VALID, new_rows
 from kseg.kernel.fold_contract import Event
 from kseg.kernel.record import Record
 from kseg.kernel.statistics_contract import ENTRY_SIZE, OffsetTable
-from kseg.log.cleaner import CleanerStop, CleaningSettings, DirtySegment, LogOffsets, OldestTransaction, cleaning_of
+from kseg.log.cleaner import (
+    CleanerStop,
+    CleaningSettings,
+    CompactSettings,
+    DirtySegment,
+    LogOffsets,
+    OldestTransaction,
+    cleaning_of,
+)
 from kseg.log.committed import read_open_transactions
 from kseg.log.listing import ListingSettings, list_partition
 from kseg.log.partition import PartitionLog
@@ -52,25 +54,6 @@ _WHY_ENDS = {
     CleanerStop.HIGH_WATERMARK: "the high watermark",
     CleanerStop.MIN_COMPACTION_LAG: "min.compaction.lag.ms",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class CompactSettings:
-    """A topic's and a broker's settings for the cleaner, under Kafka's names; the defaults are Kafka's.
-
-    now_ms: the time of cleaning. first_dirty_offset: where to start; None: where the cleaner's checkpoint says, or at
-    the log's start.
-    """
-
-    now_ms: int
-    delete_retention_ms: int = DELETE_RETENTION_MS
-    min_compaction_lag_ms: int = 0
-    segment_bytes: int = SEGMENT_BYTES
-    segment_index_bytes: int = SEGMENT_INDEX_BYTES
-    index_interval_bytes: int = INDEX_INTERVAL_BYTES
-    dedupe_buffer_size: int = DEDUPE_BUFFER_SIZE
-    producer_expiration_ms: int = PRODUCER_EXPIRATION_MS
-    first_dirty_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

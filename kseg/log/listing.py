@@ -28,7 +28,6 @@ from kseg.index.header_scan import events, first_header, header_runs, is_intact
 from kseg.index.producers import ProducerState
 from kseg.kernel.fold_contract import Event
 from kseg.log.cleaner import Cleaning, CleaningSettings, cleaned_by_ms, cleaning_of, cleaning_offsets, dirty_segment
-from kseg.log.committed import open_at_ends
 from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, PARTITION_METADATA, PartitionLog, RemoteTier
 from kseg.log.segment_listing import (
     OK,
@@ -371,6 +370,8 @@ def _with_open_transactions(
     partition: PartitionLog, rows: Sequence[SegmentListing], problems: list[str]
 ) -> list[SegmentListing]:
     """The lines with how many transactions are open at their segments' ends."""
+    from kseg.log.committed import open_at_ends  # which a quick look doesn't need
+
     try:
         opened = open_at_ends(partition)
     except OpenError as error:

@@ -14,13 +14,13 @@ from kseg.errors import DamagedError, KsegError
 from kseg.index.header_scan import end_of, events
 from kseg.index.producers import ProducerStates, build_producer_snapshot, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
+from kseg.log.cleaner import CompactSettings
 from kseg.log.committed import read_committed
 from kseg.log.compaction_plan import (
     Aborted,
     BatchCleaner,
     CleanedTransactions,
     CleaningPlan,
-    CompactSettings,
     Gone,
     OffsetMap,
     TombstoneRetention,

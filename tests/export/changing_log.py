@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 import kseg
-from kseg.log.compaction_plan import CompactSettings
+from kseg.log.cleaner import CompactSettings
 from kseg.log.partition import PartitionLog
 from kseg.rewrite.compact import compact_partition
 from tests.export import exports

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from kseg.formats.codes import Codec, ControlType, TimestampType
-from kseg.log.compaction_plan import CompactSettings, Gone
+from kseg.log.cleaner import CompactSettings
+from kseg.log.compaction_plan import Gone
 from kseg.log.partition import PartitionLog
 from kseg.reading.batch import Batch
 from kseg.rewrite.compact import Compacted, compact_partition

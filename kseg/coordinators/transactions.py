@@ -1,16 +1,17 @@
 """Whether a partition's open transaction hangs, as its coordinator's state decides, and findings that depend on it."""
 
+import os
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import identity_of, pass_over
-from kseg.cluster.joined_log import whole_log
+from kseg.cluster.joined_log import relist, whole_log
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
 from kseg.coordinators.home_partition import internal_count, missing_text
@@ -18,7 +19,7 @@ from kseg.errors import OpenError, UsageError
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
-from kseg.log.selection import Selection
+from kseg.log.selection import PartitionChoice, Selection
 from kseg.log.transactions import (
     TOPIC,
     CoordinatorTransaction,
@@ -31,6 +32,9 @@ from kseg.log.transactions import (
 from kseg.system.shared_work import OnRead
 from kseg.tiered.placed_tiers import placed_at
 from kseg.verify.verify import VerificationPlan, Verified, verify_paths
+
+if TYPE_CHECKING:
+    from kseg.cluster.replicas import PartitionReplicas
 
 
 class Verdict(NamedTuple):
@@ -277,14 +281,17 @@ class FindingsJudge:
 
     def __init__(self, plan: VerificationPlan) -> None:
         """Takes what is verified: the coordinators are those in the log directories that it touches."""
+        self._cluster = Cluster.joined((plan.cluster,))
+        self._replicas: dict[str, dict[str, PartitionReplicas[PartitionLog]]] = {}
         self._log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
         self._judge = Judge(Coordinators(self._log_dirs), None)
 
     def judged(self, verified: Verified) -> Verified:
         """The same, with the verdicts, and of many alike those that are shown.
 
-        Transactions that ended where their markers are lost are left out, as `txns` has it. What can't be read again
-        stays as it was found. A remote tier's segments are compared with what was recorded.
+        Transactions that ended where their markers are lost, or in the copy that answers, are left out, as `txns` has
+        it. What can't be read again stays as it was found. A remote tier's segments are compared with what was
+        recorded.
         """
         verified = self._with_recorded(verified)
         if not any(finding.id in TO_BE_JUDGED for finding in verified.findings):
@@ -309,11 +316,22 @@ class FindingsJudge:
         return replace(verified, findings=(*verified.findings, *findings.all(is_compacted=False)))
 
     def _verdicts(self, path: Path) -> dict[int | None, Verdict]:
-        found = PartitionTransactions(PartitionLog(path))
+        found = PartitionTransactions(self._log_of(path))
         for _ in found.transactions():
             pass
         verdicts = self._judge.verdicts(found.partition, found.open_transactions)
         return {opened.first_offset: verdict for opened, verdict in verdicts.items()}
+
+    def _log_of(self, path: Path) -> PartitionLog:
+        """The log that answers for a partition, if the directory is one of its copies; else the directory's own."""
+        topic = PartitionLog(path).topic
+        if topic is None:
+            return PartitionLog(path)
+        if topic not in self._replicas:
+            replicas = self._cluster.partitions_of_all(PartitionChoice((topic,)))
+            self._replicas[topic] = {os.path.realpath(place.path): each for each in replicas for place in each.places}
+        own = self._replicas[topic].get(os.path.realpath(path))
+        return PartitionLog(path) if own is None else whole_log(relist(own))
 
 
 def judged_findings(

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from kseg.api.partition import Directories, Partition
 from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
 from kseg.cluster import cluster as model
-from kseg.cluster.directories import once, only_below
+from kseg.cluster.directories import identity_of, once, only_below
 from kseg.cluster.joined_log import joined_logs
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all
@@ -102,8 +102,8 @@ class Cluster(JoinedDirectories):
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The ids of the brokers whose directories are here."""
-        known = {each.identity.broker for each in self._cluster.log_dirs}
+        """The ids of the brokers whose directories are here, also by the paths of single partitions."""
+        known = {identity_of(each).broker for each in self._cluster.metadata_dirs()}
         return tuple(sorted(broker for broker in known if broker is not None))
 
     @cached_property

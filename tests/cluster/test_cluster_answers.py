@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
+import kseg
 from tests import golden
+from tests.cluster.made_metadata import BROKER, write_metadata
 from tests.cluster.questions import lines
+from tests.log_files import NewBatch, NewRecord, write_segment
 
+CURRENT, BEFORE = "cJFU-m2vQ6uCEEqPGgnDXw", "p1XHsPOYQDm0-X-eJ7nDVQ"
+"""Ids of the topic, and of the one that had its name before."""
 TRANSACTIONS = Path("transactions-0")
 LAST_MARKER = 78
 """Bytes of the last batch of the golden partition: the marker that commits its last transaction."""
@@ -43,3 +48,16 @@ def test_transaction_that_ended_in_the_copy_that_answers_is_open_in_none(command
 def test_transaction_that_is_open_in_the_only_copy_is_reported(command: str, stopped: Path) -> None:
     for paths in (("b2",), (f"b2/{TRANSACTIONS}",)):
         assert any(map(is_about_open, lines(stopped, [command, "-o", "json"], paths, ())))
+
+
+def test_settings_are_those_of_the_broker_whose_partitions_are_given(tmp_path: Path) -> None:
+    for topic in ("x", "y"):
+        for base in (0, 1):
+            write_segment(tmp_path / f"{topic}-0", [NewBatch([NewRecord(b"k", b"v", 1000)], base)], base)
+    write_metadata(tmp_path, {"x": CURRENT}, [(BROKER, "1", "log.retention.ms", "1000")])
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n", encoding="utf-8")
+    listed = lines(tmp_path, ["ls", "--now", "2030-01-01", "-o", "json"], ["x-0", "y-0"], ())
+    assert [row["segmentsToDelete"] for row in listed if row["type"] == "partition"] == [2, 2]
+    with kseg.open_cluster([tmp_path / "x-0", tmp_path / "y-0"]) as opened:
+        assert opened.brokers == (1,)
+        assert opened.topics["x"].settings["retention.ms"].value == "1000"

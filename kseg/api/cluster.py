@@ -11,7 +11,7 @@ from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
 from kseg.cluster import cluster as model
 from kseg.cluster.directories import identity_of, once, only_below
 from kseg.cluster.joined_log import joined_logs
-from kseg.cluster.replicas import PartitionReplicas
+from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all
 from kseg.cluster.taken import Taken, taken_of
 from kseg.errors import OpenError
@@ -120,7 +120,7 @@ class Cluster(JoinedDirectories):
         partitions = tuple(Partition(each.best, self, each) for each in replicas)
         return Topic(
             name,
-            replicas[0].topic_id or partitions[0].topic_id(),
+            answering_topic_id(replicas) or partitions[0].topic_id(),
             partitions,
             MappingProxyType({each.name: each for each in settings}),
         )

@@ -216,6 +216,16 @@ def alone(partition: PartitionLog) -> PartitionReplicas[PartitionLog]:
     return PartitionReplicas(partition.topic or partition.directory_name, partition.partition, None, (copy,))
 
 
+def answering_topic_id(replicas: Sequence[PartitionReplicas[Place]]) -> str | None:
+    """Return the id of a topic by the files of the copies that answer, else by what tells it for all of them.
+
+    Another topic's id answers only where all of the copies are another topic's: stale ones, given by their paths.
+    """
+    own = [each.copies[0].topic_id or each.topic_id for each in replicas]
+    known = replicas[0].topic_id
+    return known if known in own else next((each for each in own if each is not None), None)
+
+
 def left_out_of(replicas: Iterable[PartitionReplicas[Place]]) -> tuple[LeftOut, ...]:
     """What isn't part of the answers for some partitions."""
     return tuple(left_out for each in replicas for left_out in each.left_out)

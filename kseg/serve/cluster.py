@@ -15,7 +15,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import identity_of, require_choice
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, partition_count
 from kseg.cluster.model import SECRET_NAME
-from kseg.cluster.replicas import PartitionReplicas
+from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
 from kseg.coordinators.home_partition import OFFSETS_TOPIC
@@ -268,6 +268,7 @@ def serve_partitions(
         NoSuchPartitionError, OpenError, UsageError: as `Cluster.partitions`.
     """
     by_topic: dict[str, dict[int, PartitionLog]] = defaultdict(dict)
+    answering: dict[str, list[PartitionReplicas[PartitionLog]]] = defaultdict(list)
     of_topics = cluster.partitions(PartitionChoice(choice.topics))
     replicas = [each for each in of_topics if choice.takes(each.topic, each.partition)]
     if not replicas:
@@ -284,13 +285,13 @@ def serve_partitions(
             say(f"{each.best.path}: not served: {reason}")
             continue
         by_topic[each.topic][number] = each.best
+        answering[each.topic].append(each)
     plans = KnownPlans()
     topic_ids = TopicIds(cluster)
-    ids = {each.topic: each.topic_id or topic_ids.of(each.best) for each in replicas if each.copies}
     topics = {
         name: _served_topic(
             name,
-            ids[name] or ZERO_UUID,
+            answering_topic_id(answering[name]) or topic_ids.of(answering[name][0].best) or ZERO_UUID,
             _by_number(name, by_topic[name], of_topics, cluster, say),
             settings,
             say,

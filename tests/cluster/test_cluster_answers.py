@@ -11,6 +11,7 @@ from tests import golden
 from tests.cluster.made_metadata import BROKER, write_metadata
 from tests.cluster.questions import lines
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.serve.running import serving
 
 CURRENT, BEFORE = "cJFU-m2vQ6uCEEqPGgnDXw", "p1XHsPOYQDm0-X-eJ7nDVQ"
 """Ids of the topic, and of the one that had its name before."""
@@ -61,3 +62,30 @@ def test_settings_are_those_of_the_broker_whose_partitions_are_given(tmp_path: P
     with kseg.open_cluster([tmp_path / "x-0", tmp_path / "y-0"]) as opened:
         assert opened.brokers == (1,)
         assert opened.topics["x"].settings["retention.ms"].value == "1000"
+
+
+@pytest.mark.parametrize(
+    ("ids", "topic_id"),
+    [((BEFORE,), BEFORE), ((BEFORE, BEFORE), BEFORE), ((BEFORE, CURRENT), CURRENT), ((BEFORE, None), CURRENT)],
+    ids=["stale", "both stale", "one stale", "one without an id"],
+)
+def test_topic_id_of_given_directories_is_that_of_their_files(
+    ids: tuple[str | None, ...], topic_id: str, tmp_path: Path
+) -> None:
+    """The metadata know another id of that name; only what has none has that one."""
+    for number, own in enumerate(ids):
+        write_segment(tmp_path / f"x-{number}", [NewBatch([NewRecord(b"k", b"v", 1000)])])
+        if own is not None:
+            text = f"version: 0\ntopic_id: {own}\n"
+            (tmp_path / f"x-{number}" / "partition.metadata").write_text(text, encoding="utf-8")
+    write_segment(tmp_path / "y-0", [NewBatch([NewRecord(b"k", b"v", 1000)])])
+    write_metadata(tmp_path, {"x": CURRENT}, count=2)
+    given = [*(f"x-{number}" for number in range(len(ids))), "y-0"]
+    rows = lines(tmp_path, ["ls", "-o", "json"], given, ("--topic", "x"))
+    assert [row["topicId"] for row in rows if row["type"] == "partition"] == [own or CURRENT for own in ids]
+    with kseg.open_cluster([tmp_path / path for path in given]) as opened:
+        topic = opened.topics["x"]
+        assert [each.topic_id() for each in topic.partitions] == [own or CURRENT for own in ids]
+        assert topic.topic_id == topic_id
+    with serving(*(tmp_path / path for path in given)) as running:
+        assert running.served.topics["x"].topic_id == topic_id

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from kseg.api.partition import Directories, Partition
 from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
@@ -12,12 +13,15 @@ from kseg.cluster import cluster as model
 from kseg.cluster.directories import identity_of, once, only_below
 from kseg.cluster.joined_log import joined_logs
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
-from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all
+from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all, shown_settings
 from kseg.cluster.taken import Taken, taken_of
 from kseg.errors import OpenError
 from kseg.log.partition import PartitionLog
 from kseg.log.selected_records import SelectedLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
+
+if TYPE_CHECKING:
+    from kseg.cluster.model import ClusterMetadata
 
 
 class JoinedDirectories(Directories):
@@ -116,7 +120,11 @@ class Cluster(JoinedDirectories):
         return MappingProxyType({name: self._topic(name, own) for name, own in sorted(partitions.items())})
 
     def _topic(self, name: str, replicas: list[PartitionReplicas[PartitionLog]]) -> Topic:
-        settings = resolve_all(self._dynamic.of("topic", name), self._dynamic.of_the_broker(self.brokers, self._static))
+        metadata = self._metadata
+        is_known = metadata is not None and metadata.topic(name) is not None
+        shown = {} if is_known else shown_settings(name, (each.best for each in replicas))
+        own = {**shown, **self._dynamic.of("topic", name)}
+        settings = resolve_all(own, self._dynamic.of_the_broker(self.brokers, self._static))
         partitions = tuple(Partition(each.best, self, each) for each in replicas)
         return Topic(
             name,
@@ -125,10 +133,13 @@ class Cluster(JoinedDirectories):
             MappingProxyType({each.name: each for each in settings}),
         )
 
+    @property
+    def _metadata(self) -> "ClusterMetadata | None":
+        return self._cluster.metadata(self.cluster_id)
+
     @cached_property
     def _dynamic(self) -> DynamicSettings:
-        metadata = self._cluster.metadata(self.cluster_id)
-        return DynamicSettings(metadata)
+        return DynamicSettings(self._metadata)
 
     def lag(self, group: str) -> Mapping[tuple[str, int], int | None]:
         """How far a group's commits are behind the ends of logs, by topic and partition; None where that isn't known.

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple, TypeVar
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import DirectoryUse, MetadataBeside, OnUnread
 from kseg.cluster.remote_tier import RemoteCopies
-from kseg.cluster.settings import NO_SETTINGS, TOPIC_SETTINGS, SettingSource
+from kseg.cluster.settings import CLEANUP_POLICY, COMPACT, NO_SETTINGS, TOPIC_SETTINGS, SettingSource
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings, CompactSettings
 from kseg.log.freeing import FreeablePartition, freeable_partition
 from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spacing
 from kseg.log.segments import RetentionSettings, RollSettings
 
-CLEANUP_POLICY = "cleanup.policy"
 _DEFAULT_POLICY = next(setting.default for setting in TOPIC_SETTINGS if setting.name == CLEANUP_POLICY)
 _NUMBERS: Mapping[type, str] = {int: "[0-9]{1,19}", float: r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}"}
 """Texts of settings that are taken for numbers."""
@@ -24,11 +23,13 @@ _NUMBERS: Mapping[type, str] = {int: "[0-9]{1,19}", float: r"[0-9]{1,3}(\.[0-9]{
 def policies_of(partition: PartitionLog, beside: MetadataBeside) -> list[str] | None:
     """Return the cleanup policies of a partition's topic: `delete`, `compact` or both; None if nothing tells them.
 
-    If metadata know the topic, they tell its policy, also if that is the default.
+    If metadata know the topic, they tell its policy, also if that is the default. Else a broker's own topics are
+    compacted, as it creates them, whatever it sets for others.
     """
-    policy = beside.topic_settings(partition).get(CLEANUP_POLICY)
-    if policy is None and beside.partition_count(partition, partition.topic or "") is not None:
-        policy = _DEFAULT_POLICY
+    is_known = beside.partition_count(partition, partition.topic or "") is not None
+    if not is_known and partition.topic in COMPACTED_TOPICS:
+        return [COMPACT]
+    policy = beside.topic_settings(partition).get(CLEANUP_POLICY, _DEFAULT_POLICY if is_known else None)
     return None if policy is None else [each.strip() for each in policy.split(",")]
 
 
@@ -60,11 +61,11 @@ class TopicCleaning:
         """
         if partition.topic is None or partition.state is not None:
             return None
-        policies = ["compact"] if partition.topic in COMPACTED_TOPICS else policies_of(partition, self._beside)
+        policies = policies_of(partition, self._beside)
         if policies is None:
             was_cleaned = partition.checkpoints().clean_offset is not None
             return self._unknown if was_cleaned and self._use.has(partition) else None
-        if "compact" not in policies or not self._use.has(partition):
+        if COMPACT not in policies or not self._use.has(partition):
             return None
         return as_the_topic_sets(self._beside.topic_settings(partition), self._settings, self._given)
 

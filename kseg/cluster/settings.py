@@ -18,11 +18,13 @@ from kseg.formats.codes import (
     SEGMENT_MS,
     UNLIMITED,
 )
+from kseg.log.partition import COMPACTED_TOPICS, PartitionLog
 
 if TYPE_CHECKING:
     from kseg.cluster.model import Broker, ClusterMetadata
 
 NO_SETTINGS: Mapping[str, str] = {}
+CLEANUP_POLICY, COMPACT = "cleanup.policy", "compact"
 
 
 class SettingType(IntEnum):
@@ -67,7 +69,7 @@ _MINUTE, _HOUR = 60_000, 3_600_000
 _FOREVER = str(2**63 - 1)
 
 TOPIC_SETTINGS = (
-    TopicSetting("cleanup.policy", SettingType.LIST, "delete", "log.cleanup.policy"),
+    TopicSetting(CLEANUP_POLICY, SettingType.LIST, "delete", "log.cleanup.policy"),
     TopicSetting("compression.gzip.level", SettingType.INT, "-1", "compression.gzip.level"),
     TopicSetting("compression.lz4.level", SettingType.INT, "9", "compression.lz4.level"),
     TopicSetting("compression.type", SettingType.STRING, "producer", "compression.type"),
@@ -315,6 +317,15 @@ def _levels_of(brokers: "Iterable[Broker]") -> dict[int, int]:
         for feature in broker.features
         if feature.name == METADATA_VERSION
     }
+
+
+def shown_settings(topic: str, partitions: Iterable[PartitionLog]) -> dict[str, str]:
+    """Return the settings that the disks show of a topic that no metadata know: its cleanup policy, or nothing.
+
+    It is taken for compacted if a broker creates it so, or if the cleaner was over one of its partitions.
+    """
+    was_cleaned = (each.checkpoints().clean_offset is not None for each in partitions)
+    return {CLEANUP_POLICY: COMPACT} if topic in COMPACTED_TOPICS or any(was_cleaned) else {}
 
 
 def resolve_all(own: Mapping[str, str], brokers: BrokerSettings) -> Iterator[ResolvedSetting]:

@@ -12,6 +12,8 @@ from tests.cluster.made_metadata import BROKER, write_metadata
 from tests.cluster.questions import lines
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.serve.running import serving
+from tests.serve.test_server import connected
+from tests.serve.test_settings import DEFAULT, OF_TOPIC, TOPIC, setting
 
 CURRENT, BEFORE = "cJFU-m2vQ6uCEEqPGgnDXw", "p1XHsPOYQDm0-X-eJ7nDVQ"
 """Ids of the topic, and of the one that had its name before."""
@@ -89,3 +91,19 @@ def test_topic_id_of_given_directories_is_that_of_their_files(
         assert topic.topic_id == topic_id
     with serving(*(tmp_path / path for path in given)) as running:
         assert running.served.topics["x"].topic_id == topic_id
+
+
+def test_policy_that_only_the_disks_show_is_the_same_for_all(tmp_path: Path) -> None:
+    for name in ("orders-0", "clean-0", "__consumer_offsets-0"):
+        write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v", 1000)])])
+    (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nclean 0 1\n", encoding="utf-8")
+    shown = {
+        "orders": ("delete", DEFAULT),
+        "clean": ("compact", OF_TOPIC),
+        "__consumer_offsets": ("compact", OF_TOPIC),
+    }
+    with serving(tmp_path) as running, connected(running) as client:
+        assert {name: setting(client, TOPIC, name, "cleanup.policy")[:2] for name in shown} == shown
+    with kseg.open_cluster([tmp_path]) as opened:
+        policies = {name: opened.topics[name].settings["cleanup.policy"] for name in shown}
+        assert {name: (each.value, each.source) for name, each in policies.items()} == shown

@@ -10,9 +10,9 @@ from kseg.cluster.settings import (
     SettingType,
     Synonym,
     resolve_all,
+    shown_settings,
 )
 from kseg.formats.messages import Fields, LazyList
-from kseg.log.partition import COMPACTED_TOPICS
 from kseg.serve.apis.request import ApiAnswer, ApiRequest
 from kseg.serve.cluster import (
     BROKER,
@@ -20,13 +20,10 @@ from kseg.serve.cluster import (
     GROUP,
     TOPIC,
     ServedCluster,
-    ServedTopic,
     is_secret,
     is_secret_of_broker,
 )
 from kseg.serve.values import ErrorCode
-
-_POLICY = "cleanup.policy"
 
 
 class _NotDescribed(NamedTuple):
@@ -78,17 +75,12 @@ def _of_topic(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _Not
     topic = served.topics.get(name)
     if topic is None:
         return _NotDescribed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name} here")
-    own = dict(served.settings.of(TOPIC, name))
-    if not served.settings.knows_topic(name) and _was_compacted(topic):
-        own.setdefault(_POLICY, "compact")
+    own = served.settings.of(TOPIC, name)
+    if not served.settings.knows_topic(name):
+        listed = (each.listed for each in topic.partitions.values() if each.listed is not None)
+        own = {**shown_settings(name, listed), **own}
     settings = resolve_all(own, served.settings.of_broker())
     return [each._replace(is_hidden=is_secret(each.name)) for each in settings]
-
-
-def _was_compacted(topic: ServedTopic) -> bool:
-    """Whether the disks show that a topic is compacted, though no metadata say so."""
-    listed = (partition.listed for partition in topic.partitions.values() if partition.listed is not None)
-    return topic.name in COMPACTED_TOPICS or any(each.checkpoints().clean_offset is not None for each in listed)
 
 
 def _of_broker(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _NotDescribed":

@@ -50,11 +50,16 @@ class EpochStarts(NamedTuple):
         return (self.starts[slot - 1][0] if slot else epoch), self.starts[slot][1]
 
 
-def noted_epochs(partition: PartitionLog, log_end: int) -> EpochStarts:
-    """The epochs in `leader-epoch-checkpoint`, those that begin within the log; none if it isn't there, or unusable."""
+def noted_epochs(partition: PartitionLog, log_end: int, problems: list[KsegError] | None = None) -> EpochStarts:
+    """The epochs in `leader-epoch-checkpoint`, those that begin within the log; none if it isn't there, or unusable.
+
+    problems: takes why it can't be read.
+    """
     try:
         noted = partition.read_leader_epochs() or ()
-    except KsegError:
+    except KsegError as error:
+        if problems is not None:
+            problems.append(error)
         return EpochStarts()
     if unsorted_epochs(noted) is not None:
         return EpochStarts()
@@ -247,9 +252,12 @@ def _ending_at(epochs: EpochStarts, log_end: int) -> EpochStarts:
     return EpochStarts(tuple(each for each in epochs.starts if each[1] < log_end))
 
 
-def latest_epoch(partition: PartitionLog, end: PartitionEnd) -> int:
-    """The latest leader epoch that a copy knows, -1 if it knows none."""
-    noted = noted_epochs(partition, end.offset).latest
+def latest_epoch(partition: PartitionLog, end: PartitionEnd, problems: list[KsegError] | None = None) -> int:
+    """The latest leader epoch that a copy knows, by its checkpoint or its last batch; UNKNOWN if it knows none.
+
+    problems: takes why the checkpoint can't be read.
+    """
+    noted = noted_epochs(partition, end.offset, problems).latest
     if end.last is not None:
         return max(noted, end.last.partition_leader_epoch)
     try:

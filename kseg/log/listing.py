@@ -28,7 +28,16 @@ from kseg.index.header_scan import events, first_header, header_runs, is_intact
 from kseg.index.producers import ProducerState
 from kseg.kernel.fold_contract import Event
 from kseg.log.cleaner import Cleaning, CleaningSettings, cleaned_by_ms, cleaning_of, cleaning_offsets, dirty_segment
-from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, PARTITION_METADATA, PartitionLog, RemoteTier
+from kseg.log.lineage import UNKNOWN, latest_epoch
+from kseg.log.partition import (
+    COMPACTED_TOPICS,
+    LEADER_EPOCH_CHECKPOINT,
+    METADATA_TOPIC,
+    PARTITION_METADATA,
+    PartitionEnd,
+    PartitionLog,
+    RemoteTier,
+)
 from kseg.log.segment_listing import (
     OK,
     SegmentListing,
@@ -253,19 +262,19 @@ def list_partition(
     ]
     rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, Rolled.ACTIVE), strict=False)]
     if partition.state is None and partition.topic not in COMPACTED_TOPICS:
-        rows = _with_retention(partition, rows, settings.retention, end)
+        rows = _with_retention(partition, rows, settings.retention, end.offset)
     cleaning = None
     if settings.cleaning is not None:
         dirty = [dirty_segment(row, first) for row, first in zip(rows, firsts, strict=True)]
-        cleaning = cleaning_of(dirty, cleaning_offsets(partition, rows, end), settings.cleaning)
+        cleaning = cleaning_of(dirty, cleaning_offsets(partition, rows, end.offset), settings.cleaning)
     topic_id = _topic_id(partition, problems)
     return PartitionListing(
         partition=partition,
         segments=tuple(rows),
-        log_end_offset=end,
+        log_end_offset=end.offset,
         topic_id=topic_id,
         topic_id_source=None if topic_id is None else PARTITION_METADATA,
-        leader_epoch=_leader_epoch(partition, problems),
+        leader_epoch=_leader_epoch(partition, end, problems),
         problems=tuple(problems),
         cleaning=cleaning,
         cleaned_by_ms=None if cleaning is None else cleaned_by_ms(partition),
@@ -470,12 +479,12 @@ def _decisions(
     return [each if each.is_deletion else Retention.COMPACTED for each in below_start]
 
 
-def _log_end(partition: PartitionLog, listed: Sequence[_Listed]) -> int:
+def _log_end(partition: PartitionLog, listed: Sequence[_Listed]) -> PartitionEnd:
     """Where the log ends, as `PartitionLog.read_end` has it; by what was listed, if that can't be read any more."""
     try:
-        return partition.read_end({each.row.base_offset: each.last for each in listed if each.is_read}).offset
+        return partition.read_end({each.row.base_offset: each.last for each in listed if each.is_read})
     except KsegError:
-        return listed[-1].row.base_offset if listed else 0
+        return PartitionEnd(listed[-1].row.base_offset if listed else 0, None)
 
 
 def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:
@@ -486,11 +495,8 @@ def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:
         return None
 
 
-def _leader_epoch(partition: PartitionLog, problems: list[str]) -> int | None:
-    """The newest leader epoch of the checkpoint."""
-    try:
-        epochs = partition.read_leader_epochs()
-    except KsegError as error:
-        problems.append(f"{partition.path / 'leader-epoch-checkpoint'}: {error.message}")
-        return None
-    return epochs[-1][0] if epochs else None
+def _leader_epoch(partition: PartitionLog, end: PartitionEnd, problems: list[str]) -> int | None:
+    unread: list[KsegError] = []
+    epoch = latest_epoch(partition, end, unread)
+    problems += (f"{partition.path / LEADER_EPOCH_CHECKPOINT}: {error.message}" for error in unread)
+    return None if epoch == UNKNOWN else epoch

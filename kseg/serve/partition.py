@@ -16,9 +16,9 @@ from kseg.index.header_scan import header_of
 from kseg.index.producers import ProducerState
 from kseg.kernel.contract import MOST, VALID
 from kseg.log.committed import ReadCommitted, read_committed, read_last_stable_offset
-from kseg.log.lineage import EpochStarts, all_epochs, last_epoch, noted_epochs
+from kseg.log.lineage import UNKNOWN, EpochStarts, all_epochs, latest_epoch, noted_epochs
 from kseg.log.lookup import SpecialTime, lookup_time
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import PartitionEnd, PartitionLog
 from kseg.log.segment_search import SegmentStep, seek_offset
 from kseg.log.segments import SegmentFiles, entry_problem, read_index_end
 from kseg.log.side_files import states_at
@@ -402,8 +402,8 @@ class ServedPartition:
 
     def latest_epoch(self) -> int:
         """The last leader epoch, -1 if it isn't known. Raises OpenError if a log can't be opened."""
-        noted = self.noted_epochs().latest
-        return noted if self.listed is None else max(noted, last_epoch(self.listed))
+        end = PartitionEnd(self.offsets().log_end, None)
+        return UNKNOWN if self.listed is None else latest_epoch(self.listed, end)
 
     def leader_epochs(self) -> EpochStarts:
         """All leader epochs that are known. Raises OpenError if a log can't be opened."""

@@ -107,3 +107,19 @@ def test_policy_that_only_the_disks_show_is_the_same_for_all(tmp_path: Path) -> 
     with kseg.open_cluster([tmp_path]) as opened:
         policies = {name: opened.topics[name].settings["cleanup.policy"] for name in shown}
         assert {name: (each.value, each.source) for name, each in policies.items()} == shown
+
+
+@pytest.mark.parametrize("noted", [None, "0\n1\n3 0\n", "0\n2\n3 0\n6 2\n", "0\n2\n3 0\n9 7\n"])
+def test_leader_epoch_is_the_latest_that_a_log_or_its_checkpoint_has(noted: str | None, tmp_path: Path) -> None:
+    """An epoch begins before its first batch; one that begins after the log's end isn't the log's."""
+    for broker, epoch in (("b1", 3), ("b2", 5)):
+        batches = [NewBatch([NewRecord(b"k", b"v", 1000)], at, partition_leader_epoch=epoch) for at in (0, 1)]
+        write_segment(tmp_path / broker / "x-0", batches)
+        if noted is not None:
+            (tmp_path / broker / "x-0" / "leader-epoch-checkpoint").write_text(noted, encoding="utf-8")
+    expected = {"b1": 6, "b2": 6} if noted is not None and "6 2" in noted else {"b1": 3, "b2": 5}
+    for broker, epoch in expected.items():
+        listed = lines(tmp_path, ["ls", "-o", "json"], [broker], ())
+        assert [row["leaderEpoch"] for row in listed if row["type"] == "partition"] == [epoch]
+        with serving(tmp_path / broker) as running:
+            assert running.served.topics["x"].partitions[0].latest_epoch() == epoch

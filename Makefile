@@ -84,7 +84,7 @@ $(WATCHED): $(WATCHED)-kernel FORCE
 	rm -f $@/kseg/kernel/fast.*.so && cp $</kseg/kernel/fast.*.so $@/kseg/kernel/
 
 test-asan: $(WATCHED) ## Run the golden files and the kernel's tests under AddressSanitizer and UBSan; needs gcc
-	$(watched) -m pytest -n auto tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
+	$(watched) -m pytest -n auto --dist worksteal tests/test_corpus.py tests/kernel tests/codecs tests/test_found.py -k 'not twin-' $(TESTS)
 
 INSTALLS :=# other options of tools/try_installs.py
 test-install: $(DIST) ## Build twice, then install into empty environments of each Python here, and test there; needs the network

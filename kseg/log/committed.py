@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.errors import counted
-from kseg.index.header_scan import header_of, header_runs
+from kseg.index.header_scan import header_of, header_runs, walk_headers
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import SegmentFiles
-from kseg.log.transaction_walk import Begun, Ended, TransactionWalk
+from kseg.log.transaction_walk import Ended, TransactionWalk
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import Run
@@ -160,26 +160,37 @@ def read_committed(
         end_offset: the first one that isn't wanted.
     """
     walk, notes = TransactionWalk(partition, end_offset), list[str]()
-    aborted, records = defaultdict[int, list[Span]](list), defaultdict[int, int](int)
+    aborted = defaultdict[int, list[Span]](list)
     for event in walk.over(segments, first_offset):
-        if isinstance(event, Begun):
-            producer_id = event.header.producer_id
-            records[producer_id] += walk.producers.passed(producer_id)[1] + (event.header.records_count or 0)
-        elif isinstance(event, Ended) and event.first_offset is not None:
-            count = records.pop(event.producer_id, 0) + walk.producers.passed(event.producer_id)[1]
-            if event.is_aborted is not False:
-                last = event.end_offset if event.until is None else event.until - 1
-                assert last is not None
-                aborted[event.producer_id].append((event.first_offset, last))
-            if event.is_aborted is None:
-                verb = "is" if count == 1 else "are"
-                notes.append(_UNKNOWN.format(counted(count, "record"), event.first_offset, verb, event.producer_id))
+        if not isinstance(event, Ended) or event.is_aborted is False or event.first_offset is None:
+            continue
+        last = event.end_offset if event.until is None else event.until - 1
+        assert last is not None
+        aborted[event.producer_id].append((event.first_offset, last))
+        if event.is_aborted is None:
+            count = _count_records(segments, event.producer_id, range(event.first_offset, last + 1))
+            verb = "is" if count == 1 else "are"
+            notes.append(_UNKNOWN.format(counted(count, "record"), event.first_offset, verb, event.producer_id))
     open_from = min((first for first in walk.begun.values() if first < end_offset), default=None)
     is_unknown = any(walk.begun[producer_id] == open_from for producer_id in walk.maybe_ended)
     spans = {producer_id: sorted(found) for producer_id, found in aborted.items()}
     place = segments[0].path.parent if segments else ""
     told = [*walk.notes, *(f"{place}: {note}" for note in notes)]
     return ReadCommitted(spans, open_from, is_unknown, tuple(dict.fromkeys(told)))
+
+
+def _count_records(segments: Sequence[SegmentFiles], producer_id: int, offsets: range) -> int:
+    """The records in a producer's transactional batches in a range of offsets, as headers count them."""
+    count = 0
+    for number, segment in enumerate(segments):
+        is_before = number + 1 < len(segments) and segments[number + 1].base_offset <= offsets.start
+        if is_before or segment.base_offset >= offsets.stop:
+            continue
+        with segment.open_log() as log_file:
+            for header in walk_headers(log_file):
+                if isinstance(header, BatchHeader) and header.producer_id == producer_id and not header.is_control:
+                    count += (header.records_count or 0) if header.first_offset in offsets else 0
+    return count
 
 
 def read_last_stable_offset(partition: PartitionLog) -> int | None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kseg.coordinators.transactions import Coordinators, Judge
 from kseg.errors import UsageError
+from kseg.kernel.contract import MOST
 from kseg.log.partition import PartitionLog
 from kseg.log.transaction_evidence import Clue, ClueKind, clues_of, outcome_text
 from kseg.log.transactions import (
@@ -25,7 +26,7 @@ class _Wanted(NamedTuple):
     states: tuple[CoordinatorTransaction, ...]
 
 
-def explained_clues(
+def explain_transaction(
     places: Sequence[PartitionLog], coordinators: Coordinators, judge: Judge, wanted: str
 ) -> Iterator[Clue]:
     """What tells of a transaction in each partition that has it: the log, then the coordinator, then the outcome.
@@ -61,15 +62,20 @@ def explained_clues(
 def _resolved(coordinators: Coordinators, wanted: str) -> _Wanted:
     """An offset is cut off only where the whole isn't a transactional id, which may have any characters."""
     name, _, offset = wanted.rpartition("@")
-    tries = [(wanted, None), (name, int(offset))] if name and offset.isdecimal() else [(wanted, None)]
+    tries = [(wanted, None), (name, int(offset))] if name and _is_number(offset) else [(wanted, None)]
     for given, at in tries:
         states = tuple(_states(coordinators, given))
-        if states or given.isdecimal():
+        if states or _is_number(given):
             ids = {state.producer_id for state in states if state.transactional_id == given}
             return _Wanted(frozenset(ids or {int(given)}), at, states)
     raise UsageError(
         f"--explain {wanted}: no transactional id that is known here, and not a producer id; give all log directories"
     )
+
+
+def _is_number(text: str) -> bool:
+    """Whether it may be a producer id or an offset: 64 bits are up to 19 digits."""
+    return text.isascii() and text.isdecimal() and len(text) <= len(str(MOST))
 
 
 def _states(coordinators: Coordinators, given: str) -> Iterator[CoordinatorTransaction]:

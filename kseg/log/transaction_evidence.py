@@ -152,7 +152,8 @@ class _Clues:
         if entry.last_offset < self._first:
             return
         if entry.first_offset >= self._first:
-            self._told_at = min(entry.last_offset, entry.last_offset if self._told_at is None else self._told_at)
+            known = self._told_at
+            self._told_at = entry.last_offset if known is None else min(known, entry.last_offset)
         told = (
             f"aborted, from offset {entry.first_offset} on; the last stable offset then was {entry.last_stable_offset}"
         )

@@ -29,7 +29,7 @@ from kseg.rewrite.lost_markers import LostEnd
 from kseg.rewrite.salvage_extents import Extent, credible_epochs
 from kseg.rewrite.salvage_plan import Salvage, plan_salvage
 from kseg.store.target import check_absent, check_outside, new_directory
-from kseg.system.new_directory import WriteError, copy_file
+from kseg.system.new_directory import WriteError, copy_file, write_whole
 
 
 class OpenTransaction(NamedTuple):
@@ -176,7 +176,7 @@ def _write_log(path: Path, pieces: Iterable[Extent | LostEnd], *, keep_cache: bo
     try:
         for log, neighbours in groupby(pieces, key=_log_of):
             if log is None:
-                os.write(target, b"".join(piece.content for piece in neighbours if isinstance(piece, LostEnd)))
+                write_whole(target, b"".join(piece.content for piece in neighbours if isinstance(piece, LostEnd)))
                 continue
             sources[log] = log.stat().st_mtime_ns
             with LogFile(log, keep_cache=keep_cache) as source:

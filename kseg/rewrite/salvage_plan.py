@@ -393,10 +393,16 @@ def _joined(
         inner_problems=tuple(_problems_inside(kept, replicas)),
         abandoned=abandoned,
         set_aside=tuple(each for each in partition.left_out if each.offsets is None),
-        lost_ends=tuple(lost_ends(whole_log(partition), kept))
-        if any(each.has_transactions for each in replicas)
-        else (),
+        lost_ends=tuple(_lost_ends(partition, replicas, kept)),
     )
+
+
+def _lost_ends(
+    partition: PartitionReplicas[PartitionLog], replicas: Sequence[Replica], kept: Sequence[Extent]
+) -> list[LostEnd]:
+    """What is known of lost markers; the walk for it is made only where bytes of a log are lost."""
+    may_be_lost = any(each.has_transactions for each in replicas) and any(each.losses for each in replicas)
+    return lost_ends(whole_log(partition), kept) if may_be_lost else []
 
 
 def _problems_inside(kept: Iterable[Extent], replicas: Sequence[Replica]) -> Iterator[tuple[Path, InnerProblem]]:

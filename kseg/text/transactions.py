@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.move_plan import Fill, Move, MovePlan
 from kseg.cluster.replicas import PartitionReplicas
-from kseg.coordinators.explained_transaction import explained_clues
+from kseg.coordinators.explained_transaction import explain_transaction
 from kseg.coordinators.transactions import Coordinators, Judge, Verdict, abort_command
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
@@ -170,7 +170,7 @@ class TransactionRows:
 
     def clues(self, partitions: Sequence[PartitionLog], wanted: str) -> Iterator[Clue]:
         """What tells of one transaction, by `--explain`'s ID. Raises UsageError if there is no such transaction."""
-        return explained_clues(partitions, self._coordinators, self._judge, wanted)
+        return explain_transaction(partitions, self._coordinators, self._judge, wanted)
 
     def _rows_of(self, partition: PartitionLog) -> Iterator[TransactionRow]:
         found = PartitionTransactions(partition)

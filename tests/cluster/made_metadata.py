@@ -30,3 +30,8 @@ def write_metadata(log_dir: Path, topics: Mapping[str, str], settings: Iterable[
         fields = {"resourceType": kind, "resourceName": resource, "name": name, "value": value}
         records.append(framed(message_schema("ConfigRecord"), fields))
     write_segment(log_dir / "__cluster_metadata-0", [NewBatch(records)])
+
+
+def write_id(directory: Path, topic_id: str) -> None:
+    """Gives a partition's directory a topic's id."""
+    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n", encoding="utf-8")

@@ -592,6 +592,8 @@ def test_a_transaction_is_found_by_its_transactional_id_with_its_coordinators_st
         ("12", "no such transaction"),
         ("8@1", "no such transaction"),
         ("billing", "no transactional id that is known here, and not a producer id"),
+        ("9" * 5000, "no transactional id that is known here, and not a producer id"),
+        (f"8@{'9' * 5000}", "no transactional id that is known here, and not a producer id"),
     ],
 )
 def test_a_transaction_that_is_not_there_is_not_explained(wanted: str, problem: str, tmp_path: Path) -> None:

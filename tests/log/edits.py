@@ -92,3 +92,10 @@ def repeat_log(log: Path, size: int) -> None:
             content += offset.to_bytes(8, "big") + batch[8:]
         rounds += 1
     log.write_bytes(content)
+
+
+def write_bytes(path: Path, position: int, content: bytes) -> None:
+    """Writes over what a file has at a position."""
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(content)

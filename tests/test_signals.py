@@ -60,7 +60,7 @@ sys.exit(status)
 """Runs kseg, and sends itself a signal at the so manieth file that it touches; a storm goes on with each later one."""
 
 BETWEEN_LINES = """
-import os, signal, sys
+import dis, os, signal, sys
 
 at, number, function = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 del sys.argv[1:4]
@@ -71,9 +71,10 @@ seen = 0
 
 def lines(frame, event, _):
     global seen
-    seen += 1
-    if seen == at:
-        os.kill(os.getpid(), number)
+    if event == "line" and frame.f_code.co_code[frame.f_lasti] != dis.opmap["NOP"]:
+        seen += 1
+        if seen == at:
+            os.kill(os.getpid(), number)
     return lines
 
 def calls(frame, event, _):
@@ -90,7 +91,10 @@ sys.settrace(None)
 print(seen, file=sys.stderr)
 sys.exit(status)
 """
-"""Runs kseg, and sends itself a signal at the so manieth line of what shares work, or of one function of it."""
+"""Runs kseg, and sends itself a signal at the so manieth line of what shares work, or of one function of it.
+
+Only tracing can raise anything at the NOP of a `try` or at a return, and there no handler of the function would get it.
+"""
 
 COMMANDS = {
     "salvage": "salvage damaged-0 --to new",

@@ -13,6 +13,7 @@ Every command takes transactions from this walk. What decides, the first that ca
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
@@ -343,32 +344,16 @@ class TransactionWalk:
     # --- before the log -----------------------------------------------------------------------------------------------
 
     def _carry(self, partition: PartitionLog) -> None:
-        """Takes transactions that were open where the log begins, by the first snapshot; the log may have none of them.
-
-        Only those that the last snapshot, a different one, has too are open if the log doesn't tell: a single wrong
-        file would block everything.
-        """
-        base = partition.base_offsets[0] if partition.segments else 0
-        if base == 0:
-            return
-        offsets = [offset for offset in partition.snapshots if offset >= base]
-        found = [(offset, opened) for offset in offsets if (opened := _open_at(partition, offset)) is not None]
-        if not found:
-            return
-        (_, first), (offset, last) = found[0], found[-1]
-        carried = {producer_id: begun for producer_id, begun in first.items() if begun < base}
-        if carried and len(found) == 1:
-            begun = min(carried.values())
-            path = partition.snapshots[offset].path
+        """Takes transactions that were open where the log begins; the log may have none of them."""
+        carried = carried_transactions(partition)
+        self.begun = carried.begun
+        self._carried = dict.fromkeys(carried.begun.keys() - carried.confirmed)
+        if carried.doubted_file is not None:
+            begun = min(carried.begun.values())
             self.notes.append(
-                f"{path}: a transaction open since offset {begun}, before the log: no other snapshot has it"
+                f"{carried.doubted_file}: a transaction open since offset {begun}, before the log: "
+                "no other snapshot has it"
             )
-        self.begun = carried
-        self._carried = {
-            producer_id: None
-            for producer_id, begun in carried.items()
-            if len(found) == 1 or last.get(producer_id) != begun
-        }
 
     def _forget_carried(self) -> None:
         """Lets transactions that one snapshot alone has begin with their first batch here, or drops them."""
@@ -378,6 +363,36 @@ class TransactionWalk:
                     del self.begun[producer_id]
                 else:
                     self.begun[producer_id] = first
+
+
+class CarriedTransactions(NamedTuple):
+    """Transactions that were open where the log begins.
+
+    begun: their first offsets, all before the log, by producer id. confirmed: the producers whose transaction is open
+    unless the log has its end. doubted_file: the only snapshot, if nothing confirms what it has.
+    """
+
+    begun: dict[int, int]
+    confirmed: frozenset[int]
+    doubted_file: Path | None = None
+
+
+def carried_transactions(partition: PartitionLog) -> CarriedTransactions:
+    """The transactions of the first snapshot that began before the log.
+
+    Only those that the last snapshot, a different one, has too are open if the log doesn't tell: a single wrong file
+    would block everything.
+    """
+    base = partition.base_offsets[0] if partition.segments else 0
+    offsets = [offset for offset in partition.snapshots if offset >= base > 0]
+    found = [(offset, opened) for offset in offsets if (opened := _open_at(partition, offset)) is not None]
+    if not found:
+        return CarriedTransactions({}, frozenset())
+    (_, first), (offset, last) = found[0], found[-1]
+    begun = {producer_id: begun for producer_id, begun in first.items() if begun < base}
+    if len(found) == 1:
+        return CarriedTransactions(begun, frozenset(), partition.snapshots[offset].path if begun else None)
+    return CarriedTransactions(begun, frozenset(each for each in begun if last.get(each) == begun[each]))
 
 
 def _base_of(segment: SegmentFiles) -> int:

@@ -22,6 +22,7 @@ from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import SegmentFiles
+from kseg.log.transaction_walk import carried_transactions
 from kseg.reading.blocks import Damage
 from kseg.times import time_text
 from kseg.verify.batches import JUDGED, CheckedBatch, offsets_problem
@@ -250,7 +251,7 @@ _SEQUENCES = 0x7FFFFFFF
 
 
 class _OpenTransaction(NamedTuple):
-    """A transaction without an end: where its first batch stands, and when it had certainly been written.
+    """A transaction without an end: where its first batch, or a snapshot that has it, stands; when it was written.
 
     The broker's clock says so in its last LogAppendTime, or in the next marker or such time: records' own times
     may be anything.
@@ -258,7 +259,7 @@ class _OpenTransaction(NamedTuple):
     """
 
     file: Path
-    position: int
+    position: int | None
     seen_at: int | None = None
     may_have_ended: bool = False
 
@@ -284,6 +285,9 @@ class ProducerChecks:
         self._log_start = partition.log_start_offset()
         self._known = known
         self._open: dict[int, _OpenTransaction] = {}
+        carried = carried_transactions(partition)
+        self._is_doubted = False
+        self._carried = {each: carried.begun[each] for each in carried.confirmed}
         self._unseen: set[int] = set()
         self._first_readable: dict[int, int] = {}
         self._aborted: dict[tuple[int, int], _Aborted] = {}
@@ -361,6 +365,7 @@ class ProducerChecks:
             if completed is None:
                 self._without_records.add((header.producer_id, batch.last_offset))
             self._open.pop(header.producer_id, None)
+            self._carried.pop(header.producer_id, None)
         elif header.is_transactional and not header.is_control:
             opened = self._open.get(header.producer_id) or _OpenTransaction(self._file, header.position)
             self._see(header.producer_id, header.max_timestamp if header.is_log_append_time else None, opened)
@@ -381,6 +386,9 @@ class ProducerChecks:
     def finish(self) -> None:
         """Reports what is only known at the end."""
         self._compare_snapshots(None)
+        for producer_id in sorted(self._carried.keys() - self._open.keys()):
+            last = self._partition.snapshots[max(self._partition.snapshots)]
+            self._open[producer_id] = _OpenTransaction(last.path, None, may_have_ended=self._is_doubted)
         for producer_id, transaction in self._open.items():
             self._tell_open(producer_id, transaction)
 
@@ -431,11 +439,12 @@ class ProducerChecks:
         self._unseen.clear()
 
     def _doubt_open(self) -> None:
+        self._is_doubted = True
         for producer_id, opened in self._open.items():
             self._open[producer_id] = opened._replace(may_have_ended=True)
 
     def _tell_open(self, producer_id: int, transaction: _OpenTransaction) -> None:
-        first_offset = self._known.states.open_transactions.get(producer_id)
+        first_offset = self._carried.get(producer_id, self._known.states.open_transactions.get(producer_id))
         waited = 0 if transaction.seen_at is None else self._clock - transaction.seen_at
         is_long = waited > MAXIMUM_TRANSACTION_MS
         since = f", for {waited} ms at least" if is_long else ""

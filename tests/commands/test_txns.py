@@ -16,6 +16,7 @@ from aiokafka.record.util import calc_crc32c  # type: ignore[import-untyped]
 from kseg.coordinators.transactions import Coordinators, Judge
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
+from kseg.index.producers import ProducerState, ProducerStates, build_producer_snapshot
 from kseg.log.partition import PartitionLog
 from kseg.log.transactions import PartitionTransactions
 from tests import golden
@@ -232,6 +233,25 @@ def test_without_a_time_the_newest_that_brokers_wrote_decides(
     assert b"note open-transaction: producer 8: open since offset 0; pay is CompleteCommit" in verified.stdout
     assert opened(tmp_path, "--now", "903001")["isHanging"] is True
     assert opened(tmp_path, "--transaction-max-timeout-ms", "1")["isHanging"] is True
+
+
+@pytest.mark.parametrize("end", ["none", "goes on", "marker"])
+def test_verify_has_transactions_from_before_the_log_as_txns_has_them(end: str, tmp_path: Path) -> None:
+    """The snapshots before and after the first batch have one that began at an offset which retention deleted."""
+    goes_on = NewBatch([NewRecord(b"k", b"v", 1000)], 12, 8, 1, True)
+    more = {"none": [], "goes on": [goes_on], "marker": [marker(COMMIT, goes_on._replace(base_offset=11), 2000)]}
+    write_segment(tmp_path / "orders-4", [NewBatch([NewRecord(b"k", b"v", 1000)] * 2, 10), *more[end]], 10)
+    carried = ProducerState(8, 1, 0, 5, 0, 1000, -1, 5)
+    for offset in (10, 12):
+        snapshot = build_producer_snapshot(ProducerStates([carried]))
+        (tmp_path / "orders-4" / f"{offset:020}.snapshot").write_bytes(snapshot)
+    verified = kseg(["verify", "-v", "orders-4"], tmp_path).stdout
+    expected = [] if end == "marker" else [5]
+    listed = objects(["orders-4", "--open"], tmp_path)
+    assert [row["firstOffset"] for row in listed if row["type"] == "transaction"] == expected
+    assert [
+        b"producer 8: open since offset 5; " in line for line in verified.splitlines() if b"open-trans" in line
+    ] == [True for _ in expected]
 
 
 def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:

@@ -158,4 +158,4 @@ def test_answers_take_no_more_memory_for_a_larger_log(tmp_path: Path) -> None:
         assert ran.stdout.count(b"\n") == first + 10_001
         peaks.append(int(ran.stderr))
     smaller, larger = peaks
-    assert larger - smaller < 30, peaks
+    assert larger - smaller < 60, peaks

@@ -77,14 +77,14 @@ class TopicIds:
 
     def of(self, partition: PartitionLog) -> str | None:
         """The id of a partition's topic; None if nothing tells it. Raises as `lost_by`."""
-        return topic_id_of(partition) or self.lost_by(partition)
+        return topic_id_of(partition) or self._of_others(partition)
 
     def told_of(self, partition: PartitionLog) -> tuple[str, TopicIdSource] | None:
         """Return the id of a partition's topic with its evidence; None if nothing tells it. Raises as `lost_by`."""
         own = topic_id_of(partition)
         if own is not None:
             return own, TopicIdSource.FILE
-        lost = self.lost_by(partition)
+        lost = self._of_others(partition)
         if lost is None:
             return None
         is_told = self._metadata is not None or partition.topic == METADATA_TOPIC
@@ -102,7 +102,10 @@ class TopicIds:
         None where it does, no metadata are at hand, or they don't know the topic. Raises OpenError if there are no
         metadata at the path that was given.
         """
-        if partition.topic is None or topic_id_of(partition) is not None:
+        return None if topic_id_of(partition) is not None else self._of_others(partition)
+
+    def _of_others(self, partition: PartitionLog) -> str | None:
+        if partition.topic is None:
             return None
         if partition.topic == METADATA_TOPIC:
             return METADATA_TOPIC_ID
@@ -199,7 +202,8 @@ class MetadataBeside:
         """What is set for a partition's topic, by itself or its broker; none of Kafka's defaults. Empty without one."""
         if partition.topic is None:
             return {}
-        return {**self._topics_beside(partition).of_broker, **self.own_settings(partition)}
+        beside = self._topics_beside(partition)
+        return {**beside.of_broker, **beside.settings.of("topic", partition.topic)}
 
     def own_settings(self, partition: PartitionLog) -> Mapping[str, str]:
         """Return the settings of a partition's topic itself, without those that it takes from its broker."""

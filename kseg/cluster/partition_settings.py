@@ -78,6 +78,8 @@ def as_the_topic_sets(found: Mapping[str, str], otherwise: Settings, given: Coll
 
     otherwise: what holds where these don't tell; given: fields of it that hold whatever the topic sets.
     """
+    if not found:
+        return otherwise
     own: dict[str, Any] = {}
     for name in (each.name for each in fields(otherwise) if each.name not in given):
         kind, text = type(getattr(otherwise, name)), found.get(name.replace("_", "."), "")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from kseg.cluster.cluster import Cluster, furthest_metadata
-from kseg.cluster.directories import DirectoryIdentity, Refuse, broker_of, identity_of
+from kseg.cluster.directories import DirectoryIdentity, Refuse, identity_of
 from kseg.cluster.replicas import STATUS_OF_STATE, LeftOut, topic_id_of
 from kseg.cluster.schemas_topic import find_topic
 from kseg.cluster.settings import (
@@ -222,8 +222,7 @@ class MetadataBeside:
             settings = DynamicSettings(metadata)
             brokers = BrokerSettings(())
             if metadata is not None or self._static:  # else nobody needs to know the broker
-                owner = self._identity(log_dir).broker
-                brokers = settings.of_broker(broker_of(self._static) if owner is None else owner, self._static)
+                brokers = settings.of_owner(self._identity(log_dir).broker, self._static)
             self._topics[log_dir] = _Topics(counts, settings, brokers, set_for_topics(brokers))
         return self._topics[log_dir]
 

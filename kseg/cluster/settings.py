@@ -294,6 +294,16 @@ class DynamicSettings:
         here = self.brokers_among(owners, static)
         return next(iter(here)) if len(here) == 1 else None
 
+    def of_owner(self, owner: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
+        """What is set for the broker of a log directory; the server.properties of another one says nothing of it.
+
+        owner: the node id in its `meta.properties`; None if that isn't known, so that it is the file's broker.
+        """
+        named = broker_of(static)
+        if owner is None:
+            return self.of_broker(named, static)
+        return self.of_broker(owner, static if named in (None, owner) else NO_SETTINGS)
+
     def of_broker(self, broker: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
         """What is set for a broker, None for one that isn't known; static: by its server.properties."""
         own = NO_SETTINGS if broker is None else self.of("broker", str(broker))

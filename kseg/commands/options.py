@@ -427,7 +427,7 @@ def server_properties_option(command: Command) -> Command:
         metavar="FILE",
         type=click.Path(path_type=Path),
         callback=lambda _context, _option, path: _properties_in(path),
-        help="The broker's server.properties, for what neither a topic nor the cluster sets.",
+        help="A broker's server.properties: what neither a topic nor the cluster sets, for its own disks.",
     )(command)
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from tests import golden, run
 from tests.commands.test_remote_tier import write_metadata
+from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 
 BROKER = "logs/2.8.2"
@@ -294,3 +295,17 @@ def test_zeros_after_the_last_batch_are_damage_unless_they_may_still_be_written(
     row = json.loads(ran.stdout.splitlines()[0])
     assert row["damagePosition"] == (None if is_active else source.stat().st_size)
     assert (b"damage at" in run.kseg(["ls", "plain-1", "--by", "segment"], tmp_path).stdout) is not is_active
+
+
+def test_the_server_properties_of_a_broker_say_nothing_of_another(tmp_path: Path) -> None:
+    for broker in (1, 2):
+        write_segment(tmp_path / f"b{broker}/t-0", [NewBatch([NewRecord(b"k", b"v", 1000)])])
+        write_segment(tmp_path / f"b{broker}/t-0", [NewBatch([NewRecord(b"k", b"v", 1000)], 1)], 1)
+        (tmp_path / f"b{broker}/meta.properties").write_text(f"version=1\nnode.id={broker}\n", encoding="utf-8")
+    (tmp_path / "server.properties").write_text("node.id=2\nlog.retention.ms=-1\n", encoding="utf-8")
+    ran = run.kseg(
+        ["ls", "b1", "b2", "--by", "segment", "--server-properties", "server.properties", "-o", "json"], tmp_path
+    )
+    rows = [row for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "segment"]
+    kept = {row["directory"].split("/")[0]: row["retention"] for row in rows if row["baseOffset"] == 0}
+    assert kept == {"b1": "delete-time", "b2": "keep"}

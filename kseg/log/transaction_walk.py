@@ -11,7 +11,7 @@ Every command takes transactions from this walk. What decides, the first that ca
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -175,9 +175,11 @@ class TransactionWalk:
         opened = segment.open_log() if place is None else place.open_log(segment)
         beside = _IndexBeside(segment, self.notes, is_wanted=place is not None, is_closed=is_closed)
         with opened as log_file, beside as index:
-            self._fold.next_offset = min(max(self._next_offset, LEAST), MOST)
-            for happened in _headers_and_lost_aborts(log_file, index, self._fold, self._end_offset):
-                self._note_passed()
+            fold = self._fold
+            fold.next_offset = min(max(self._next_offset, LEAST), MOST)
+            for happened in _headers_and_lost_aborts(log_file, index, fold, self._end_offset):
+                if fold.batches:
+                    self._note_passed()
                 if isinstance(happened, Damage):
                     self._mark_doubtful()
                     self._ends_damaged = self._is_gap = True
@@ -196,17 +198,23 @@ class TransactionWalk:
                 elif header.is_transactional and header.base_sequence < 0 and not is_intact(log_file, header):
                     self._mark_doubtful()  # markers alone have no sequence
                 elif header.is_transactional:
-                    yield from self._begin(segment, header, first)
+                    self._begin(segment, header, first)
+                    yield Begun(segment, header)
+                    self.producers.put((header.producer_id, header.producer_epoch, *_OPEN))
                 self._note_gaps(header, first)
                 self._next_offset, self._ends_damaged = header.last_offset + 1, False
-            self._note_passed()
-            self._lacks_indexes |= index.is_broken and index.is_absent
-            is_useless = self._lacks_indexes if index.is_absent else index.is_broken
-            if is_useless and self._doubtful is not doubtful_before:
-                self._doubtful = {
-                    producer_id: each._replace(is_certainly_no_abort=False)
-                    for producer_id, each in self._doubtful.items()
-                }
+            if fold.batches:
+                self._note_passed()
+            self._distrust(index, doubtful_before)
+
+    def _distrust(self, index: "_IndexBeside", doubtful_before: Mapping[int, _MaybeEnded]) -> None:
+        """Notes if a segment's index, which was read, or isn't there, says nothing of aborts that are lost."""
+        self._lacks_indexes |= index.is_broken and index.is_absent
+        is_useless = self._lacks_indexes if index.is_absent else index.is_broken
+        if is_useless and self._doubtful is not doubtful_before:
+            self._doubtful = {
+                producer_id: each._replace(is_certainly_no_abort=False) for producer_id, each in self._doubtful.items()
+            }
 
     @property
     def max_timestamp(self) -> int:
@@ -215,14 +223,11 @@ class TransactionWalk:
 
     def _note_passed(self) -> None:
         """Takes notice of the batches that the fold has passed since the last time."""
-        fold = self._fold
-        if not fold.batches:
-            return
         if self._is_gap:
             self._whole_from = self._next_offset
         self._is_gap = self._ends_damaged = False
-        self._next_offset = fold.last_offset + 1
-        fold.batches = 0
+        self._next_offset = self._fold.last_offset + 1
+        self._fold.batches = 0
 
     def _note_gaps(self, header: BatchHeader, first: int) -> None:
         """Records from which offset on all offsets up to and including this batch were seen."""
@@ -233,7 +238,7 @@ class TransactionWalk:
 
     # --- begin and end ------------------------------------------------------------------------------------------------
 
-    def _begin(self, segment: SegmentFiles, header: BatchHeader, first: int) -> Iterator[Begun]:
+    def _begin(self, segment: SegmentFiles, header: BatchHeader, first: int) -> None:
         producer_id = header.producer_id
         if producer_id in self.begun:
             self._begins.pop(producer_id, None)
@@ -242,16 +247,17 @@ class TransactionWalk:
         else:
             self.begun[producer_id] = first
             self._begins[producer_id] = segment, header
-        yield Begun(segment, header)
-        self.producers.put((producer_id, header.producer_epoch, *_OPEN))
 
-    def _close(self, ended: Ended, epoch: int = -1) -> Iterator[Ended]:
-        """Tells of an end; the producer's batches from now on begin another transaction."""
-        self._begins.pop(ended.producer_id, None)
-        self._carried.pop(ended.producer_id, None)
-        self.begun.pop(ended.producer_id, None)
+    def _close(self, ended: Ended) -> Iterator[Ended]:
+        """Tells of an end whose marker isn't there; the producer's batches from now on begin another transaction."""
+        self._forget(ended.producer_id)
         yield ended
-        self.producers.put((ended.producer_id, epoch, *_ENDED))
+        self.producers.put((ended.producer_id, -1, *_ENDED))
+
+    def _forget(self, producer_id: int) -> None:
+        self._begins.pop(producer_id, None)
+        self._carried.pop(producer_id, None)
+        self.begun.pop(producer_id, None)
 
     def _end(self, run: Run, log_file: LogFile, header: BatchHeader, index: "_IndexBeside") -> Iterator[Ended]:
         """What a control batch ends. If it is damaged, the index decides."""
@@ -277,8 +283,9 @@ class TransactionWalk:
                     )
             index.confirm(header, begun, self._whole_from)
         evidence = Evidence.INDEX if by_index else Evidence.MARKER
-        ended = Ended(producer_id, begun, header.first_offset, is_aborted, evidence, header, marker)
-        yield from self._close(ended, header.producer_epoch)
+        self._forget(producer_id)
+        yield Ended(producer_id, begun, header.first_offset, is_aborted, evidence, header, marker)
+        self.producers.put((producer_id, header.producer_epoch, *_ENDED))
 
     def _lost_abort(self, entry: AbortedTransaction) -> Iterator[Ended]:
         """An abort that the index has, and whose marker is where the log is damaged."""
@@ -419,12 +426,13 @@ def _headers_and_lost_aborts(
             if row == item.row_count:
                 break
             header = header_of(item, row)
-            if index.next_offset < header.first_offset:
-                yield from index.entries_below(header.first_offset, is_damaged=is_damaged)
+            first = header.first_offset
+            if index.next_offset < first:
+                yield from index.entries_below(first, is_damaged=is_damaged)
             if is_damaged:
                 is_damaged, fold.position_bound = False, MOST
-            if index.next_offset == header.first_offset and not _is_marker(header, index, log_file):
-                yield from index.entries_below(header.first_offset + 1, is_damaged=True)
+            if index.next_offset == first and not _is_marker(header, index, log_file):
+                yield from index.entries_below(first + 1, is_damaged=True)
             else:
                 yield item, header
             if header.max_timestamp > fold.max_timestamp:
@@ -440,7 +448,10 @@ def _is_marker(header: BatchHeader, index: "_IndexBeside", log_file: LogFile) ->
 
 
 class _IndexBeside:
-    """A segment's transaction index, read entry by entry along with the log; notes where the two differ."""
+    """A segment's transaction index, read entry by entry along with the log; notes where the two differ.
+
+    next_offset: of the next entry's marker; MOST if there is none.
+    """
 
     def __init__(self, segment: SegmentFiles, notes: list[str], *, is_wanted: bool, is_closed: bool) -> None:
         index = segment.transaction_index
@@ -455,6 +466,7 @@ class _IndexBeside:
         self._index: TransactionIndex | None = None
         self._entries: Iterator[AbortedTransaction] = iter(())
         self._next: AbortedTransaction | None = None
+        self.next_offset = MOST
         if is_wanted and segment.transaction_index is not None:
             self._open(segment.base_offset)
             self._advance()
@@ -485,17 +497,13 @@ class _IndexBeside:
             self._next = None
             self.is_broken = True
             self._differ(error.message)
+        self.next_offset = MOST if self._next is None else min(self._next.last_offset, MOST)
 
     def _differ(self, problem: str) -> None:
         """Notes the first difference; more of them wouldn't add anything."""
         if not self._has_differed:
             self._has_differed = True
             self._notes.append(f"{self._path}: {problem}: {DECIDES}")
-
-    @property
-    def next_offset(self) -> int:
-        """The offset of the next entry's marker; MOST if there is none."""
-        return MOST if self._next is None else min(self._next.last_offset, MOST)
 
     def entries_below(self, offset: int, *, is_damaged: bool) -> Iterator[AbortedTransaction]:
         """Skips to the entries of an offset; yields those skipped if the log is damaged there; else they are wrong."""

@@ -1,7 +1,7 @@
 """All golden partitions, at both isolation levels, in all formats of tables: the rows are those that others read.
 
-All in Parquet; in the other formats every other partition at one level, and the rest at the other: the level decides
-which rows are read, the format how they are written.
+In each format every other partition at one level, and the rest at the other, so that each is read at both: the level
+decides which rows are read, the format how they are written.
 """
 
 from pathlib import Path
@@ -12,14 +12,14 @@ from kseg.export.settings import TableFormat
 from tests import run
 from tests.export import every_partition
 
-PARTS = {"all": slice(None), "even": slice(0, None, 2), "odd": slice(1, None, 2)}
+PARTS = {"even": slice(0, None, 2), "odd": slice(1, None, 2)}
 
 
 @pytest.mark.parametrize(
     ("table_format", "isolation", "part"),
     [
-        (TableFormat.PARQUET, "read_uncommitted", "all"),
-        (TableFormat.PARQUET, "read_committed", "all"),
+        (TableFormat.PARQUET, "read_uncommitted", "even"),
+        (TableFormat.PARQUET, "read_committed", "odd"),
         (TableFormat.DELTA, "read_committed", "even"),
         (TableFormat.DELTA, "read_uncommitted", "odd"),
         (TableFormat.ICEBERG, "read_uncommitted", "even"),

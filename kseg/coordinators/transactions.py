@@ -315,12 +315,13 @@ class FindingsJudge:
         check_recorded(placed, self._recorded, findings)
         return replace(verified, findings=(*verified.findings, *findings.all(is_compacted=False)))
 
-    def _verdicts(self, path: Path) -> dict[int | None, Verdict]:
+    def _verdicts(self, path: Path) -> dict[int, tuple[int | None, Verdict]]:
+        """Of each producer's open transaction where it begins, as the walk has it, and the verdict."""
         found = PartitionTransactions(self._log_of(path))
         for _ in found.transactions():
             pass
         verdicts = self._judge.verdicts(found.partition, found.open_transactions)
-        return {opened.first_offset: verdict for opened, verdict in verdicts.items()}
+        return {opened.producer_id: (opened.first_offset, verdict) for opened, verdict in verdicts.items()}
 
     def _log_of(self, path: Path) -> PartitionLog:
         """The log that answers for a partition, if the directory is one of its copies; else the directory's own."""
@@ -347,17 +348,22 @@ def judged_findings(
     return map(FindingsJudge(plan).judged, read)
 
 
-def _judged(findings: Iterable[Finding], verdicts: dict[int | None, Verdict]) -> Iterable[Finding]:
+def _judged(findings: Iterable[Finding], verdicts: dict[int, tuple[int | None, Verdict]]) -> Iterable[Finding]:
     for finding in findings:
         if finding.id not in TO_BE_JUDGED:
             yield finding
             continue
-        verdict = verdicts.get(finding.first_offset)
-        if verdict is None:
+        if finding.producer_id not in verdicts:
             continue
-        is_said = finding.sentence.endswith(verdict.reason)
-        sentence = finding.sentence if is_said else f"{finding.sentence}; {verdict.reason}"
-        yield replace(finding, id=_id_of(finding, verdict), sentence=sentence)
+        first_offset, verdict = verdicts[finding.producer_id]
+        sentence = finding.sentence.replace(_since(finding.first_offset), _since(first_offset), 1)
+        if not sentence.endswith(verdict.reason):
+            sentence = f"{sentence}; {verdict.reason}"
+        yield replace(finding, id=_id_of(finding, verdict), sentence=sentence, first_offset=first_offset)
+
+
+def _since(first_offset: int | None) -> str:
+    return f"open since offset {first_offset}"
 
 
 def _id_of(finding: Finding, verdict: Verdict) -> str:

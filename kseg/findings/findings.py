@@ -18,7 +18,7 @@ class Finding:
     """Something that a check found.
 
     `file` and `position` (bytes in it) say where, `first_offset` and `last_offset` which offsets; None if there is no
-    such place or offset. `sentence` says what is wrong, with both values.
+    such place or offset. `producer_id`: of an open transaction, whose. `sentence` says what is wrong, with both values.
     """
 
     id: str
@@ -27,6 +27,7 @@ class Finding:
     position: int | None = None
     first_offset: int | None = None
     last_offset: int | None = None
+    producer_id: int | None = None
 
     @property
     def kind(self) -> FindingKind:

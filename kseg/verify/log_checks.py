@@ -451,7 +451,16 @@ class ProducerChecks:
         doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
         sentence = f"producer {producer_id}: open since offset {first_offset}{since}{doubt}"
         finding_id = "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction"
-        self._findings.add_to_judge(Finding(finding_id, transaction.file, sentence, transaction.position, first_offset))
+        self._findings.add_to_judge(
+            Finding(
+                finding_id,
+                transaction.file,
+                sentence,
+                transaction.position,
+                first_offset,
+                producer_id=producer_id,
+            )
+        )
 
     def _compare_transactions(self, segment: SegmentFiles, size: int) -> None:
         """Both ways: what the log's markers abort must be indexed, what is indexed must be in the log.

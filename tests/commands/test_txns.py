@@ -254,6 +254,18 @@ def test_verify_has_transactions_from_before_the_log_as_txns_has_them(end: str, 
     ] == [True for _ in expected]
 
 
+def test_verify_has_a_transaction_whose_first_batch_is_damaged_as_txns_has_it(tmp_path: Path) -> None:
+    batches = [NewBatch([NewRecord(b"k", b"v", 1000)], offset, 8, 1, True) for offset in (1, 2)]
+    log = write_segment(tmp_path / "orders-4", [NewBatch([NewRecord(b"k", b"v", 1000)]), *batches])
+    data = bytearray(log.read_bytes())
+    (_, _), (start, size), _ = v2_batches(log)
+    data[start + size - 1] ^= 1
+    log.write_bytes(data)
+    verified = kseg(["verify", "-v", "orders-4"], tmp_path).stdout
+    (row,) = (row for row in objects(["orders-4", "--open"], tmp_path) if row["type"] == "transaction")
+    assert b"producer 8: open since offset %d; " % row["firstOffset"] in verified
+
+
 def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:
     """A transaction whose end marker's bytes are random ones, between plain batches."""
     before = NewBatch([NewRecord(b"k", b"v", 1000)] * 2)

@@ -89,11 +89,15 @@ class _Finder:
                 begun[event.header.producer_id] = event.header
             elif isinstance(event, Ended):
                 is_kept = event.header is not None and self._is_around(event.place)
-                if event.first_offset is not None and self._is_around(event.first_offset) and not is_kept:
+                if event.first_offset is not None and self._is_of_kept(event.first_offset) and not is_kept:
                     known = coordinator_epochs.get(event.producer_id, 0)
                     yield _Lost(event, begun.get(event.producer_id), known)
                 if event.marker is not None:
                     coordinator_epochs[event.producer_id] = event.marker.coordinator_epoch
+
+    def _is_of_kept(self, first_offset: int) -> bool:
+        """Whether a transaction that begins there has records in what is kept, or began before the log."""
+        return first_offset < self._partition.base_offsets[0] or self._is_around(first_offset)
 
     def _is_around(self, offset: int) -> bool:
         """Whether an extent has an offset, or goes around it."""

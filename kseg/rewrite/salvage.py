@@ -22,6 +22,7 @@ from kseg.kernel.fold_contract import Event
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
 from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import build_metadata
+from kseg.log.transaction_walk import carried_transactions
 from kseg.log.transactions import Outcome
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
@@ -158,14 +159,22 @@ def _free_name(path: Path) -> Path:
 
 
 def _first_states(plan: Salvage) -> ProducerStates:
-    """The producers before the first segment, of the snapshot there if one of the replicas has it."""
+    """The producers before the first segment, of the snapshot there if one of the replicas has it.
+
+    Of its transactions from before the log only those are open that the walk takes for open.
+    """
     for replica in plan.replicas:
         try:
             states = replica.partition.read_producer_states(plan.segments[0][0])
         except KsegError:
             continue
         if states is not None:
-            return states
+            carried = carried_transactions(replica.partition)
+            doubtful = carried.begun.keys() - carried.confirmed
+            return ProducerStates(
+                state._replace(current_txn_first_offset=-1) if state.producer_id in doubtful else state
+                for state in states.producers.values()
+            )
     return ProducerStates()
 
 

@@ -266,6 +266,30 @@ def test_verify_has_a_transaction_whose_first_batch_is_damaged_as_txns_has_it(tm
     assert b"producer 8: open since offset %d; " % row["firstOffset"] in verified
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_salvage_opens_no_transaction_from_before_the_log_that_has_ended(goes_on: bool, tmp_path: Path) -> None:
+    """Its marker is destroyed; only the second snapshot, which no longer has it, tells that it has ended."""
+    plain, own = NewBatch([NewRecord(b"k", b"v", 1000)]), NewBatch([NewRecord(b"k", b"v", 1000)], 11, 8, 1, True)
+    begin = own if goes_on else plain._replace(base_offset=11)
+    batches = [plain._replace(base_offset=10), begin, marker(COMMIT, own, 2000)]
+    log = write_segment(tmp_path / "orders-4", batches, 10)
+    data = bytearray(log.read_bytes())
+    start, size = list(v2_batches(log))[2]
+    data[start : start + size] = random.Random(7).randbytes(size)
+    log.write_bytes(data)
+    write_segment(tmp_path / "orders-4", [plain._replace(base_offset=offset) for offset in (13, 14)], 13)
+    for offset, first in ((10, 5), (13, -1)):
+        state = ProducerState(8, 1, 0, 11 if goes_on and offset == 13 else 9, 0, 1000, -1, first)
+        snapshot = build_producer_snapshot(ProducerStates([state]))
+        (tmp_path / "orders-4" / f"{offset:020}.snapshot").write_bytes(snapshot)
+    assert kseg(["salvage", "orders-4", "--to", "new"], tmp_path).status == 1
+    for directory in ("orders-4", "new/orders-4"):
+        rows = objects([directory, "--open"], tmp_path)
+        assert [row for row in rows if row["type"] == "transaction"] == []
+        shown = kseg(["dump", directory, "--isolation", "read_committed", "--template", "{offset}"], tmp_path).stdout
+        assert shown.split()[-2:] == [b"13", b"14"]
+
+
 def write_damaged(tmp_path: Path, *, is_before: bool = False) -> Path:
     """A transaction whose end marker's bytes are random ones, between plain batches."""
     before = NewBatch([NewRecord(b"k", b"v", 1000)] * 2)

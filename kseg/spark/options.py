@@ -13,10 +13,10 @@ from urllib.parse import unquote
 
 from kseg.cluster.copies import Copies, PartitionCopy, copies_of, find_replicas, require_replicas
 from kseg.cluster.directories import Refuse
+from kseg.cluster.lookup import offset_of_time
 from kseg.errors import KsegError, UsageError
 from kseg.export.results import common
 from kseg.export.settings import MIB, Isolation, Mode, OffsetRange, ReadOptions
-from kseg.log.lookup import lookup_time
 from kseg.output.progress import talk
 
 if TYPE_CHECKING:
@@ -452,10 +452,10 @@ def log_end(replica: PartitionCopy) -> int:
 def _positions(request: Request, bound: _Bound, copies: Copies, *, is_batch: bool) -> dict[Key, int]:
     time, times = request.number(bound.timestamp), request.text(bound.by_timestamp)
     if time is not None:
-        return {key: _at_time(request, replicas[0], time, bound) for key, replicas in copies.items()}
+        return {key: _at_time(request, replicas, time, bound) for key, replicas in copies.items()}
     if times is not None:
         named = request.by_partition(bound.by_timestamp, copies)
-        return {key: _at_time(request, copies[key][0], time, bound) for key, time in named.items()}
+        return {key: _at_time(request, copies[key], time, bound) for key, time in named.items()}
     text = request.text(bound.offsets)
     named = dict.fromkeys(copies, bound.default)
     if text in _NAMES:
@@ -468,18 +468,19 @@ def _positions(request: Request, bound: _Bound, copies: Copies, *, is_batch: boo
     return named
 
 
-def _at_time(request: Request, replica: PartitionCopy, time: int, bound: _Bound) -> int:
+def _at_time(request: Request, replicas: Sequence[PartitionCopy], time: int, bound: _Bound) -> int:
     """The offset of the first record of a time or later; if there is none, the end, or what the strategy says."""
-    if replica.is_remote:
-        raise UsageError("times can be asked of local files only; give offsets", replica.path)
-    found = lookup_time(replica.open(), time).offset
+    path = replicas[0].path
+    if replicas[0].is_remote:
+        raise UsageError("times can be asked of local files only; give offsets", path)
+    found = offset_of_time(replicas, time)
     if found is not None or bound is _ENDING:
         return LATEST if found is None else found
     strategy = request.choice("startingOffsetsByTimestampStrategy", ("error", "latest"))
     if strategy == "error":
         raise UsageError(
             f"no record has time {time} or a later one; startingOffsetsByTimestampStrategy=latest begins at the end",
-            replica.path,
+            path,
         )
     return LATEST
 

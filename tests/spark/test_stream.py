@@ -128,6 +128,21 @@ def test_starts_are_offsets_times_or_ends(logs: Path) -> None:
         reader(logs, startingTimestamp=1_800_000_000_000).initialOffset()
 
 
+def test_a_time_that_the_best_copy_lost_is_found_in_another(tmp_path: Path) -> None:
+    for broker in (1, 2):
+        disk = tmp_path / "disks" / str(broker)
+        exports.write_log(disk / "orders-0", 0, 20)
+        write_topic_id(disk / "orders-0", FIRST_ID)
+        (disk / "meta.properties").write_text(f"version=1\ncluster.id=one\nnode.id={broker}\n")
+        (disk / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    log = tmp_path / "disks" / "1" / "orders-0" / f"{0:020}.log"
+    data = bytearray(log.read_bytes())
+    data[70] ^= 1
+    log.write_bytes(data)
+    stream = reader(tmp_path / "disks", startingTimestamp=1_700_000_000_000)
+    assert stream.initialOffset()["orders"]["0"] == 0
+
+
 def _retained(logs: Path) -> None:
     (logs / "orders-0" / f"{0:020}.log").unlink()
 

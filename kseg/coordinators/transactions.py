@@ -16,7 +16,7 @@ from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
 from kseg.coordinators.home_partition import internal_count, missing_text
 from kseg.errors import OpenError, UsageError
-from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, shown_findings
+from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, open_since, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import PartitionChoice, Selection
@@ -356,14 +356,10 @@ def _judged(findings: Iterable[Finding], verdicts: dict[int, tuple[int | None, V
         if finding.producer_id not in verdicts:
             continue
         first_offset, verdict = verdicts[finding.producer_id]
-        sentence = finding.sentence.replace(_since(finding.first_offset), _since(first_offset), 1)
+        sentence = finding.sentence.replace(open_since(finding.first_offset), open_since(first_offset), 1)
         if not sentence.endswith(verdict.reason):
             sentence = f"{sentence}; {verdict.reason}"
         yield replace(finding, id=_id_of(finding, verdict), sentence=sentence, first_offset=first_offset)
-
-
-def _since(first_offset: int | None) -> str:
-    return f"open since offset {first_offset}"
 
 
 def _id_of(finding: Finding, verdict: Verdict) -> str:

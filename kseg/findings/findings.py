@@ -13,6 +13,11 @@ MARKER_MAY_BE_LOST = "the log is damaged after it: its marker may have been ther
 """Of an open transaction, if it may have ended."""
 
 
+def open_since(first_offset: int | None) -> str:
+    """Of an open transaction, where it begins."""
+    return f"open since offset {first_offset}"
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something that a check found.

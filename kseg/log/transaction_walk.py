@@ -13,7 +13,6 @@ Every command takes transactions from this walk. What decides, the first that ca
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
@@ -22,17 +21,16 @@ from kseg.formats.codes import ControlType
 from kseg.formats.header_fields import AbortedTransaction
 from kseg.index.entries import TransactionIndex
 from kseg.index.header_scan import header_of, header_runs, is_intact
-from kseg.index.producers import EndMarker, ProducerState, ProducerStates, end_marker_in
+from kseg.index.producers import EndMarker, ProducerState, end_marker_in
 from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold, ProducerTable
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import SegmentFiles
+from kseg.log.transaction_snapshots import OpenTransactions, carried_transactions, open_at
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile, Run
 
-OpenTransactions = dict[int, int]
-"""First offsets of open transactions, by producer id."""
 _ENDED = ProducerState(0, 0)[2:]
 _OPEN = ProducerState(0, 0, current_txn_first_offset=0)[2:]
 """What a fold is to know of a producer: whether its batches go on with a transaction."""
@@ -314,7 +312,7 @@ class TransactionWalk:
     def _ask(self, partition: PartitionLog, base_offset: int | None) -> Iterator[Ended]:
         """Ends doubtful transactions that the snapshot at an offset (None: the log's end) doesn't have."""
         offset = self._end_of(partition) if base_offset is None else base_offset
-        opened = _open_at(partition, offset)
+        opened = open_at(partition, offset)
         if opened is None:
             return
         for producer_id in self.maybe_ended:
@@ -370,36 +368,6 @@ class TransactionWalk:
                     del self.begun[producer_id]
                 else:
                     self.begun[producer_id] = first
-
-
-class CarriedTransactions(NamedTuple):
-    """Transactions that were open where the log begins.
-
-    begun: their first offsets, all before the log, by producer id. confirmed: the producers whose transaction is open
-    unless the log has its end. doubted_file: the only snapshot, if nothing confirms what it has.
-    """
-
-    begun: dict[int, int]
-    confirmed: frozenset[int]
-    doubted_file: Path | None = None
-
-
-def carried_transactions(partition: PartitionLog) -> CarriedTransactions:
-    """The transactions of the first snapshot that began before the log.
-
-    Only those that the last snapshot, a different one, has too are open if the log doesn't tell: a single wrong file
-    would block everything.
-    """
-    base = partition.base_offsets[0] if partition.segments else 0
-    offsets = [offset for offset in partition.snapshots if offset >= base > 0]
-    found = [(offset, opened) for offset in offsets if (opened := _open_at(partition, offset)) is not None]
-    if not found:
-        return CarriedTransactions({}, frozenset())
-    (_, first), (offset, last) = found[0], found[-1]
-    begun = {producer_id: begun for producer_id, begun in first.items() if begun < base}
-    if len(found) == 1:
-        return CarriedTransactions(begun, frozenset(), partition.snapshots[offset].path if begun else None)
-    return CarriedTransactions(begun, frozenset(each for each in begun if last.get(each) == begun[each]))
 
 
 def _base_of(segment: SegmentFiles) -> int:
@@ -573,8 +541,8 @@ def _confirmed_slot(partition: PartitionLog, slot: int) -> tuple[int, OpenTransa
     differ: then reading starts earlier.
     """
     for number in range(slot, 0, -1):
-        opened = _open_at(partition, partition.base_offsets[number])
-        before = _open_at(partition, partition.base_offsets[number - 1])
+        opened = open_at(partition, partition.base_offsets[number])
+        before = open_at(partition, partition.base_offsets[number - 1])
         if before is None and partition.base_offsets[number - 1] == 0:
             before = {}
         if opened is not None and before is not None and _leads_to(partition.segments[number - 1], before) == opened:
@@ -589,18 +557,3 @@ def _leads_to(segment: SegmentFiles, before: OpenTransactions) -> OpenTransactio
     for _ in since.over([segment]):
         pass
     return since.begun
-
-
-def _open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:
-    """Open transactions of the snapshot that ends at an offset; None if there is none that can belong to this log."""
-    states = _read_states(partition, offset)
-    if states is None or any(state.last_offset >= offset for state in states.producers.values()):
-        return None
-    return None if any(begun >= offset for begun in states.open_transactions.values()) else states.open_transactions
-
-
-def _read_states(partition: PartitionLog, offset: int) -> ProducerStates | None:
-    try:
-        return partition.read_producer_states(offset)
-    except KsegError:
-        return None

@@ -22,7 +22,7 @@ from kseg.kernel.fold_contract import Event
 from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog, read_small_file
 from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import build_metadata
-from kseg.log.transaction_walk import carried_transactions
+from kseg.log.transaction_snapshots import carried_transactions
 from kseg.log.transactions import Outcome
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile

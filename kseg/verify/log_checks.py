@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError
-from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings
+from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, open_since
 from kseg.findings.kinds import id_of_damage
 from kseg.formats.codes import (
     DELETE_HORIZON_MASK,
@@ -22,7 +22,7 @@ from kseg.kernel.contract import LEAST, MOST
 from kseg.kernel.fold_contract import Event, HeaderFold
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import SegmentFiles
-from kseg.log.transaction_walk import carried_transactions
+from kseg.log.transaction_snapshots import carried_transactions
 from kseg.reading.blocks import Damage
 from kseg.times import time_text
 from kseg.verify.batches import JUDGED, CheckedBatch, offsets_problem
@@ -386,9 +386,10 @@ class ProducerChecks:
     def finish(self) -> None:
         """Reports what is only known at the end."""
         self._compare_snapshots(None)
-        for producer_id in sorted(self._carried.keys() - self._open.keys()):
-            last = self._partition.snapshots[max(self._partition.snapshots)]
-            self._open[producer_id] = _OpenTransaction(last.path, None, may_have_ended=self._is_doubted)
+        before = sorted(self._carried.keys() - self._open.keys())
+        if before:
+            last = self._partition.snapshots[max(self._partition.snapshots)].path
+            self._open |= dict.fromkeys(before, _OpenTransaction(last, None, may_have_ended=self._is_doubted))
         for producer_id, transaction in self._open.items():
             self._tell_open(producer_id, transaction)
 
@@ -449,7 +450,7 @@ class ProducerChecks:
         is_long = waited > MAXIMUM_TRANSACTION_MS
         since = f", for {waited} ms at least" if is_long else ""
         doubt = f"; {MARKER_MAY_BE_LOST}" if transaction.may_have_ended else ""
-        sentence = f"producer {producer_id}: open since offset {first_offset}{since}{doubt}"
+        sentence = f"producer {producer_id}: {open_since(first_offset)}{since}{doubt}"
         finding_id = "long-transaction" if is_long and not transaction.may_have_ended else "open-transaction"
         self._findings.add_to_judge(
             Finding(

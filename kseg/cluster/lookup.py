@@ -1,13 +1,12 @@
 """Finds an offset or a time in the copies of a partition."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-from kseg.cluster.copies import PartitionCopy
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.remote_tier import RemoteCopies, find_tier
-from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas, are_gapless
+from kseg.cluster.replicas import PartitionReplicas, are_gapless
 from kseg.log.lookup import Absence, Lookup, SpecialTime, look_up
 from kseg.log.partition import PartitionLog, RemoteTier
 from kseg.log.selection import EVERYTHING, Selection
@@ -50,22 +49,6 @@ def look_up_in_copies(
     of_others = [each for each in others if each.record is not None and each.record.offset >= start]
     found = of_others if answer.record is None else [answer, *of_others]
     return max(found, key=partial(_rank, target), default=answer)
-
-
-def offset_of_time(copies: Sequence[PartitionCopy], time: int) -> int | None:
-    """The offset of the first record of a time, or of a later one, in a partition's copies, of which the best is first.
-
-    None if there is none. Raises OpenError if a directory or a log can't be opened.
-    """
-    best = copies[0]
-    opened = (
-        Copy(each.open(), each.path, None, each.topic_id, CopyStatus.CURRENT, each.agreed_end)
-        for each in copies
-        if not each.is_remote
-    )
-    replicas = PartitionReplicas(best.topic, best.partition, best.topic_id, tuple(opened))
-    found = look_up_in_copies(replicas, time, is_time=True).record
-    return None if found is None else found.offset
 
 
 def _rank(target: int | SpecialTime, found: Lookup) -> tuple[int, int]:

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 
 from kseg.cluster.copies import Copies, PartitionCopy, copies_of, find_replicas, require_replicas
 from kseg.cluster.directories import Refuse
-from kseg.cluster.lookup import offset_of_time
+from kseg.cluster.lookup import look_up_in_copies
+from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
 from kseg.errors import KsegError, UsageError
 from kseg.export.results import common
 from kseg.export.settings import MIB, Isolation, Mode, OffsetRange, ReadOptions
@@ -473,7 +474,7 @@ def _at_time(request: Request, replicas: Sequence[PartitionCopy], time: int, bou
     path = replicas[0].path
     if replicas[0].is_remote:
         raise UsageError("times can be asked of local files only; give offsets", path)
-    found = offset_of_time(replicas, time)
+    found = _offset_of_time(replicas, time)
     if found is not None or bound is _ENDING:
         return LATEST if found is None else found
     strategy = request.choice("startingOffsetsByTimestampStrategy", ("error", "latest"))
@@ -483,6 +484,22 @@ def _at_time(request: Request, replicas: Sequence[PartitionCopy], time: int, bou
             path,
         )
     return LATEST
+
+
+def _offset_of_time(copies: Sequence[PartitionCopy], time: int) -> int | None:
+    """The offset of the first record of a time, or of a later one, in a partition's copies, of which the best is first.
+
+    None if there is none. Raises OpenError if a directory or a log can't be opened.
+    """
+    best = copies[0]
+    opened = (
+        Copy(each.open(), each.path, None, each.topic_id, CopyStatus.CURRENT, each.agreed_end)
+        for each in copies
+        if not each.is_remote
+    )
+    replicas = PartitionReplicas(best.topic, best.partition, best.topic_id, tuple(opened))
+    found = look_up_in_copies(replicas, time, is_time=True).record
+    return None if found is None else found.offset
 
 
 def _require_held(replica: PartitionCopy, offsets: OffsetRange) -> None:

@@ -13,7 +13,7 @@ from kseg.cluster.directories import META_PROPERTIES, LogDir, Refuse, only_below
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import ClusterMetadata, ClusterPartition, require_topic
 from kseg.cluster.replicas import Copy, CopyStatus
-from kseg.errors import OpenError, UsageError
+from kseg.errors import OpenError, UsageError, counted
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 
@@ -194,7 +194,7 @@ def plan_moves(
         Fill(each.path, size, shelf.size, len(each.sizes), each.available)
         for each, size, shelf in zip(contents, before, shelves, strict=True)
     )
-    notes = (*reasons.notes(), *_same_disk(contents))
+    notes = (*reasons.notes(), *_about_to_be_freed(contents), *_same_disk(contents))
     return MovePlan(
         broker_id, tuple(sorted(moves, key=lambda move: (move.source, move.partition))), tuple(fills), notes
     )
@@ -222,6 +222,7 @@ class _Contents:
     """A log directory: the sizes of its partitions in use, of moves under way, and of what else stays there.
 
     twice: partitions that its broker has in another directory too. stale: those of a topic that is no more.
+    deleted_sizes: of directories that the broker is about to delete.
     """
 
     def __init__(self, log_dir: LogDir) -> None:
@@ -232,6 +233,7 @@ class _Contents:
         self.twice: set[Key] = set()
         self.stale: set[Key] = set()
         self.other_size = 0
+        self.deleted_sizes: list[int] = []
         self.device, self.capacity, self.available = _file_system(self.path)
 
     def add(self, key: Key, copy: Copy[PartitionLog]) -> None:
@@ -239,6 +241,7 @@ class _Contents:
         is_own = copy.place.name is not None and key[0] != METADATA_TOPIC
         match copy.status:
             case CopyStatus.DELETED:
+                self.deleted_sizes.append(copy.place.size)
                 return
             case CopyStatus.CURRENT if is_own:
                 self.sizes[key] = copy.place.size
@@ -334,6 +337,13 @@ def _shelf(contents: _Contents, reasons: _Reasons, *, by_capacity: bool) -> Shel
     size = sum(staying.values()) + sum(contents.coming.values()) + contents.other_size
     weight = contents.capacity if by_capacity and contents.capacity else 1
     return Shelf(size, weight, contents.available, reasons.is_target(contents), movable)
+
+
+def _about_to_be_freed(contents: Sequence[_Contents]) -> Iterator[str]:
+    sizes = [size for each in contents for size in each.deleted_sizes]
+    if sizes:
+        those = f"{counted(len(sizes), 'directory', 'directories')} of {counted(sum(sizes), 'byte')}"
+        yield f"not counted, since the broker is about to delete them (-delete): {those}"
 
 
 def _same_disk(contents: Sequence[_Contents]) -> Iterator[str]:

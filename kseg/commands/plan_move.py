@@ -79,9 +79,10 @@ def plan_move(
     its broker, and this broker's goes to another directory. Other forms of output show the directories before and
     after, and the moves. kseg itself moves nothing.
 
-    Few large moves come first; sizes are those of the logs, as kafka-log-dirs.sh tells them. With --topic and
-    --partition, only these partitions are moved. Partitions that are moving already or being reassigned stay where they
-    are, and nothing goes into a cordoned directory, nor more than its disk has room for.
+    Few large moves come first; sizes are those of the logs, as kafka-log-dirs.sh tells them, without
+    directories that the broker is about to delete (-delete). With --topic and --partition, only these partitions are
+    moved. Partitions that are moving already or being reassigned stay where they are, and nothing goes into a cordoned
+    directory, nor more than its disk has room for.
     """
     refuse = Refusals()
     note = note_unless(quiet=options.quiet)

@@ -465,6 +465,15 @@ class Gathered:
             if any(self.facts_of(copy.place.path) for copy in (*each.copies, *each.set_aside))
         ]
 
+    def answering(self, topic: TopicFacts) -> list[PartitionFacts]:
+        """Return the partitions of a topic, each by its first copy that is in the report."""
+        found = [self._first_copy(each) for each in self.replicas if each.topic == topic.name]
+        return [facts for facts in found if facts is not None]
+
+    def _first_copy(self, replicas: PartitionReplicas[PartitionLog]) -> PartitionFacts | None:
+        known = (self.facts_of(copy.place.path) for copy in replicas.copies)
+        return next((facts for facts in known if facts is not None and facts.is_in_use), None)
+
     @property
     def in_use(self) -> list[PartitionFacts]:
         """The partitions in use."""

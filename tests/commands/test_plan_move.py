@@ -110,6 +110,17 @@ def test_nothing_goes_into_a_cordoned_directory(tmp_path: Path) -> None:
     assert b"disk2 is cordoned: nothing is moved into it" in run.stderr
 
 
+def test_bytes_that_the_broker_is_about_to_free_level_nothing_and_are_told(tmp_path: Path) -> None:
+    new_disks(tmp_path, {0: 4, 1: 3, 2: 1}, {})
+    expected = moves(tmp_path)
+    gone = tmp_path / "disk2" / f"gone-0.{'0' * 32}-delete"
+    log = write_segment(gone, [NewBatch([NewRecord(b"k", bytes(UNIT * 9))])])
+    run = kseg(["plan-move", "disk1", "disk2"], tmp_path)
+    assert moves(tmp_path) == expected
+    told = f"since the broker is about to delete them (-delete): 1 directory of {log.stat().st_size} bytes"
+    assert told in run.stderr.decode()
+
+
 def test_partitions_that_the_metadata_dont_know_stay(tmp_path: Path) -> None:
     new_disks(tmp_path, {0: 4}, {})
     write_segment(tmp_path / "disk1" / "stranger-0", [NewBatch([NewRecord(b"k", bytes(UNIT * 3))])])

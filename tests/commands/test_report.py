@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.report.made_disk import (
     DAY_MS,
     NOW,
@@ -99,6 +100,20 @@ def test_numbers_are_those_of_what_was_written(disk: Path) -> None:
     assert (keys["keys"], keys["superseded"], keys["tombstones"]) == (40, 760, 80)
     assert row(found, "emptyTopics", topic="unused")["empty"] == 1
     assert row(found, "rates", topic="orders")["lastTime"] < "2026-11-24"
+
+
+def test_skew_and_empty_partitions_count_partitions_however_many_copies_are_there(tmp_path: Path) -> None:
+    for broker in (1, 2, 3):
+        for partition, count in enumerate((0, 10, 30)):
+            records = [NewBatch([NewRecord(b"k", b"v" * 100, NOW_MS)], offset) for offset in range(count)]
+            write_segment(tmp_path / f"b{broker}" / f"orders-{partition}", records)
+        (tmp_path / f"b{broker}" / "meta.properties").write_text(f"version=1\nnode.id={broker}\n", encoding="utf-8")
+    one, all_brokers = objects(tmp_path, "b1", *AT), objects(tmp_path, "b1", "b2", "b3", *AT)
+    for found in (one, all_brokers):
+        assert row(found, "emptyTopics", topic="orders")["partitions"] == 3
+        assert row(found, "emptyTopics", topic="orders")["empty"] == 1
+        assert row(found, "skew", topic="orders")["partitions"] == 3
+        assert row(found, "skew", topic="orders")["empty"] == 1
 
 
 def test_verdicts_are_sentences_with_commands_that_run(disk: Path) -> None:

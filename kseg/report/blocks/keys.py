@@ -307,8 +307,9 @@ _DIR_COLUMNS = (
 
 def skew_block(known: Gathered) -> Block:
     """Ratios of the largest partition to the median one."""
-    topics = [topic for topic in known.topics.values() if len(topic.partitions) > 1 and topic.size]
-    rows = sorted((_skew_row(topic) for topic in topics), key=lambda row: (-float(row[2] or 0), str(row[0])))
+    answering = {topic.name: known.answering(topic) for topic in known.topics.values() if topic.size}
+    skewed = (_skew_row(name, partitions) for name, partitions in answering.items() if len(partitions) > 1)
+    rows = sorted(skewed, key=lambda row: (-float(row[2] or 0), str(row[0])))
     verdicts: list[Sentence] = []
     for row in rows:
         ratio, largest = float(row[2] or 0), int(row[5] or 0)
@@ -327,12 +328,12 @@ def skew_block(known: Gathered) -> Block:
     return Block("skew", "Skew", tuple(verdicts), tables=tuple(tables))
 
 
-def _skew_row(topic: TopicFacts) -> tuple[str | int | float | None, ...]:
-    sizes = [each.size for each in topic.partitions]
-    records = [each.records for each in topic.partitions]
-    largest = max(topic.partitions, key=lambda each: each.size)
+def _skew_row(topic: str, partitions: list[PartitionFacts]) -> tuple[str | int | float | None, ...]:
+    sizes = [each.size for each in partitions]
+    records = [each.records for each in partitions]
+    largest = max(partitions, key=lambda each: each.size)
     return (
-        topic.name,
+        topic,
         len(sizes),
         _to_median(sizes),
         _to_median(records),

@@ -235,10 +235,11 @@ _EMPTY_COLUMNS = (
 def settings_block(known: Gathered) -> Block:
     """What doesn't fit together."""
     rows = tuple(row for topic in known.by_size for row in _disagreements(known, topic))
-    empty = [topic for topic in known.by_size if any(not each.size for each in topic.partitions)]
+    answering = [(topic, known.answering(topic)) for topic in known.by_size]
     empty_rows = tuple(
-        (topic.name, len(topic.partitions), sum(not each.size for each in topic.partitions), topic.disk_size)
-        for topic in empty
+        (topic.name, len(partitions), empty, topic.disk_size)
+        for topic, partitions in answering
+        if (empty := sum(not each.size for each in partitions))
     )
     settings = DynamicSettings(known.cluster)
     own = tuple(

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import whole_log
-from kseg.cluster.metadata_copy import MetadataBeside
-from kseg.cluster.replicas import topic_id_of
+from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.errors import KsegError, UsageError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
@@ -157,24 +156,32 @@ class RemoteCopies:
         """Takes further log directories of the cluster; not read before they are needed."""
         self._given_dirs = log_dirs
         self._highest: dict[Path, dict[Owner, int]] = {}
+        self._topic_ids: dict[Path, TopicIds] = {}
+
+    @cached_property
+    def _dirs(self) -> tuple[Path, ...]:
+        return tuple(self._given_dirs)
 
     @cached_property
     def _of_all(self) -> "dict[Owner, int] | None":
         """By all given directories; None if these are of several clusters."""
         try:
-            return _highest_offsets(self._given_dirs)
+            return _highest_offsets(self._dirs)
         except UsageError:
             return None
 
     def highest_offset(self, partition: PartitionLog) -> int | None:
         """The highest offset of a partition that was copied to its tier; None if nothing tells.
 
-        Without its topic's id that isn't known where topics of several ids had its name.
+        If nothing tells its topic's id, that isn't known where topics of several ids had its name.
         """
         log_dir = partition.path.absolute().parent
         if log_dir not in self._highest:
             self._highest[log_dir] = self._of_all or _highest_offsets((log_dir,))
-        topic_id = topic_id_of(partition)
+        if log_dir not in self._topic_ids:
+            dirs = dict.fromkeys((log_dir, *self._dirs))
+            self._topic_ids[log_dir] = TopicIds(Cluster(dirs, pass_over, levels=0))
+        topic_id = self._topic_ids[log_dir].of(partition)
         found = [
             offset
             for owner, offset in self._highest[log_dir].items()

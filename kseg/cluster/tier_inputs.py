@@ -9,8 +9,9 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from kseg.cluster.directories import META_PROPERTIES, find_log_dirs
-from kseg.cluster.replicas import topic_id_of
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import META_PROPERTIES, find_log_dirs, pass_over
+from kseg.cluster.metadata_copy import TopicIds
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
 from kseg.kernel.contract import MOST
@@ -174,7 +175,7 @@ class RemoteLogs:
             target.symlink_to(local.path)
             return
         store, partition = found
-        topic_id = topic_id_of(local)
+        topic_id = TopicIds(Cluster((local.log_dir,), pass_over, levels=0)).of(local)
         if None not in (topic_id, partition.topic_id) and topic_id != partition.topic_id:
             what = f"is of the topic id {topic_id}, the remote one at {partition.folder} of {partition.topic_id}"
             raise UsageError(f"{what}: a topic of the same name", local.path)

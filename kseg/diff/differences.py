@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import once, only_below, require_choice
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
 from kseg.cluster.remote_tier import find_tier
-from kseg.cluster.replicas import left_out_of, topic_id_of
+from kseg.cluster.replicas import left_out_of
 from kseg.diff.cursor import FoundDamage
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.log.lineage import Rule
@@ -274,10 +274,13 @@ def find_copies(
     leading = None if leader is None else _leading_side(sides.paths, leader)
     found: dict[str, list[_Copy]] = {}
     for number, side in enumerate(sides.clusters):
-        for partition in () if side is None else _of_side(side, choice, sides.whole, note):
+        if side is None:
+            continue
+        topic_ids = TopicIds(side)  # a side may be another cluster's, or of another time
+        for partition in _of_side(side, choice, sides.whole, note):
             name = partition.directory_name if partition.topic is None else f"{partition.topic}-{partition.partition}"
             key = next(iter(found), name) if sides.are_single else name
-            copy = _Copy(number, partition, topic_id_of(partition), find_tier(partition, sides.beside))
+            copy = _Copy(number, partition, topic_ids.of(partition), find_tier(partition, sides.beside))
             found.setdefault(key, []).append(copy)
     if not found:
         require_choice(sides.whole.paths, choice)

@@ -12,7 +12,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, NOBODY, DirectoryIdentity, Refuse, identity_of, only_below
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata import Until, cluster_metadata_of
-from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
+from kseg.cluster.metadata_copy import METADATA_TOPIC_ID, TopicIds
 from kseg.cluster.model import (
     NO_DIRECTORY,
     QUORUM_STATE,
@@ -23,7 +23,6 @@ from kseg.cluster.model import (
     read_quorum_state,
     static_voters,
 )
-from kseg.cluster.replicas import topic_id_of
 from kseg.errors import DamagedError, KsegError, OpenError, UsageError
 from kseg.formats.checkpoints import MetaProperties, QuorumState, build_meta_properties, build_quorum_state
 from kseg.formats.codes import CONTROL_MASK, TAIL_KINDS, ControlType, DamageKind
@@ -218,8 +217,11 @@ def newer_partitions(paths: Iterable[Path], found: ClusterMetadata, refuse: Refu
     known = {(each.topic_id, each.partition): each for each in found.partitions}
     brokers: dict[Path, int | None] = {}
     newer: list[NewerPartition] = []
-    for partition in Cluster(paths, refuse).directories():
-        topic_id = None if partition.topic == METADATA_TOPIC or partition.state is not None else topic_id_of(partition)
+    cluster = Cluster(paths, refuse)
+    topic_ids = TopicIds(cluster)
+    for partition in cluster.directories():
+        is_other = partition.topic == METADATA_TOPIC or partition.state is not None
+        topic_id = None if is_other else topic_ids.of(partition)
         if topic_id is None:
             continue  # nothing can be said of it
         if partition.log_dir not in brokers:

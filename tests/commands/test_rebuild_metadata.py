@@ -254,6 +254,15 @@ def test_partitions_that_the_copy_does_not_know_are_named(tmp_path: Path) -> Non
     assert b"a broker that has more of the metadata has to be started twice" in run.stderr
 
 
+def test_a_partition_that_lost_its_topic_id_is_named_too(tmp_path: Path) -> None:
+    path = broker(tmp_path, "broker4", DYNAMIC)
+    (known,) = [row for row in state_of(path, tmp_path) if row["type"] == "topic" and row["topic"] == "empty"]
+    with_partition(path, "empty-0", str(known["topicId"]), "0\n2\n0 0\n9 17\n")
+    (path / "empty-0" / "partition.metadata").unlink()
+    (found,) = [row for row in rows(tmp_path, "broker4", *ENDPOINT) if row["type"] == "newerPartition"]
+    assert (Path(found["path"]).name, found["topicId"], found["leaderEpoch"]) == ("empty-0", known["topicId"], 9)
+
+
 def no_cluster(path: Path) -> None:
     (path / "meta.properties").write_text("version=1\nnode.id=1\n")
 

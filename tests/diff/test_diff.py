@@ -266,6 +266,20 @@ def test_topics_of_two_ids_are_told_and_not_compared(tmp_path: Path) -> None:
     assert kseg(["diff", "a/orders-0", "b/orders-0", "-q"], tmp_path).status == 0  # they were asked for
 
 
+def test_a_lost_topic_id_is_that_of_the_topics_other_partitions(tmp_path: Path) -> None:
+    for side, topic_id in (("a", "DTD7scUEQmCE86adKg4RVA"), ("b", "HAOKAX1NSjuVzUNvYvuOig")):
+        for number in (1, 0):
+            directory = replica(tmp_path / side, [Part(0, 0, 10)])
+            (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}\n", encoding="utf-8")
+            directory.rename(tmp_path / side / f"orders-{number}")
+    (tmp_path / "a" / "orders-0" / "partition.metadata").unlink()
+    listed = json.loads(kseg(["ls", "a", "--partition", "0", "-o", "json"], tmp_path).stdout.splitlines()[0])
+    assert listed["topicId"] == "DTD7scUEQmCE86adKg4RVA"
+    ran = kseg(["diff", "a", "b"], tmp_path)
+    assert (ran.status, ran.stdout.splitlines()[-1]) == (1, b"4 partitions: 4 not everywhere")
+    assert b"kseg: orders-0: topics of different ids aren't compared: a/orders-0 DTD7scUE" in ran.stderr
+
+
 # --- damage ----------------------------------------------------------------------------------------------------------
 
 

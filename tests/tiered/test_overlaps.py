@@ -129,3 +129,16 @@ def test_tier_of_another_topic_of_the_same_name_is_not_joined(tmp_path: Path) ->
     assert ran.status == 2
     assert b"a topic of the same name" in ran.stderr
     assert ran.stderr.count(b"\n") == 1
+
+
+def test_a_local_partition_that_lost_its_topic_id_has_that_of_its_topics_others(tmp_path: Path) -> None:
+    remote = made(tmp_path, "remote", base=0, count=50, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
+    made(tmp_path, "local", base=50, count=50, epochs={0: 0})
+    (tmp_path / "local" / "orders-0" / "partition.metadata").unlink(missing_ok=True)
+    (tmp_path / "local" / "orders-1").mkdir()
+    (tmp_path / "local" / "orders-1" / f"{0:020}.log").touch()
+    (tmp_path / "local" / "orders-1" / "partition.metadata").write_text("version: 0\ntopic_id: BBBBBBBBEAMAAAAAAAAgAw")
+    ran = kseg(["ls", "local", "--remote", "b"], tmp_path)
+    assert ran.status == 2
+    assert b"a topic of the same name" in ran.stderr

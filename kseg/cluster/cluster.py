@@ -158,9 +158,7 @@ class Cluster:
     def read_metadata(self, cluster_id: str | None, further: Iterable[Path] = ()) -> "ClusterMetadata | None":
         """The same, read again; further: log directories that may hold a copy too."""
         paths = dict.fromkeys((*self.metadata_dirs(), *further))
-        place = furthest_metadata(
-            each for each in paths if cluster_id is None or identity_of(each).cluster_id in (None, cluster_id)
-        )
+        place = furthest_metadata(dirs_of_cluster(paths, cluster_id, identity_of))
         if place is None:
             return None
         from kseg.cluster.metadata import Until, cluster_metadata_of
@@ -307,6 +305,13 @@ class Cluster:
             for partition in log_dir.partitions(self._refuse, topics):
                 if not were_given or os.path.realpath(partition.path) not in were_given:
                     yield _listed(partition, log_dir.identity)
+
+
+def dirs_of_cluster(
+    log_dirs: Iterable[Path], cluster_id: str | None, identify: Callable[[Path], DirectoryIdentity]
+) -> Iterator[Path]:
+    """The log directories that may be of a cluster: those that name it, or none; None: all of them."""
+    return (each for each in log_dirs if cluster_id is None or identify(each).cluster_id in (None, cluster_id))
 
 
 def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from kseg.cluster.cluster import Cluster, furthest_metadata
+from kseg.cluster.cluster import Cluster, dirs_of_cluster, furthest_metadata
 from kseg.cluster.directories import DirectoryIdentity, Refuse, identity_of
 from kseg.cluster.replicas import STATUS_OF_STATE, LeftOut, topic_id_of
 from kseg.cluster.schemas_topic import find_topic
@@ -232,12 +232,10 @@ class MetadataBeside:
             return self._read_given
         if not {*self._log_dirs} - {log_dir}:
             return self.of_any((log_dir,))
-        ids = {each: self._identity(each).cluster_id for each in self._log_dirs}
-        own = self._identity(log_dir).cluster_id if ids else None
-        if own is None and len({*ids.values()} - {None}) > 1:
+        own = self._identity(log_dir).cluster_id
+        if own is None and len({self._identity(each).cluster_id for each in self._log_dirs} - {None}) > 1:
             return self.of_any((log_dir,))
-        others = (each for each, cluster_id in ids.items() if own is None or cluster_id in (None, own))
-        return self.of_any(sorted({log_dir, *others}))
+        return self.of_any(sorted({log_dir, *dirs_of_cluster(self._log_dirs, own, self._identity)}))
 
     @cached_property
     def _read_given(self) -> "ClusterMetadata | None":

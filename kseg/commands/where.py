@@ -1,6 +1,5 @@
 """`kseg where`: which partition has a key, a group's offsets or a transactional id's state."""
 
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +11,11 @@ from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.commands.inputs import reads_archives
 from kseg.commands.options import int_number, option_values, output_option, paths_of, quiet_option
-from kseg.coordinators.groups import partition_groups
 from kseg.coordinators.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partitioner, home_of_key, home_of_state
+from kseg.coordinators.stored_ids import stored_ids
 from kseg.errors import UsageError
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import parse_bytes
-from kseg.log.transactions import coordinator_transactions
 from kseg.output.progress import Refusals, talk
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
@@ -86,7 +84,7 @@ def where(
     if key is not None:
         home = home_of_key(parse_bytes(key), topic, places, count, Partitioner(options.partitioner))
     else:
-        ids = _ids_in(map(whole_log, replicas or ()), str(topic))
+        ids = stored_ids(str(topic), map(whole_log, replicas or ()))
         home = home_of_state(str(topic), str(group or transactional_id or ""), places, count, ids)
     if home.note is not None and not options.quiet:
         talk(f"kseg: {home.note}")
@@ -106,14 +104,3 @@ def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionReplica
     if topic is None or not cluster.paths:
         return None, None
     return cluster.topic(topic), partition_count(cluster.metadata(), topic)
-
-
-def _ids_in(partitions: Iterable[PartitionLog], topic: str) -> Iterator[tuple[str, int | None]]:
-    """Groups or transactional ids, each with its partition."""
-    for each in partitions:
-        if topic == OFFSETS_TOPIC:
-            yield from ((group.group, each.partition) for group in partition_groups(each).groups)
-        else:
-            yield from (
-                (known.transactional_id, each.partition) for known in coordinator_transactions(each).transactions
-            )

@@ -13,12 +13,14 @@ from uuid import NAMESPACE_URL, uuid5
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import identity_of, require_choice
+from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, partition_count
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
-from kseg.coordinators.home_partition import OFFSETS_TOPIC
+from kseg.coordinators.home_partition import OFFSETS_TOPIC, internal_count
+from kseg.coordinators.stored_ids import COORDINATOR_TOPICS, stored_ids
 from kseg.errors import once
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.formats.messages import ZERO_UUID
@@ -355,13 +357,17 @@ def _by_number(
 ) -> dict[int, PartitionLog | None]:
     """All partitions of a topic, whatever is chosen of them; None for those that are served as empty ones.
 
-    There are as many as the metadata tell; more only if directories show that the metadata are older. Metadata count
-    only for log directories: partitions that are given by their own paths are served as they are.
+    There are as many as the metadata tell; more only if directories show that the metadata are older. Without metadata
+    a coordinator's topic has as many as all commands assume. That is for log directories: partitions that are given by
+    their own paths are served as they are.
     """
     of_topic = [each for each in found if each.topic == topic and each.copies]
     own = {each.partition or 0: each.cluster_id for each in of_topic if (each.partition or 0) <= LARGEST_PARTITION}
     metadata = cluster.metadata(next(iter(own.values()))) if cluster.log_dirs else None
     told = partition_count(metadata, topic) or 0
+    if not told and topic in COORDINATOR_TOPICS and cluster.log_dirs:
+        places = [whole_log(each) for each in of_topic]
+        told = internal_count(places, stored_ids(topic, places))
     numbers = range(max(min(told, LARGEST_PARTITION + 1), max(own) + 1))
     missing = [number for number in numbers if number not in own]
     if missing:

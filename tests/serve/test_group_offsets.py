@@ -1,5 +1,6 @@
 """Groups over a connection: offsets out of `__consumer_offsets`, new ones in memory, listings, refusals, limits."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,6 +21,7 @@ from tests import golden
 from tests.coordinators.coordinators import commit as stored_commit
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.loops import for_each
+from tests.run import kseg
 from tests.serve.running import Running, serving
 from tests.serve.test_server import Connection, connected
 
@@ -128,6 +130,21 @@ def test_offsets_are_there_without_the_internal_topics() -> None:
         assert "__consumer_offsets" not in running.served.topics
         topics = [plain_parts(0)]
         assert committed(client.ask(OFFSET_FETCH, 9, fetch(running, 9, "g-new-live", topics=topics))) == [(0, 162, "")]
+
+
+@pytest.mark.parametrize("directory", ["__consumer_offsets-1", "__consumer_offsets-7"])
+def test_without_metadata_a_coordinators_topic_has_as_many_partitions_as_for_other_commands(
+    directory: str, tmp_path: Path
+) -> None:
+    """Of the one with the number 7 nothing tells how many there are: other brokers may have 50."""
+    if directory.endswith("-1"):
+        shutil.copytree(DISK / directory, tmp_path / "disk" / directory)
+    else:
+        write_segment(tmp_path / "disk" / directory, [NewBatch([NewRecord(None, b"v")])])
+    ran = kseg(["where", "--group", "any", "-o", "json", "disk"], tmp_path)
+    with serving(tmp_path / "disk") as running:
+        topic = running.served.topics["__consumer_offsets"]
+        assert len(topic.partitions) == json.loads(ran.stdout)["partitions"] != 8
 
 
 def plain_parts(number: int) -> Fields:

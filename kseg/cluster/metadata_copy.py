@@ -123,7 +123,7 @@ class TopicIds:
 
 
 CHEAP_METADATA = 4 << 20
-"""Bytes of metadata that are read in a few seconds."""
+"""Bytes of metadata that are read in two seconds."""
 
 OnUnread: TypeAlias = Callable[[Path, str], object]
 """Takes the path of metadata that aren't read, and why."""
@@ -158,6 +158,7 @@ class MetadataBeside:
         log_dirs: Iterable[Path] = (),
         static: Mapping[str, str] = NO_SETTINGS,
         given: Path | None = None,
+        cluster: Cluster | None = None,
     ) -> None:
         """Reads nothing yet.
 
@@ -167,8 +168,9 @@ class MetadataBeside:
             log_dirs: others where to look for the metadata of a topic: those of the same cluster tell the same.
             static: what the brokers' server.properties set.
             given: a path of metadata that are read instead of all these; OpenError is raised if there are none.
+            cluster: one that reads its metadata anyway: these count, whatever their size.
         """
-        self._given = given
+        self._given, self._cluster = given, cluster
         self._largest_size = largest_size
         self._on_unread = on_unread
         self._given_dirs = log_dirs
@@ -230,6 +232,9 @@ class MetadataBeside:
         """The furthest metadata in a log directory and others of its cluster, as far as these name one."""
         if self._given is not None:
             return self._read_given
+        if self._cluster is not None:
+            with suppress(UsageError):  # of several clusters
+                return self._cluster.metadata(self._identity(log_dir).cluster_id)
         if not {*self._log_dirs} - {log_dir}:
             return self.of_any((log_dir,))
         own = self._identity(log_dir).cluster_id

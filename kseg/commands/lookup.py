@@ -100,8 +100,8 @@ def lookup(
         raise UsageError("give either --offset or --timestamp")
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
     where = cluster.metadata_dirs()
-    answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, log_dirs=where)
     note = note_unless(quiet=options.quiet)
+    answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, log_dirs=where, say=note)
     told = taken_of([replicas]).sentences(verbose=options.is_verbose)
     for problem in dict.fromkeys((*told, *answer.problems)):
         note(problem)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.replicas import (
@@ -161,7 +161,7 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
         if each.partition is not None and each.topic != METADATA_TOPIC:
             found.setdefault(each.name, []).append(each)
     expected = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
-    copy_of = partial(_copy, MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs()))
+    copy_of = partial(_copy, MetadataBeside(cluster=cluster))
     partitions = tuple(
         _with_copies(each, map(copy_of, _counted(found.pop(f"{each.topic}-{each.partition}", [])))) for each in expected
     )

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import once, only_below, require_choice
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
+from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.replicas import left_out_of
 from kseg.diff.cursor import FoundDamage
@@ -235,7 +235,7 @@ class Sides:
             raise UsageError("give at least two directories or archives to compare")
         self.clusters = [_listed(path, refuse) for path in self.paths]
         self.whole = Cluster.joined(each for each in self.clusters if each is not None)
-        self.beside = MetadataBeside(CHEAP_METADATA, log_dirs=self.whole.metadata_dirs())
+        self.beside = MetadataBeside(cluster=self.whole)
 
     @property
     def are_single(self) -> bool:

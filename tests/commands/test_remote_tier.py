@@ -259,3 +259,23 @@ def test_every_output_has_the_start_of_the_tier_as_that_of_the_log(is_known: boo
     shown = TopicPlace("orders", tmp_path / "a", [tmp_path / "a" / "orders-0"], Cluster([tmp_path / "a"])).shown(0)
     fields = {field.name: field.value for field in shown.item.fields}
     assert (fields["log_start_offset"], fields["local_start_offset"]) == (10, 30)
+
+
+@pytest.mark.parametrize("command", [("diff", "a", "b"), ("verify", "--cluster", "a", "b")], ids=lambda words: words[0])
+def test_commands_that_read_large_metadata_go_by_their_settings(command: tuple[str, ...], tmp_path: Path) -> None:
+    """Without these, the checkpoint would tell of a tier from offset 10 on."""
+    for side in ("a", "b"):
+        write_partition(tmp_path / side)
+        write_metadata(tmp_path / side, **{f"x_{number}": "v" * 32_000 for number in range(150)})
+    ran = kseg([*command, "-o", "json"], tmp_path)
+    assert b'"localStartOffset":30' not in ran.stdout
+    assert b'"logStartOffset":30' in ran.stdout
+
+
+def test_lookup_says_that_it_leaves_out_large_metadata(tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    write_metadata(tmp_path, **{f"x_{number}": "v" * 32_000 for number in range(150)})
+    ran = looked_up(tmp_path, "--timestamp", "earliest")[0]
+    assert b"__cluster_metadata-0: not read: " in ran.stderr
+    assert b"bytes, more than the 4194304 that are read here: the tier is told by checkpoints alone" in ran.stderr
+    assert kseg(["lookup", "-q", "orders-0", "--timestamp", "earliest"], tmp_path).stderr == b""

@@ -16,7 +16,7 @@ from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all, shown_settings
 from kseg.cluster.taken import Taken, taken_of
 from kseg.errors import OpenError
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import PartitionLog, cleaned_topics
 from kseg.log.selected_records import SelectedLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
 
@@ -102,7 +102,7 @@ class Cluster(JoinedDirectories):
     @property
     def cluster_id(self) -> str | None:
         """The cluster's id; None if no log directory says it."""
-        return next((each.cluster_id for each in self._replicas if each.cluster_id is not None), None)
+        return self._cluster.cluster_id
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -122,9 +122,10 @@ class Cluster(JoinedDirectories):
     def _topic(self, name: str, replicas: list[PartitionReplicas[PartitionLog]]) -> Topic:
         metadata = self._metadata
         is_known = metadata is not None and metadata.topic(name) is not None
-        shown = {} if is_known else shown_settings(name, (each.best for each in replicas))
+        brokers = self._dynamic.of_the_broker(self.brokers, self._static)
+        shown = {} if is_known else shown_settings(name, brokers, lambda: name in self._cleaned_topics)
         own = {**shown, **self._dynamic.of("topic", name)}
-        settings = resolve_all(own, self._dynamic.of_the_broker(self.brokers, self._static))
+        settings = resolve_all(own, brokers)
         partitions = tuple(Partition(each.best, self, each) for each in replicas)
         return Topic(
             name,
@@ -133,9 +134,13 @@ class Cluster(JoinedDirectories):
             MappingProxyType({each.name: each for each in settings}),
         )
 
+    @cached_property
+    def _cleaned_topics(self) -> frozenset[str]:
+        return frozenset[str]().union(*map(cleaned_topics, self._cluster.metadata_dirs()))
+
     @property
     def _metadata(self) -> "ClusterMetadata | None":
-        return self._cluster.metadata(self.cluster_id)
+        return self._cluster.own_metadata
 
     @cached_property
     def _dynamic(self) -> DynamicSettings:

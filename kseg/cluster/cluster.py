@@ -34,6 +34,7 @@ from kseg.cluster.replicas import (
     history_of,
     join_replicas,
     left_out_of,
+    only_cluster,
     topic_id_at,
 )
 from kseg.errors import KsegError, OpenError, UsageError
@@ -149,8 +150,37 @@ class Cluster:
         yield from (each.path for each in self.log_dirs)
         yield from (path.absolute().parent for path in self.given)
 
-    def metadata(self, cluster_id: str | None = None) -> "ClusterMetadata | None":
-        """The cluster's metadata, of the furthest copy that is here; None if there is none, or it can't be read."""
+    @property
+    def cluster_id(self) -> str | None:
+        """The id that the log directories name; None if none does. Raises UsageError if they name several."""
+        return only_cluster((path, cluster_id) for cluster_id, path in self._clusters.items())
+
+    @cached_property
+    def _clusters(self) -> Mapping[str, Path]:
+        """The ids of the clusters that are here, each with the first log directory that names it."""
+        clusters: dict[str, Path] = {}
+        for each in self.log_dirs:
+            if each.identity.cluster_id is not None:
+                clusters.setdefault(each.identity.cluster_id, each.path)
+        for path in self.given:
+            if (cluster_id := identity_of(path.absolute().parent).cluster_id) is not None:
+                clusters.setdefault(cluster_id, path)
+        return clusters
+
+    def cluster_of(self, log_dir: Path) -> str | None:
+        """The id of a log directory's cluster: the one that it names, or else the only one that is here."""
+        return self._cluster_named(identity_of(log_dir).cluster_id if len(self._clusters) > 1 else None)
+
+    def _cluster_named(self, cluster_id: str | None) -> str | None:
+        return cluster_id if len(self._clusters) > 1 else next(iter(self._clusters), None)
+
+    @property
+    def own_metadata(self) -> "ClusterMetadata | None":
+        """The metadata of the one cluster that is here, as `metadata`; errors as `cluster_id`."""
+        return self.metadata(self.cluster_id)
+
+    def metadata(self, cluster_id: str | None) -> "ClusterMetadata | None":
+        """A cluster's metadata, of the furthest copy that is here; None if there is none, or it can't be read."""
         if cluster_id not in self._metadata:
             self._metadata[cluster_id] = self.read_metadata(cluster_id)
         return self._metadata[cluster_id]
@@ -180,14 +210,14 @@ class Cluster:
         if len(given) == 1 and not log_dirs:
             joined = [alone(PartitionLog(given[0]))]
         else:
-            joined = join_replicas(self.candidates(choice), metadata or self.metadata)
+            joined = join_replicas(self.candidates(choice), self.cluster_id, metadata or self.metadata)
         return self._chosen(joined, choice)
 
     def places(self, choice: PartitionChoice = EVERY_PARTITION) -> list[PartitionReplicas[Path]]:
         """The same directories; those that need no comparison with others aren't listed. Errors as `partitions`."""
         topics = PartitionChoice(choice.topics)
         candidates = (_unlisted(*each) for each in self._owned() if topics.takes_directory(each[0]))
-        return self._chosen(join_replicas(candidates, self.metadata), choice)
+        return self._chosen(join_replicas(candidates, self.cluster_id, self.metadata), choice)
 
     def _chosen(
         self, joined: Iterable[PartitionReplicas[Place]], choice: PartitionChoice
@@ -201,10 +231,8 @@ class Cluster:
         """The chosen partitions of all clusters that are here, those of each by themselves; errors as `log_dirs`."""
         by_cluster: dict[str | None, list[Candidate[PartitionLog]]] = defaultdict(list)
         for each in self.candidates(choice):
-            by_cluster[each.cluster_id].append(each)
-        if len(by_cluster) == 2 and None in by_cluster:  # what names no cluster is of the other one
-            by_cluster = {None: [each for own in by_cluster.values() for each in own]}
-        joined = (each for own in by_cluster.values() for each in join_replicas(own, self.metadata))
+            by_cluster[self._cluster_named(each.cluster_id)].append(each)
+        joined = (each for key, own in by_cluster.items() for each in join_replicas(own, key, self.metadata))
         return (each for each in joined if choice.takes(each.topic, each.partition))
 
     def only_partition(self, choice: PartitionChoice = EVERY_PARTITION) -> PartitionReplicas[PartitionLog]:
@@ -247,25 +275,26 @@ class Cluster:
         given, listed = list(self._given()), list(self._listed(choice))
         of_topic = [each for each in given if each.topic == name]
         candidates = (*(of_topic if of_topic or listed else given), *listed)
-        found = [each for each in join_replicas(candidates, self.metadata) if each.copies]
+        found = [each for each in join_replicas(candidates, self.cluster_id, self.metadata) if each.copies]
         return sorted(found, key=lambda each: each.partition or 0)
 
-    def set_aside(self, topic: str, metadata: GiveMetadata) -> dict[Path, LeftOut]:
+    def set_aside(self, topic: str, cluster_id: str | None, metadata: "ClusterMetadata | None") -> dict[Path, LeftOut]:
         """The directories of a topic's name that aren't its, or aren't any more, by their absolute paths.
 
-        metadata: from elsewhere. Raises UsageError if the directories are of two clusters; others as `log_dirs`.
+        cluster_id: that of a cluster, by `cluster_of`; metadata: its own, from elsewhere. Errors as `log_dirs`.
         """
-        found = find_set_aside(topic, self._of_topic(topic), metadata)
+        found = find_set_aside(topic, self._of_topic(topic, cluster_id), metadata)
         return {Path(each.path).absolute(): each for each in found}
 
-    def topic_id(self, topic: str) -> str | None:
-        """A topic's id, by the metadata or else by its directories; None if nothing tells it. Errors as `set_aside`."""
-        candidates = self._of_topic(topic)
-        return find_topic_id(topic, candidates, self.metadata) if candidates else None
+    def topic_id(self, topic: str, cluster_id: str | None) -> str | None:
+        """A topic's id, by the metadata or else by its directories; None if nothing tells it. As `set_aside`."""
+        candidates = self._of_topic(topic, cluster_id)
+        return find_topic_id(topic, candidates, self.metadata(cluster_id)) if candidates else None
 
-    def _of_topic(self, topic: str) -> list[Candidate[Path]]:
+    def _of_topic(self, topic: str, cluster_id: str | None) -> list[Candidate[Path]]:
         """All directories of a topic's name; none of them is listed before its history is asked for."""
-        return [_unlisted(*each) for each in self._directories_by_topic.get(topic, ())]
+        found = (_unlisted(*each) for each in self._directories_by_topic.get(topic, ()))
+        return [each for each in found if self._cluster_named(each.cluster_id) == cluster_id]
 
     @cached_property
     def _directories_by_topic(self) -> Mapping[str, list["_Owned"]]:
@@ -310,8 +339,13 @@ class Cluster:
 def dirs_of_cluster(
     log_dirs: Iterable[Path], cluster_id: str | None, identify: Callable[[Path], DirectoryIdentity]
 ) -> Iterator[Path]:
-    """The log directories that may be of a cluster: those that name it, or none; None: all of them."""
-    return (each for each in log_dirs if cluster_id is None or identify(each).cluster_id in (None, cluster_id))
+    """The log directories that may be of a cluster: those that name it and, if that is the only one, those without id.
+
+    cluster_id: None for the only one, whatever it is; where there are several, for what names none.
+    """
+    named = {each: identify(each).cluster_id for each in log_dirs}
+    is_only = len({cluster_id, *named.values()} - {None}) < 2
+    return (each for each, own in named.items() if is_only or own == cluster_id)
 
 
 def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
@@ -327,7 +361,8 @@ def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
         if directory.is_dir():
             with suppress(OpenError):
                 candidates.append(_listed(PartitionLog(directory), identity_of(path)))
-    return whole_log(join_replicas(candidates)[0]) if candidates else None
+    cluster_id = only_cluster((each.path, each.cluster_id) for each in candidates)
+    return whole_log(join_replicas(candidates, cluster_id)[0]) if candidates else None
 
 
 def _listed(partition: PartitionLog, owner: DirectoryIdentity, *, is_given: bool = False) -> Candidate[PartitionLog]:

@@ -18,7 +18,7 @@ from kseg.cluster.directories import (
     parse_identity,
     pass_over,
 )
-from kseg.cluster.replicas import Candidate, History, PartitionReplicas, join_replicas
+from kseg.cluster.replicas import Candidate, History, PartitionReplicas, join_replicas, only_cluster
 from kseg.errors import KsegError, OpenError
 from kseg.formats.checkpoints import parse_partition_metadata
 from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory, plain_text
@@ -116,7 +116,8 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
     def metadata(cluster_id: str | None) -> "ClusterMetadata | None":
         return _furthest_metadata(cluster, in_stores, cluster_id)
 
-    return join_replicas(known.values(), metadata)
+    cluster_id = only_cluster((each.path, each.cluster_id) for each in known.values())
+    return join_replicas(known.values(), cluster_id, metadata)
 
 
 def metadata_dirs_of(sources: Iterable[str]) -> Iterator[Path]:
@@ -131,7 +132,10 @@ def _furthest_metadata(
     """The metadata of the furthest copy, on disks or in a store; of those in stores the furthest one is copied here."""
     own = [each for each in in_stores if cluster_id is None or each.cluster_id in (None, cluster_id)]
     if own:
-        with suppress(KsegError), remote.local_directory(join_replicas(own)[0].best.path, _METADATA_FILES) as copied:
+        with (
+            suppress(KsegError),
+            remote.local_directory(join_replicas(own, cluster_id)[0].best.path, _METADATA_FILES) as copied,
+        ):
             return cluster.read_metadata(cluster_id, (copied.parent,))
     return cluster.metadata(cluster_id)
 

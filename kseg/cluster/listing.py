@@ -100,8 +100,10 @@ class Lister:
             retention, cleaning = self._topics.of(partition), self._cleaning.of(partition)
             found = self._topics.beside.topic_settings(partition)
             roll = as_the_topic_sets(found, self._settings.roll, self._given)
-            if retention is not own.retention or cleaning is not own.cleaning or roll != own.roll:
-                own = replace(self._settings, retention=retention, cleaning=cleaning, roll=roll)
+            is_in_use = self._topics.use.has(partition)
+            same = retention is own.retention and cleaning is own.cleaning
+            if not same or roll != own.roll or is_in_use != own.is_in_use:
+                own = replace(own, retention=retention, cleaning=cleaning, roll=roll, is_in_use=is_in_use)
             self._said_before.append(self._unsaid)
             self._unsaid = []
             yield _ListOrder(partition, own, self._left)

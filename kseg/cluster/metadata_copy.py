@@ -1,7 +1,6 @@
 """Metadata next to partitions: read once for a log directory; and the ids of topics."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import cached_property
@@ -21,7 +20,7 @@ from kseg.cluster.settings import (
     source_of,
 )
 from kseg.errors import KsegError, UsageError
-from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, PartitionLog, cleaned_topics
 
 if TYPE_CHECKING:
     from kseg.cluster.metadata import Until
@@ -73,7 +72,7 @@ class TopicIds:
 
     def __init__(self, cluster: Cluster, metadata: Path | None = None) -> None:
         self._cluster, self._metadata = cluster, metadata
-        self._known: dict[str, str | None] = {}
+        self._known: dict[tuple[str, str | None], str | None] = {}
 
     def of(self, partition: PartitionLog) -> str | None:
         """The id of a partition's topic; None if nothing tells it. Raises as `lost_by`."""
@@ -88,13 +87,12 @@ class TopicIds:
         if lost is None:
             return None
         is_told = self._metadata is not None or partition.topic == METADATA_TOPIC
-        return lost, TopicIdSource.METADATA if is_told or self._is_in_metadata(lost) else TopicIdSource.COPIES
+        by_metadata = is_told or self._is_in_metadata(partition, lost)
+        return lost, TopicIdSource.METADATA if by_metadata else TopicIdSource.COPIES
 
-    def _is_in_metadata(self, topic_id: str) -> bool:
-        with suppress(UsageError):  # of two clusters
-            metadata = self._cluster.metadata()
-            return metadata is not None and any(topic.topic_id == topic_id for topic in metadata.topics)
-        return False
+    def _is_in_metadata(self, partition: PartitionLog, topic_id: str) -> bool:
+        metadata = self._cluster.metadata(self._cluster.cluster_of(partition.log_dir))
+        return metadata is not None and any(topic.topic_id == topic_id for topic in metadata.topics)
 
     def lost_by(self, partition: PartitionLog) -> str | None:
         """The id of a partition's topic, if its own file doesn't tell it.
@@ -111,10 +109,10 @@ class TopicIds:
             return METADATA_TOPIC_ID
         if self._metadata is not None:
             return self._given.get(partition.topic)
-        if partition.topic not in self._known:
-            with suppress(UsageError):  # of directories of two clusters
-                self._known[partition.topic] = self._cluster.topic_id(partition.topic)
-        return self._known.get(partition.topic)
+        key = partition.topic, self._cluster.cluster_of(partition.log_dir)
+        if key not in self._known:
+            self._known[key] = self._cluster.topic_id(*key)
+        return self._known[key]
 
     @cached_property
     def _given(self) -> dict[str, str]:
@@ -179,6 +177,7 @@ class MetadataBeside:
         self._known: dict[Path, ClusterMetadata | None] = {}
         self._furthest: dict[tuple[Path, ...], ClusterMetadata | None] = {}
         self._topics: dict[Path, _Topics] = {}
+        self._cleaned: dict[tuple[Path, ...], frozenset[str]] = {}
 
     @cached_property
     def _log_dirs(self) -> tuple[Path, ...]:
@@ -233,14 +232,23 @@ class MetadataBeside:
         if self._given is not None:
             return self._read_given
         if self._cluster is not None:
-            with suppress(UsageError):  # of several clusters
-                return self._cluster.metadata(self._identity(log_dir).cluster_id)
-        if not {*self._log_dirs} - {log_dir}:
-            return self.of_any((log_dir,))
+            return self._cluster.metadata(self._cluster.cluster_of(log_dir))
+        return self.of_any(self._dirs_of_cluster(log_dir))
+
+    def was_cleaned(self, partition: PartitionLog) -> bool:
+        """Whether the log cleaner has been over a partition of the topic, as the checkpoints of its cluster tell."""
+        dirs = self._dirs_of_cluster(partition.log_dir)
+        if dirs not in self._cleaned:
+            self._cleaned[dirs] = frozenset[str]().union(*map(cleaned_topics, dirs))
+        return partition.topic in self._cleaned[dirs]
+
+    def _dirs_of_cluster(self, log_dir: Path) -> tuple[Path, ...]:
+        """A log directory and others of its cluster."""
+        others = {*self._log_dirs} - {log_dir}
+        if not others:
+            return (log_dir,)
         own = self._identity(log_dir).cluster_id
-        if own is None and len({self._identity(each).cluster_id for each in self._log_dirs} - {None}) > 1:
-            return self.of_any((log_dir,))
-        return self.of_any(sorted({log_dir, *dirs_of_cluster(self._log_dirs, own, self._identity)}))
+        return tuple(sorted(dirs_of_cluster((log_dir, *others), own, self._identity)))
 
     @cached_property
     def _read_given(self) -> "ClusterMetadata | None":
@@ -281,7 +289,7 @@ class DirectoryUse:
     def __init__(self, cluster: Cluster, beside: MetadataBeside) -> None:
         """Takes the cluster that the directories are of, and the metadata next to them; reads nothing yet."""
         self._cluster, self._beside = cluster, beside
-        self._set_aside: dict[str, dict[Path, LeftOut]] = {}
+        self._set_aside: dict[tuple[str, str | None], dict[Path, LeftOut]] = {}
 
     def has(self, partition: PartitionLog) -> bool:
         """Whether a broker uses a partition's directory."""
@@ -294,9 +302,7 @@ class DirectoryUse:
             return None
         if partition.state is not None:
             return LeftOut(topic, partition.partition, str(path), None, STATUS_OF_STATE[partition.state])
-        if topic not in self._set_aside:
-            self._set_aside[topic] = {}
-            with suppress(UsageError):  # directories of several clusters
-                metadata = self._beside.of_cluster(partition.log_dir)
-                self._set_aside[topic] = self._cluster.set_aside(topic, lambda _: metadata)
-        return self._set_aside[topic].get(path.absolute())
+        key = topic, self._cluster.cluster_of(partition.log_dir)
+        if key not in self._set_aside:
+            self._set_aside[key] = self._cluster.set_aside(*key, self._beside.of_cluster(partition.log_dir))
+        return self._set_aside[key].get(path.absolute())

@@ -177,7 +177,7 @@ def plan_moves(
     asked = settings or MoveSettings()
     cluster = Cluster(paths, None if refuse is None else only_below(refuse))
     broker_id = _only_broker(cluster)
-    found = cluster.metadata() if cluster_metadata is None else read_cluster_metadata(cluster_metadata)
+    found = cluster.own_metadata if cluster_metadata is None else read_cluster_metadata(cluster_metadata)
     if found is None:
         raise OpenError(f"has no {METADATA_TOPIC} that can be read: say with --cluster-metadata where it is", paths[0])
     require_topic(found, asked.choice)

@@ -3,12 +3,22 @@
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import DirectoryUse, MetadataBeside, OnUnread
 from kseg.cluster.remote_tier import RemoteCopies
-from kseg.cluster.settings import CLEANUP_POLICY, COMPACT, NO_SETTINGS, TOPIC_SETTINGS, SettingSource
+from kseg.cluster.settings import (
+    CLEANUP_POLICY,
+    COMPACT,
+    NO_SETTINGS,
+    TOPIC_SETTINGS,
+    SettingSource,
+    is_compacted_at_least,
+    policies_in,
+    whole_number,
+)
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings, CompactSettings
 from kseg.log.freeing import FreeablePartition, freeable_partition
@@ -16,8 +26,8 @@ from kseg.log.partition import COMPACTED_TOPICS, PartitionLog, interval_by_spaci
 from kseg.log.segments import RetentionSettings, RollSettings
 
 _DEFAULT_POLICY = next(setting.default for setting in TOPIC_SETTINGS if setting.name == CLEANUP_POLICY)
-_NUMBERS: Mapping[type, str] = {int: "[0-9]{1,19}", float: r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}"}
-"""Texts of settings that are taken for numbers."""
+_SHARE = re.compile(r"[0-9]{1,3}(\.[0-9]{0,20})?|\.[0-9]{1,20}")
+"""A setting's text that is taken for a number that needn't be whole."""
 
 
 def policies_of(partition: PartitionLog, beside: MetadataBeside) -> list[str] | None:
@@ -26,11 +36,14 @@ def policies_of(partition: PartitionLog, beside: MetadataBeside) -> list[str] | 
     If metadata know the topic, they tell its policy, also if that is the default. Else a broker's own topics are
     compacted, as it creates them, whatever it sets for others.
     """
-    is_known = beside.partition_count(partition, partition.topic or "") is not None
-    if not is_known and partition.topic in COMPACTED_TOPICS:
+    policy = beside.topic_settings(partition).get(CLEANUP_POLICY)
+    if beside.partition_count(partition, partition.topic or "") is not None:
+        return policies_in(policy or _DEFAULT_POLICY)
+    if partition.topic in COMPACTED_TOPICS:
         return [COMPACT]
-    policy = beside.topic_settings(partition).get(CLEANUP_POLICY, _DEFAULT_POLICY if is_known else None)
-    return None if policy is None else [each.strip() for each in policy.split(",")]
+    if policy is None or is_compacted_at_least(policy, partial(beside.was_cleaned, partition)):
+        return None
+    return policies_in(policy)
 
 
 class TopicCleaning:
@@ -56,15 +69,13 @@ class TopicCleaning:
     def of(self, partition: PartitionLog) -> CleaningSettings | None:
         """The settings for a partition; None if the cleaner has nothing to do with it.
 
-        A partition in the cleaner's checkpoint was compacted once; without its settings nothing tells whether it still
-        is.
+        A topic in the cleaner's checkpoint was compacted once; without its settings nothing tells whether it still is.
         """
         if partition.topic is None or partition.state is not None:
             return None
         policies = policies_of(partition, self._beside)
         if policies is None:
-            was_cleaned = partition.checkpoints().clean_offset is not None
-            return self._unknown if was_cleaned and self._use.has(partition) else None
+            return self._unknown if self._beside.was_cleaned(partition) and self._use.has(partition) else None
         if COMPACT not in policies or not self._use.has(partition):
             return None
         return as_the_topic_sets(self._beside.topic_settings(partition), self._settings, self._given)
@@ -82,10 +93,16 @@ def as_the_topic_sets(found: Mapping[str, str], otherwise: Settings, given: Coll
         return otherwise
     own: dict[str, Any] = {}
     for name in (each.name for each in fields(otherwise) if each.name not in given):
-        kind, text = type(getattr(otherwise, name)), found.get(name.replace("_", "."), "")
-        if kind in _NUMBERS and re.fullmatch(_NUMBERS[kind], text):
-            own[name] = kind(text)
+        value = _number(type(getattr(otherwise, name)), found.get(name.replace("_", "."), ""))
+        if value is not None:
+            own[name] = value
     return replace(otherwise, **own) if own else otherwise
+
+
+def _number(kind: type, text: str) -> float | None:
+    if kind is float:
+        return float(text) if _SHARE.fullmatch(text) else None
+    return whole_number(text, least=0) if kind is int else None
 
 
 class IndexInterval(NamedTuple):
@@ -113,10 +130,8 @@ class IndexIntervals:
         """
         if self._given is not None:
             return IndexInterval(self._given)
-        setting = self._beside.topic_settings(partition).get("index.interval.bytes", "")
-        if re.fullmatch("[0-9]{1,10}", setting):
-            return IndexInterval(int(setting), "the cluster's metadata")
-        return None
+        size = whole_number(self._beside.topic_settings(partition).get("index.interval.bytes", ""), least=0)
+        return None if size is None else IndexInterval(size, "the cluster's metadata")
 
 
 def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
@@ -163,14 +178,14 @@ class TopicRetention:
     def of(self, partition: PartitionLog) -> RetentionSettings:
         """The settings for a partition; nothing expires by age or size where the topic is compacted alone.
 
-        A partition that a cleaner has been over is compacted, whatever isn't known of its topic. Of a topic that is
+        A topic that a cleaner has been over is compacted, whatever else isn't known of it. Of a topic that is
         copied to a remote tier, the local limits hold, and only what was copied goes.
         Source: UnifiedLog.deleteOldSegments, localRetentionMs, LogCleanerManager.
         """
         policies = policies_of(partition, self.beside)
         if policies is not None and "delete" not in policies:
             return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
-        is_policy_unknown = policies is None and partition.checkpoints().clean_offset is not None
+        is_policy_unknown = policies is None and self.beside.was_cleaned(partition)
         found = self.beside.topic_settings(partition)
         if not found:
             return self._compacted if is_policy_unknown else self._unknown
@@ -214,9 +229,8 @@ class TopicRetention:
         return total if local == _SAME_AS_TOTAL or field in self._given else local
 
     def _limit(self, field: str, otherwise: int, found: dict[str, str]) -> int:
-        value = found.get(field.replace("_", "."), "").removeprefix("+")
-        is_number = re.fullmatch("-?[0-9]{1,19}", value) is not None
-        return otherwise if field in self._given or not is_number else int(value)
+        value = whole_number(found.get(field.replace("_", "."), ""))
+        return otherwise if field in self._given or value is None else value
 
 
 def _is_copied(settings: dict[str, str]) -> bool:

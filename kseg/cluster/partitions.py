@@ -155,7 +155,7 @@ class PartitionsBeside:
 
     @cached_property
     def _known(self) -> dict[tuple[str, int | None], ClusterPartition]:
-        metadata = self._cluster.metadata()
+        metadata = self._cluster.own_metadata
         return {} if metadata is None else {(each.topic, each.partition): each for each in metadata.partitions}
 
 

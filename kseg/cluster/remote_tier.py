@@ -5,11 +5,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import pass_over
+from kseg.cluster.cluster import Cluster, dirs_of_cluster
+from kseg.cluster.directories import identity_of, pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
 from kseg.tiered.placed_tiers import PlacedPartition
@@ -155,20 +155,13 @@ class RemoteCopies:
     def __init__(self, log_dirs: Iterable[Path] = ()) -> None:
         """Takes further log directories of the cluster; not read before they are needed."""
         self._given_dirs = log_dirs
-        self._highest: dict[Path, dict[Owner, int]] = {}
+        self._highest: dict[tuple[Path, ...], dict[Owner, int]] = {}
+        self._clusters: dict[Path, tuple[Path, ...]] = {}
         self._topic_ids: dict[Path, TopicIds] = {}
 
     @cached_property
     def _dirs(self) -> tuple[Path, ...]:
         return tuple(self._given_dirs)
-
-    @cached_property
-    def _of_all(self) -> "dict[Owner, int] | None":
-        """By all given directories; None if these are of several clusters."""
-        try:
-            return _highest_offsets(self._dirs)
-        except UsageError:
-            return None
 
     def highest_offset(self, partition: PartitionLog) -> int | None:
         """The highest offset of a partition that was copied to its tier; None if nothing tells.
@@ -176,15 +169,17 @@ class RemoteCopies:
         If nothing tells its topic's id, that isn't known where topics of several ids had its name.
         """
         log_dir = partition.path.absolute().parent
-        if log_dir not in self._highest:
-            self._highest[log_dir] = self._of_all or _highest_offsets((log_dir,))
         if log_dir not in self._topic_ids:
-            dirs = dict.fromkeys((log_dir, *self._dirs))
+            dirs = dict.fromkeys((*self._dirs, log_dir))
+            self._clusters[log_dir] = tuple(dirs_of_cluster(dirs, identity_of(log_dir).cluster_id, identity_of))
             self._topic_ids[log_dir] = TopicIds(Cluster(dirs, pass_over, levels=0))
+        own_dirs = self._clusters[log_dir]
+        if own_dirs not in self._highest:
+            self._highest[own_dirs] = _highest_offsets(own_dirs)
         topic_id = self._topic_ids[log_dir].of(partition)
         found = [
             offset
-            for owner, offset in self._highest[log_dir].items()
+            for owner, offset in self._highest[own_dirs].items()
             if (owner.topic, owner.partition) == (partition.topic, partition.partition)
             and topic_id in (None, owner.topic_id)
         ]

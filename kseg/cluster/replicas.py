@@ -232,24 +232,22 @@ def left_out_of(replicas: Iterable[PartitionReplicas[Place]]) -> tuple[LeftOut, 
 
 
 def join_replicas(
-    candidates: Iterable[Candidate[Place]], metadata: GiveMetadata | None = None
+    candidates: Iterable[Candidate[Place]], cluster_id: str | None, metadata: GiveMetadata | None = None
 ) -> list[PartitionReplicas[Place]]:
     """What answers for each partition, in the order of the candidates.
 
     Args:
-        candidates: all directories, whether they will be asked for or not.
-        metadata: gives a cluster's metadata by its id, if they are here.
-
-    Raises:
-        UsageError: directories of one topic are of different clusters.
+        candidates: all directories of a cluster, whether they will be asked for or not.
+        cluster_id: the cluster's id, if it is known.
+        metadata: gives the cluster's metadata by that id, if they are here.
     """
     by_topic: dict[str, list[Candidate[Place]]] = defaultdict(list)
     for candidate in candidates:
         by_topic[candidate.topic].append(candidate)
     found: list[PartitionReplicas[Place]] = []
     for topic, own in by_topic.items():
-        cluster_id, known = _metadata_of(topic, own, metadata)
-        joined = _of_topic(own, None if known is None else _Told(known, topic))
+        known = None if metadata is None or topic == METADATA_TOPIC else metadata(cluster_id)
+        joined = _of_topic(own, _told(known, topic))
         if known is not None or cluster_id is not None:
             offset = None if known is None else known.offset
             joined = [replace(each, cluster_id=cluster_id, metadata_offset=offset) for each in joined]
@@ -258,33 +256,28 @@ def join_replicas(
 
 
 def find_set_aside(
-    topic: str, candidates: Sequence[Candidate[Place]], metadata: GiveMetadata | None = None
+    topic: str, candidates: Sequence[Candidate[Place]], known: "ClusterMetadata | None" = None
 ) -> Iterator[LeftOut]:
     """Yield the directories that `join_replicas` sets aside for a topic, without ranking the others.
 
-    Arguments are as for `join_replicas`, and so are errors; the candidates are all of the topic.
+    candidates: all that one cluster has of the topic. known: the cluster's metadata, if they are here.
     """
-    _, known = _metadata_of(topic, candidates, metadata)
     histories = _Histories[Place]()
-    _, parts = _by_partition(candidates, None if known is None else _Told(known, topic), histories)
+    _, parts = _by_partition(candidates, _told(known, topic), histories)
     for partition, _, set_aside in parts:
         yield from (LeftOut(topic, partition, copy.path, copy.broker, copy.status) for copy in set_aside)
 
 
 def find_topic_id(
-    topic: str, candidates: Sequence[Candidate[Place]], metadata: GiveMetadata | None = None
+    topic: str, candidates: Sequence[Candidate[Place]], known: "ClusterMetadata | None" = None
 ) -> str | None:
-    """Return the id that `join_replicas` has for a topic; arguments and errors are as for `find_set_aside`."""
-    _, known = _metadata_of(topic, candidates, metadata)
-    return _topic_id(candidates, None if known is None else _Told(known, topic), _Histories[Place]())[0]
+    """Return the id that `join_replicas` has for a topic; arguments are as for `find_set_aside`."""
+    return _topic_id(candidates, _told(known, topic), _Histories[Place]())[0]
 
 
-def _metadata_of(
-    topic: str, candidates: Sequence[Candidate[Place]], metadata: GiveMetadata | None
-) -> "tuple[str | None, ClusterMetadata | None]":
-    """The id of the cluster that directories of a topic are of, and its metadata if they tell of the topic."""
-    cluster_id = _only_cluster(candidates)
-    return cluster_id, None if metadata is None or topic == METADATA_TOPIC else metadata(cluster_id)
+def _told(known: "ClusterMetadata | None", topic: str) -> "_Told | None":
+    """What metadata tell of a topic; nothing of their own one."""
+    return None if known is None or topic == METADATA_TOPIC else _Told(known, topic)
 
 
 class _Told:
@@ -300,11 +293,15 @@ class _Told:
         self.is_complete = bool(metadata.brokers) and metadata.missing_before is None and not metadata.unreadable
 
 
-def _only_cluster(candidates: Sequence[Candidate[Place]]) -> str | None:
-    known: dict[str, str] = {}
-    for candidate in candidates:
-        if candidate.cluster_id is not None:
-            known.setdefault(candidate.cluster_id, candidate.path)
+def only_cluster(named: Iterable[tuple[object, str | None]]) -> str | None:
+    """The id of the cluster that some directories are of, None if none of them names one.
+
+    named: paths, each with the id that it names. Raises UsageError if these are several.
+    """
+    known: dict[str, object] = {}
+    for path, cluster_id in named:
+        if cluster_id is not None:
+            known.setdefault(cluster_id, path)
     if len(known) > 1:
         (one, first), (other, second), *_ = known.items()
         raise UsageError(

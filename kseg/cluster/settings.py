@@ -1,7 +1,8 @@
 """A topic's settings in force: its own, those of its broker, the cluster's defaults, server.properties, Kafka's own."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +19,7 @@ from kseg.formats.codes import (
     SEGMENT_MS,
     UNLIMITED,
 )
-from kseg.log.partition import COMPACTED_TOPICS, PartitionLog
+from kseg.log.partition import COMPACTED_TOPICS
 
 if TYPE_CHECKING:
     from kseg.cluster.model import Broker, ClusterMetadata
@@ -329,13 +330,25 @@ def _levels_of(brokers: "Iterable[Broker]") -> dict[int, int]:
     }
 
 
-def shown_settings(topic: str, partitions: Iterable[PartitionLog]) -> dict[str, str]:
-    """Return the settings that the disks show of a topic that no metadata know: its cleanup policy, or nothing.
+def is_compacted_at_least(policy: str | None, was_cleaned: Callable[[], bool]) -> bool:
+    """Whether the disks show of a topic that no metadata know that it was compacted, whatever else it is.
 
-    It is taken for compacted if a broker creates it so, or if the cleaner was over one of its partitions.
+    policy: what its broker sets for topics that don't set it. was_cleaned: whether the cleaner was over one of its
+    partitions, in which case the topic itself sets what its broker doesn't.
     """
-    was_cleaned = (each.checkpoints().clean_offset is not None for each in partitions)
-    return {CLEANUP_POLICY: COMPACT} if topic in COMPACTED_TOPICS or any(was_cleaned) else {}
+    return COMPACT not in policies_in(policy or "") and was_cleaned()
+
+
+def policies_in(value: str) -> list[str]:
+    """The policies that a value of `cleanup.policy` names."""
+    return [each.strip() for each in value.split(",")]
+
+
+def shown_settings(topic: str, brokers: BrokerSettings, was_cleaned: Callable[[], bool]) -> dict[str, str]:
+    """Return the settings that the disks show of a topic that no metadata know: its cleanup policy, or nothing."""
+    policy = set_for_topics(brokers).get(CLEANUP_POLICY)
+    is_compacted = topic in COMPACTED_TOPICS or is_compacted_at_least(policy, was_cleaned)
+    return {CLEANUP_POLICY: COMPACT} if is_compacted else {}
 
 
 def resolve_all(own: Mapping[str, str], brokers: BrokerSettings) -> Iterator[ResolvedSetting]:
@@ -385,10 +398,20 @@ def _in_milliseconds(setting: TopicSetting, brokers: BrokerSettings) -> str:
     return setting.default if found is None else str(max(int(found[1].value) * found[0].milliseconds, -1))
 
 
+def whole_number(value: str, least: int = -sys.maxsize) -> int | None:
+    """The number that a setting's value is; None for another text, and for less than `least`.
+
+    Source: ConfigDef.parseType: spaces around it are ignored, and a sign may stand before it.
+    """
+    text = value.strip()
+    number = int(text) if re.fullmatch("[+-]?[0-9]{1,19}", text) else None
+    return None if number is None or number < least else number
+
+
 def _fallback_in_effect(setting: TopicSetting, brokers: BrokerSettings) -> tuple[Fallback, Synonym] | None:
     for fallback in setting.fallbacks:
         found = next(brokers.synonyms(fallback.name), None)
-        if found is not None and re.fullmatch("-?[0-9]{1,19}", found.value):
+        if found is not None and whole_number(found.value) is not None:
             return fallback, found
     return None
 

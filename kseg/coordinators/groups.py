@@ -87,7 +87,7 @@ def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: 
     refuse_once = None if refuse is None else once(refuse)
     places = find_topic(paths, TOPIC, refuse_once)
     cluster = Cluster(places.log_dirs, refuse_once or pass_over, levels=0)
-    metadata = cluster.metadata()
+    metadata = cluster.own_metadata
     names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
     views = [partition_groups(partition, at_ms, names) for partition in places.partitions]
     groups = sorted((group for view in views for group in view.groups), key=lambda group: group.group)

@@ -149,7 +149,7 @@ class Coordinators:
     @cached_property
     def _told_count(self) -> int | None:
         with suppress(UsageError):  # metadata of several clusters
-            return partition_count(self._cluster.metadata(), TOPIC)
+            return partition_count(self._cluster.own_metadata, TOPIC)
         return None
 
     def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> Verdict:

@@ -151,7 +151,7 @@ def find_cluster_copies(cluster: Cluster, choice: PartitionChoice = EVERY_PARTIT
         OpenError: there are no metadata here that can be read.
         UsageError: there are those of several clusters.
     """
-    metadata = cluster.metadata()
+    metadata = cluster.own_metadata
     if metadata is None:
         raise OpenError(
             f"no log directory with {METADATA_TOPIC}-0 is here: give one of a broker or controller", cluster.paths[0]
@@ -295,8 +295,7 @@ def _raise(error: KsegError) -> None:
 def _expected(cluster: Cluster, choice: PartitionChoice) -> dict[str, ClusterPartition]:
     """The cluster's partitions by the names of their directories; none without metadata of one cluster."""
     try:
-        are_of_one = len({each.identity.cluster_id for each in cluster.log_dirs}) == 1
-        metadata = cluster.metadata() if are_of_one else None
+        metadata = cluster.own_metadata
     except KsegError:
         return {}
     partitions = () if metadata is None else metadata.partitions

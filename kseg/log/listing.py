@@ -224,8 +224,8 @@ class PartitionListing:
 class ListingSettings:
     """How to list: every header or a quick look; which settings of the topics to use.
 
-    cleaning: None for a topic that isn't compacted. cache: say how much of the logs is in the page cache. keep_cache:
-    leave there what is read.
+    cleaning: None for a topic that isn't compacted. is_in_use: whether a broker would delete segments there. cache: say
+    how much of the logs is in the page cache. keep_cache: leave there what is read.
     """
 
     retention: RetentionSettings
@@ -234,6 +234,7 @@ class ListingSettings:
     cache: bool = False
     keep_cache: bool = True
     cleaning: CleaningSettings | None = None
+    is_in_use: bool = True
 
 
 def list_partition(
@@ -261,7 +262,7 @@ def list_partition(
         for row, (first, following) in zip(rows, pairwise(firsts), strict=False)
     ]
     rows = [row._replace(rolled=reason) for row, reason in zip(rows, (*rolled, Rolled.ACTIVE), strict=False)]
-    if partition.state is None and partition.topic not in COMPACTED_TOPICS:
+    if settings.is_in_use and partition.state is None and partition.topic not in COMPACTED_TOPICS:
         rows = _with_retention(partition, rows, settings.retention, end.offset)
     cleaning = None
     if settings.cleaning is not None:

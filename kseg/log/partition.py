@@ -87,6 +87,12 @@ def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> Che
     return {key: Checkpoints(**fields) for key, fields in found.items()}
 
 
+def cleaned_topics(log_dir: Path) -> frozenset[str]:
+    """The topics of which the log cleaner has been over a partition, as a log directory's checkpoint tells."""
+    known = read_checkpoints(log_dir)
+    return frozenset(topic for (topic, _), each in known.items() if topic and each.clean_offset is not None)
+
+
 def was_compacted(topic: str | None, checkpoints: Checkpoints, first_offset: int) -> bool:
     """Whether the log cleaner may have taken records of a log that begins at an offset."""
     clean_offset = checkpoints.clean_offset

@@ -13,7 +13,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import identity_of, require_choice
-from kseg.cluster.joined_log import whole_log
+from kseg.cluster.joined_log import relist, whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, partition_count
 from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
@@ -24,7 +24,7 @@ from kseg.coordinators.stored_ids import COORDINATOR_TOPICS, stored_ids
 from kseg.errors import once
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.formats.messages import ZERO_UUID
-from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.partition import METADATA_TOPIC, PartitionLog, cleaned_topics
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.log.transactions import TOPIC as TRANSACTIONS_TOPIC
 from kseg.log.transactions import CoordinatorTransaction, coordinator_transactions
@@ -100,6 +100,10 @@ class KnownSettings:
         """Whether the metadata have a topic: what they don't set for it, it doesn't set."""
         return name in self._metadata().topics
 
+    def was_cleaned(self, topic: str) -> bool:
+        """Whether the log cleaner has been over a partition of a topic."""
+        return any(topic in cleaned_topics(log_dir) for log_dir in self.log_dirs)
+
     def _metadata(self) -> _KnownMetadata:
         known = self._known
         if known is not None and not self._reading.acquire(blocking=False):
@@ -149,9 +153,15 @@ def _size_of(directory: Path) -> int:
 class KnownTransactions:
     """Transactional ids of all partitions that are served; may be used by several threads."""
 
-    def __init__(self, partitions: Mapping[int, ServedPartition], say: Callable[[str], None]) -> None:
-        """Takes the partitions of the coordinators' topic, and what is called with what can't be read in them."""
+    def __init__(
+        self,
+        partitions: Mapping[int, ServedPartition],
+        replicas: Iterable[PartitionReplicas[PartitionLog]],
+        say: Callable[[str], None],
+    ) -> None:
+        """Takes the partitions of the coordinators' topic, their copies, and what is told what can't be read there."""
         self._partitions, self._say = partitions, once(say)
+        self._replicas = {each.partition or 0: each for each in replicas}
         self._lock = Lock()
         self._known: dict[int, tuple[int, Mapping[str, CoordinatorTransaction]]] = {}
 
@@ -165,13 +175,13 @@ class KnownTransactions:
         end = partition.offsets().log_end
         known = self._known.get(partition.number)
         if known is None or known[0] != end:
-            known = self._known[partition.number] = end, self._read(partition.listed)
+            known = self._known[partition.number] = end, self._read(self._replicas.get(partition.number))
         return known[1]
 
-    def _read(self, listed: PartitionLog | None) -> Mapping[str, CoordinatorTransaction]:
-        if listed is None:
+    def _read(self, replicas: PartitionReplicas[PartitionLog] | None) -> Mapping[str, CoordinatorTransaction]:
+        if replicas is None:
             return {}
-        view = coordinator_transactions(listed)
+        view = coordinator_transactions(whole_log(relist(replicas)))
         for each in view.unreadable:
             self._say(each.line())
         return {each.transactional_id: each for each in view.transactions}
@@ -213,19 +223,20 @@ class ServedCluster:
         cluster_id: str,
         settings: KnownSettings,
         groups: GroupCoordinator,
+        coordinators: Iterable[PartitionReplicas[PartitionLog]] = (),
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Takes the topics by name, the cluster's id, the settings in its directories, and who reads topics together.
 
-        `say` is called with what can't be read there.
+        coordinators: the copies of the partitions of `__transaction_state`. say: is called with what can't be read.
         """
         self.topics, self.groups = topics, groups
         self._by_id = {topic.topic_id: topic for topic in self.topics.values() if topic.topic_id != ZERO_UUID}
         self.cluster_id, self.settings = cluster_id, settings
         self.node_id, self.log_dirs = settings.node_id, settings.log_dirs
         self.fetch_sessions = FetchSessions()
-        coordinators = self.topics.get(TRANSACTIONS_TOPIC)
-        self.transactions = KnownTransactions({} if coordinators is None else coordinators.partitions, say)
+        served = self.topics.get(TRANSACTIONS_TOPIC)
+        self.transactions = KnownTransactions({} if served is None else served.partitions, coordinators, say)
 
     def topic_of(self, name: str | None, topic_id: str) -> ServedTopic | None:
         """A topic by its name or, without one, by its id."""
@@ -311,11 +322,10 @@ def serve_partitions(
     groups = GroupCoordinator(Commits(stored), with_ids, say, clock)
     log_dirs = tuple(dict.fromkeys(each.absolute() for each in cluster.metadata_dirs()))
     owners = [identity_of(log_dir) for log_dir in log_dirs]
-    cluster_id = next((each.cluster_id for each in owners if each.cluster_id), None)
     by_dir = {log_dir: owner.broker for log_dir, owner in zip(log_dirs, owners, strict=True)}
-    node_id = _node_id(by_dir.values(), server_properties, lambda: cluster.metadata(cluster_id))
+    node_id = _node_id(by_dir.values(), server_properties, lambda: cluster.own_metadata)
     known = KnownSettings(by_dir, node_id, say, server_properties)
-    return ServedCluster(topics, cluster_id or _MADE_UP_ID, known, groups, say)
+    return ServedCluster(topics, cluster.cluster_id or _MADE_UP_ID, known, groups, answering[TRANSACTIONS_TOPIC], say)
 
 
 def _node_id(
@@ -362,8 +372,8 @@ def _by_number(
     their own paths are served as they are.
     """
     of_topic = [each for each in found if each.topic == topic and each.copies]
-    own = {each.partition or 0: each.cluster_id for each in of_topic if (each.partition or 0) <= LARGEST_PARTITION}
-    metadata = cluster.metadata(next(iter(own.values()))) if cluster.log_dirs else None
+    own = {each.partition or 0 for each in of_topic if (each.partition or 0) <= LARGEST_PARTITION}
+    metadata = cluster.own_metadata if cluster.log_dirs else None
     told = partition_count(metadata, topic) or 0
     if not told and topic in COORDINATOR_TOPICS and cluster.log_dirs:
         places = [whole_log(each) for each in of_topic]

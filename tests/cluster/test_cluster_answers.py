@@ -13,7 +13,7 @@ from tests.cluster.questions import lines
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.serve.running import serving
 from tests.serve.test_server import connected
-from tests.serve.test_settings import DEFAULT, OF_TOPIC, TOPIC, setting
+from tests.serve.test_settings import DEFAULT, OF_TOPIC, STATIC, TOPIC, setting
 
 CURRENT, BEFORE = "cJFU-m2vQ6uCEEqPGgnDXw", "p1XHsPOYQDm0-X-eJ7nDVQ"
 """Ids of the topic, and of the one that had its name before."""
@@ -93,18 +93,32 @@ def test_topic_id_of_given_directories_is_that_of_their_files(
         assert running.served.topics["x"].topic_id == topic_id
 
 
-def test_policy_that_only_the_disks_show_is_the_same_for_all(tmp_path: Path) -> None:
-    for name in ("orders-0", "clean-0", "__consumer_offsets-0"):
+@pytest.mark.parametrize("of_brokers", [None, "delete", "compact,delete"])
+def test_policy_that_only_the_disks_show_is_the_same_for_all(of_brokers: str | None, tmp_path: Path) -> None:
+    """A topic was compacted if the cleaner has been over any partition of it, whatever a broker sets for the others."""
+    for name in ("orders-0", "clean-0", "clean-1", "__consumer_offsets-0"):
         write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v", 1000)])])
+        write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v", 1000)], 1)], 1)
     (tmp_path / "cleaner-offset-checkpoint").write_text("0\n1\nclean 0 1\n", encoding="utf-8")
+    given = None if of_brokers is None else tmp_path / "server.properties"
+    options: tuple[str, ...] = ()
+    if given is not None:
+        given.write_text(f"log.cleanup.policy={of_brokers}\n", encoding="utf-8")
+        options = ("--server-properties", given.name)
+    clean = ("compact", OF_TOPIC) if of_brokers != "compact,delete" else (of_brokers, STATIC)
     shown = {
-        "orders": ("delete", DEFAULT),
-        "clean": ("compact", OF_TOPIC),
+        "orders": ("delete", DEFAULT) if of_brokers is None else (of_brokers, STATIC),
+        "clean": clean,
         "__consumer_offsets": ("compact", OF_TOPIC),
     }
-    with serving(tmp_path) as running, connected(running) as client:
+    found = lines(tmp_path, ["retain", "-o", "json", "--now", "2030-01-01", *options], ["."], ())
+    deleted = {row["directory"] for row in found if row["type"] == "segment" and row["retention"] == "delete-time"}
+    assert deleted == ({"orders-0"} if clean[0] == "compact" else {"orders-0", "clean-0", "clean-1"})
+    listed = lines(tmp_path, ["ls", "-o", "json", "--now", "2030-01-01", *options], ["."], ())
+    assert {row["directory"] for row in listed if row["type"] == "partition" and row["segmentsToDelete"]} == deleted
+    with serving(tmp_path, server_properties=given) as running, connected(running) as client:
         assert {name: setting(client, TOPIC, name, "cleanup.policy")[:2] for name in shown} == shown
-    with kseg.open_cluster([tmp_path]) as opened:
+    with kseg.open_cluster([tmp_path], server_properties=given) as opened:
         policies = {name: opened.topics[name].settings["cleanup.policy"] for name in shown}
         assert {name: (each.value, each.source) for name, each in policies.items()} == shown
 

@@ -101,9 +101,11 @@ def test_a_missing_index_is_made_as_the_others_are(tmp_path: Path) -> None:
     assert (tmp_path / "new" / second.name).read_bytes() == (tmp_path / "whole" / second.name).read_bytes()
 
 
-def test_the_topics_setting_is_the_interval(tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", ["1000", "+1000", " 1000 "])
+def test_the_topics_setting_is_the_interval(value: str, tmp_path: Path) -> None:
+    """As a broker reads it: metadata have the text that somebody wrote."""
     built(tmp_path, 1000)
-    fields = {"resourceType": 2, "resourceName": "t", "name": "index.interval.bytes", "value": "1000"}
+    fields = {"resourceType": 2, "resourceName": "t", "name": "index.interval.bytes", "value": value}
     metadata = tmp_path / "kafka-logs" / "__cluster_metadata-0"
     setting = NewRecord(None, b"\1\4\0" + build_message(message_schema("ConfigRecord"), 0, fields))
     write_segment(metadata, [NewBatch([setting])])

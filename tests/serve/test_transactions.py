@@ -1,6 +1,8 @@
 """Transactional ids as coordinators knew them last, and the producers of partitions."""
 
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +34,23 @@ def listed(client: Connection, version: int = 2, **filters: Any) -> dict[str, st
 @pytest.mark.parametrize("version", range(3))
 def test_transactional_ids_are_listed_with_their_states(client: Connection, version: int) -> None:
     assert listed(client, version) == KNOWN
+
+
+def test_transactional_ids_that_the_best_copy_lost_are_those_of_another(tmp_path: Path) -> None:
+    for broker in ("b1", "b2"):
+        shutil.copytree(LOGS / "2.8.2", tmp_path / broker)
+    for log in (tmp_path / "b1").glob("__transaction_state-*/*.log"):
+        content, position = bytearray(log.read_bytes()), 0
+        while (following := position + 12 + int.from_bytes(content[position + 8 : position + 12])) < len(content):
+            content[following - 1] ^= 1  # each batch but the last one
+            position = following
+        log.write_bytes(content)
+    with serving(tmp_path / "b1") as running, connected(running) as connection:
+        assert listed(connection) != KNOWN
+    identity = (tmp_path / "b2" / "meta.properties").read_text(encoding="utf-8")
+    (tmp_path / "b2" / "meta.properties").write_text(identity.replace("broker.id=1", "broker.id=2"), encoding="utf-8")
+    with serving(tmp_path / "b1", tmp_path / "b2") as running, connected(running) as connection:
+        assert listed(connection) == KNOWN
 
 
 @pytest.mark.parametrize(

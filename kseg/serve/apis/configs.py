@@ -1,6 +1,7 @@
 """DescribeConfigs: settings of topics and of the broker, each with where it comes from."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from kseg.cluster.settings import (
@@ -72,14 +73,12 @@ def _config(setting: ResolvedSetting, *, has_synonyms: bool) -> Fields:
 
 
 def _of_topic(served: ServedCluster, name: str) -> "list[ResolvedSetting] | _NotDescribed":
-    topic = served.topics.get(name)
-    if topic is None:
+    if name not in served.topics:
         return _NotDescribed(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name} here")
-    own = served.settings.of(TOPIC, name)
+    own, brokers = served.settings.of(TOPIC, name), served.settings.of_broker()
     if not served.settings.knows_topic(name):
-        listed = (each.listed for each in topic.partitions.values() if each.listed is not None)
-        own = {**shown_settings(name, listed), **own}
-    settings = resolve_all(own, served.settings.of_broker())
+        own = {**shown_settings(name, brokers, partial(served.settings.was_cleaned, name)), **own}
+    settings = resolve_all(own, brokers)
     return [each._replace(is_hidden=is_secret(each.name)) for each in settings]
 
 

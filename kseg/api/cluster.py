@@ -12,6 +12,7 @@ from kseg.api.tables import SHOWN_ROWS, ShortTable, warn
 from kseg.cluster import cluster as model
 from kseg.cluster.directories import identity_of, once, only_below
 from kseg.cluster.joined_log import joined_logs
+from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all, shown_settings
 from kseg.cluster.taken import Taken, taken_of
@@ -32,6 +33,11 @@ class JoinedDirectories(Directories):
         super().__init__(tuple(paths), choice)
         self._problems: list[OpenError] = []
         self._cluster = model.Cluster(self._paths, once(only_below(self._take_problem)))
+
+    @cached_property
+    def _beside(self) -> MetadataBeside:
+        """What the metadata that tell of the copies tell of topics."""
+        return MetadataBeside(cluster=self._cluster)
 
     def _take_problem(self, problem: OpenError) -> None:
         self._problems.append(problem)

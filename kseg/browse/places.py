@@ -19,7 +19,7 @@ from kseg.cluster.directories import (
     pass_over,
     read_identity,
 )
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, TopicIdSource
+from kseg.cluster.metadata_copy import MetadataBeside, TopicIds, TopicIdSource
 from kseg.cluster.remote_tier import find_tier
 from kseg.errors import KsegError, OpenError, counted
 from kseg.explain.field import ExplainedField, shown_value
@@ -422,7 +422,7 @@ def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
 
 
 def _facts_of_partition(partition: PartitionLog, cluster: Cluster) -> ShownRow:
-    beside = MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
+    beside = MetadataBeside(cluster=cluster)
     checkpoints, tier = partition.checkpoints(), find_tier(partition, beside)
     told = TopicIds(cluster).told_of(partition) if partition.state is None else None
     known = {

@@ -176,6 +176,9 @@ def _of_local(found: Candidate[PartitionLog]) -> Candidate[PartitionCopy]:
 def _remote_candidates(url: str) -> Iterator[Candidate[PartitionCopy]]:
     files = list(remote.list_files(url))
     small = [each for each in files if each.url.endswith(f"/{META_PROPERTIES}")]
+    given = url.rstrip("/")
+    if parse_partition_directory(given) is not None:
+        small += remote.list_files(f"{_directory_of(given)}/{META_PROPERTIES}", may_be_missing=True)
     with ThreadPoolExecutor(REQUESTS) as pool:
         owners = dict(zip(map(_directory_of, small), pool.map(_remote_identity, small), strict=True))
     return (_of_remote(each, url, owners.get(_directory_of(each.path), NOBODY)) for each in _remote_replicas(files))

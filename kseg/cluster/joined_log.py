@@ -42,6 +42,18 @@ def joined_logs(
     yield from logs_of_partition(copies.whole, selection, say, left, copies.open_log)
 
 
+def first_offset(replicas: PartitionReplicas[PartitionLog], selection: Selection) -> int | None:
+    """The offset of the first record that is wanted, in the logs with holes filled; None if there is none.
+
+    Raises OpenError if a log can't be opened.
+    """
+    for log in joined_logs(replicas, selection._replace(limit=1), _say_nothing):
+        for piece in log.intact_slices(lambda _: None):
+            for record in log.picker.pick(piece):
+                return record.offset
+    return None
+
+
 def relist(replicas: PartitionReplicas[PartitionLog]) -> PartitionReplicas[PartitionLog]:
     """Return the copies with the files that the best one has now. Raises OpenError if its directory has gone."""
     best, *others = replicas.copies

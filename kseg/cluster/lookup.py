@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from kseg.cluster.joined_log import first_offset
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
 from kseg.cluster.remote_tier import RemoteCopies, find_tier
 from kseg.cluster.replicas import PartitionReplicas, are_gapless
@@ -48,24 +49,30 @@ def look_up_in_copies(
     """Where a target lies in the best copy; what was lost there, in a copy that has it.
 
     An offset is taken from the first copy that has it intact. Of times and selections the first record of all copies
-    counts, as far as they agree. log_dirs: where the cluster's metadata may be, which tell of tiers; not read before
-    they are needed. say: is called with large metadata, which aren't read. Raises OpenError if a log can't be opened.
+    counts, as far as they agree, if the best one lost it: one that compaction took is no answer.
+
+    log_dirs: where the cluster's metadata may be, which tell of tiers; not read before they are needed. say: is
+    called with large metadata, which aren't read. Raises OpenError if a log can't be opened.
     """
     dirs = tuple(log_dirs)
     tiers = _Tiers(MetadataBeside(CHEAP_METADATA, None if say is None else partial(_say_unread, say), dirs), dirs)
     answer = _look_up(partition.best, target, selection, is_time, tiers)
     if selection.is_everything and target in _OF_THE_BEST:
         return answer
-    is_search = is_time or not selection.is_everything
-    may_be_lost = is_search or answer.absence is Absence.GAP
-    is_lost = answer.absence in _DAMAGED or (may_be_lost and are_gapless(partition.copies))
-    others = _found_in_others(partition, target, selection, is_time, tiers) if is_lost else iter(())
-    if not is_search:
-        return next(others, answer)
+    others = _found_in_others(partition, target, selection, is_time, tiers)
+    if not is_time and selection.is_everything:
+        may_be_lost = answer.absence is Absence.GAP and are_gapless(partition.copies)
+        return next(others, answer) if may_be_lost or answer.absence in _DAMAGED else answer
     start = answer.log_start_offset
-    of_others = [each for each in others if each.record is not None and each.record.offset >= start]
-    found = of_others if answer.record is None else [answer, *of_others]
-    return max(found, key=partial(_rank, target), default=answer)
+    better = [each for each in others if each.record is not None and each.record.offset >= start]
+    if answer.record is not None:
+        better = [each for each in better if _rank(target, each) > _rank(target, answer)]
+    if not better or are_gapless(partition.copies):
+        return max(better, key=partial(_rank, target), default=answer)
+    if isinstance(target, SpecialTime):
+        better.sort(key=partial(_rank, target), reverse=True)
+        return next((each for each in better if _lacks_only_by_damage(partition.best, each)), answer)
+    return _first_of_whole(partition, target, selection, answer, better) or answer
 
 
 def _say_unread(say: Callable[[str], None], path: Path, reason: str) -> None:
@@ -95,6 +102,29 @@ def _found_in_others(
             found = _look_up(copy.place, target, selection, is_time, tiers)
             if found.record is not None and (end is None or found.record.offset < end):
                 yield found
+
+
+def _lacks_only_by_damage(best: PartitionLog, other: Lookup) -> bool:
+    """Whether damage stands where another copy has what it found; the cleaner may have taken it otherwise."""
+    return (
+        other.record is not None and look_up(best, other.record.offset, EVERYTHING, is_time=False).absence in _DAMAGED
+    )
+
+
+def _first_of_whole(
+    partition: PartitionReplicas[PartitionLog], target: int, selection: Selection, answer: Lookup, better: list[Lookup]
+) -> Lookup | None:
+    """The first record that the log has whose damaged batches are another copy's; None if that is the best one's."""
+    first = min(each.record.offset for each in better if each.record is not None)
+    wanted = selection._replace(from_offset=max(first, selection.first_offset))
+    if answer.is_time:
+        wanted = wanted._replace(from_time=max(target, target if selection.from_time is None else selection.from_time))
+    offset = first_offset(partition, wanted)
+    if offset is None or (answer.record is not None and offset >= answer.record.offset):
+        return None
+    there = selection._replace(from_offset=offset)
+    found = (look_up(copy.place, target, there, is_time=answer.is_time) for copy in partition.copies)
+    return next((each for each in found if each.record is not None and each.record.offset == offset), None)
 
 
 def _look_up(

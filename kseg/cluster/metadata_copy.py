@@ -127,10 +127,14 @@ OnUnread: TypeAlias = Callable[[Path, str], object]
 """Takes the path of metadata that aren't read, and why."""
 
 
-def partition_count(metadata: "ClusterMetadata | None", topic: str) -> int | None:
-    """How many partitions a topic has, as metadata tell; None if they don't know it."""
+def partition_count(metadata: "ClusterMetadata | None", topic: str, here: Iterable[int | None]) -> int | None:
+    """How many partitions a topic has, as metadata tell; None if they don't know it.
+
+    here: the numbers of those that are here; if there are more of them, the metadata are older.
+    """
     found = None if metadata is None else metadata.topic(topic)
-    return None if found is None else len(found.partitions) or None
+    told = 0 if found is None else len(found.partitions)
+    return max(told, 1 + max((number for number in here if number is not None), default=-1)) if told else None
 
 
 class _Topics(NamedTuple):

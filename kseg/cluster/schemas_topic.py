@@ -54,9 +54,8 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
         refuse(each)
     if not replicas:
         raise OpenError(f"has neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
-    beside = [each.best.log_dir for each in replicas if cluster.was_given(each.best)]
-    log_dirs = dict.fromkeys((*(each.path for each in cluster.log_dirs), *beside))
-    return TopicPlaces(tuple(map(whole_log, replicas)), tuple(log_dirs), is_all=not beside)
+    is_all = not any(cluster.was_given(each.best) for each in replicas)
+    return TopicPlaces(tuple(map(whole_log, replicas)), tuple(dict.fromkeys(cluster.metadata_dirs())), is_all)
 
 
 class SchemasTopic(NamedTuple):

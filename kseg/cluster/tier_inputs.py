@@ -149,9 +149,10 @@ class RemoteLogs:
     ) -> Path:
         found = find_log_dirs(path) if path.is_dir() else []
         is_partition = path.is_dir() and not found
+        topic_ids = TopicIds(Cluster((path,), pass_over))
         directory = self._new_directory(os.path.dirname(name.rstrip("/")) or "." if is_partition else name)  # noqa: PTH120
         if is_partition:
-            self._join_partition(PartitionLog(path), directory / path.name, remote)
+            self._join_partition(PartitionLog(path), directory / path.name, remote, topic_ids)
             _link(path.parent, directory, _OF_A_LOG_DIRECTORY)
             return directory / path.name
         for log_dir in found:
@@ -159,7 +160,7 @@ class RemoteLogs:
             target.mkdir(parents=True, exist_ok=True)
             _link(log_dir.path, target, _OF_A_LOG_DIRECTORY)
             for place in log_dir.directories:
-                self._join_partition(PartitionLog(place), target / place.name, remote)
+                self._join_partition(PartitionLog(place), target / place.name, remote, topic_ids)
         if not found:
             raise OpenError("no partition here to join with --remote", name)
         return directory
@@ -169,13 +170,14 @@ class RemoteLogs:
         local: PartitionLog,
         target: Path,
         remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]],
+        topic_ids: TopicIds,
     ) -> None:
         found = remote.get((local.topic or "", local.partition or 0)) if local.state is None else None
         if found is None:
             target.symlink_to(local.path)
             return
         store, partition = found
-        topic_id = TopicIds(Cluster((local.log_dir,), pass_over, levels=0)).of(local)
+        topic_id = topic_ids.of(local)
         if None not in (topic_id, partition.topic_id) and topic_id != partition.topic_id:
             what = f"is of the topic id {topic_id}, the remote one at {partition.folder} of {partition.topic_id}"
             raise UsageError(f"{what}: a topic of the same name", local.path)

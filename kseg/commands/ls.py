@@ -179,8 +179,8 @@ def ls(
     from producer snapshots, or with --deep from all headers. When it cleaned last is written nowhere: --by segment
     tells up to which offset it did, and since when it hasn't cleaned anything in the log directory.
 
-    With --by segment, ABORTED counts aborted transactions, INDEX and TIMES count the entries of .index and .timeindex,
-    and HEALTH says what is wrong with these. ROLLED is why the next segment was started, RETENTION what retention would
+    With --by segment, ABORTED, INDEX and TIMES count the entries of .txnindex, .index and .timeindex, and HEALTH says
+    what is wrong with the latter two. ROLLED is why the next segment was started, RETENTION what retention would
     do with this one. CACHED, with --cache, is how much was in the page cache before `ls` read it.
 
     Settings are the given options, then the topics' own, including cleanup.policy, those of the broker, and the

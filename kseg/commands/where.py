@@ -103,4 +103,5 @@ def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionReplica
     """A topic's partitions, None without paths; and their number, if metadata have it."""
     if topic is None or not cluster.paths:
         return None, None
-    return cluster.topic(topic), partition_count(cluster.own_metadata, topic)
+    replicas = cluster.topic(topic)
+    return replicas, partition_count(cluster.own_metadata, topic, [each.partition for each in replicas])

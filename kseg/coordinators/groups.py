@@ -91,8 +91,9 @@ def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: 
     names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
     views = [partition_groups(partition, at_ms, names) for partition in places.partitions]
     groups = sorted((group for view in views for group in view.groups), key=lambda group: group.group)
+    here = [place.partition for place in places.partitions]
     ids = ((group.group, group.coordinator_partition) for group in groups)
-    count = partition_count(metadata, TOPIC) or internal_count(places.partitions, ids)
+    count = partition_count(metadata, TOPIC, here) or internal_count(places.partitions, ids)
     missing = missing_text(TOPIC, len(places.partitions), count) if places.is_all else None
     beside = PartitionsBeside(cluster)
     shares = ShareStates(beside, at_ms)

@@ -140,16 +140,15 @@ class Coordinators:
             self.clock_ms = max(self.clock_ms, view.last_timestamp)
             self._by_producer |= {known.producer_id: known for known in view.transactions}
             ids += ((known.transactional_id, known.coordinator_partition) for known in view.transactions)
-        self.count = self._told_count or internal_count(self.partitions, ids)
+        self.count = self._told_count() or internal_count(self.partitions, ids)
 
     @cached_property
     def _cluster(self) -> Cluster:
         return Cluster(self._log_dirs, pass_over, levels=0)
 
-    @cached_property
     def _told_count(self) -> int | None:
         with suppress(UsageError):  # metadata of several clusters
-            return partition_count(self._cluster.own_metadata, TOPIC)
+            return partition_count(self._cluster.own_metadata, TOPIC, [place.partition for place in self.partitions])
         return None
 
     def verdict(self, opened: Transaction, now_ms: int | None, timeout_ms: int = MAXIMUM_TRANSACTION_MS) -> Verdict:
@@ -284,7 +283,8 @@ class FindingsJudge:
         self._cluster = Cluster.joined((plan.cluster,))
         self._replicas: dict[str, dict[str, PartitionReplicas[PartitionLog]]] = {}
         self._log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
-        self._judge = Judge(Coordinators(self._log_dirs), None)
+        self._judges: dict[tuple[Path, ...], Judge] = {}
+        self._recorded: dict[tuple[Path, ...], dict[tuple[Owner, str], RecordedSegment]] = {}
 
     def judged(self, verified: Verified) -> Verified:
         """The same, with the verdicts, and of many alike those that are shown.
@@ -303,16 +303,18 @@ class FindingsJudge:
         judged = tuple(_judged(verified.findings, verdicts))
         return replace(verified, findings=tuple(shown_findings(judged)))
 
-    @cached_property
-    def _recorded(self) -> dict[tuple[Owner, str], RecordedSegment]:
-        return recorded_segments(self._log_dirs)
+    def _recorded_of(self, path: Path) -> dict[tuple[Owner, str], RecordedSegment]:
+        log_dirs = self._dirs_of(path)
+        if log_dirs not in self._recorded:
+            self._recorded[log_dirs] = recorded_segments(log_dirs)
+        return self._recorded[log_dirs]
 
     def _with_recorded(self, verified: Verified) -> Verified:
         placed = placed_at(verified.path)
         if placed is None:
             return verified
         findings = Findings()
-        check_recorded(placed, self._recorded, findings)
+        check_recorded(placed, self._recorded_of(verified.path), findings)
         return replace(verified, findings=(*verified.findings, *findings.all(is_compacted=False)))
 
     def _verdicts(self, path: Path) -> dict[int, tuple[int | None, Verdict]]:
@@ -320,8 +322,21 @@ class FindingsJudge:
         found = PartitionTransactions(self._log_of(path))
         for _ in found.transactions():
             pass
-        verdicts = self._judge.verdicts(found.partition, found.open_transactions)
+        verdicts = self._judge_of(path).verdicts(found.partition, found.open_transactions)
         return {opened.producer_id: (opened.first_offset, verdict) for opened, verdict in verdicts.items()}
+
+    def _judge_of(self, path: Path) -> Judge:
+        """Who knows the coordinators of a directory's cluster."""
+        log_dirs = self._dirs_of(path)
+        if log_dirs not in self._judges:
+            self._judges[log_dirs] = Judge(Coordinators(log_dirs), None)
+        return self._judges[log_dirs]
+
+    def _dirs_of(self, path: Path) -> tuple[Path, ...]:
+        """The log directories of a directory's cluster."""
+        cluster_of = self._cluster.cluster_of
+        own = cluster_of(path.absolute().parent)
+        return tuple(each for each in self._log_dirs if cluster_of(each) == own)
 
     def _log_of(self, path: Path) -> PartitionLog:
         """The log that answers for a partition, if the directory is one of its copies; else the directory's own."""

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from kseg.arrow import TIMESTAMP
 from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource, others_here
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
+from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.remote_tier import find_tier
 from kseg.errors import OpenError, UnreadableError, UsageError
 from kseg.export.results import missing
@@ -550,10 +550,10 @@ Key = tuple[str, int | None]
 def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterable[Path]) -> Mapping[Key, OffsetRange]:
     """For the partitions wanted that have some, the offsets wanted that are in the remote tier alone.
 
-    As `find_tier` tells: by metadata in `log_dirs` and beside the copies, if these aren't large, and by checkpoints.
+    As `find_tier` tells: by metadata in `log_dirs` and beside the copies, and by checkpoints.
     Copies in object stores are not looked at.
     """
-    beside = MetadataBeside(CHEAP_METADATA, log_dirs=log_dirs)
+    beside = MetadataBeside(log_dirs=log_dirs)
     checkpoints = cache(read_checkpoints)
     found: dict[Key, OffsetRange] = {}
     for key, (best, *_) in copies.items():

@@ -1,6 +1,6 @@
 """The report: its table of blocks, made from gathered facts."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -122,14 +122,14 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
     known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(log_dirs)
     if not choices.is_quick:
         take_samples(known)
-        known.groups = _groups(log_dirs)
+        known.groups = _groups(plan.cluster.paths)
     return report_of(known, _about(plan, known, command))
 
 
-def _groups(log_dirs: Collection[Path]) -> tuple[Group, ...] | None:
+def _groups(paths: Sequence[Path]) -> tuple[Group, ...] | None:
     """The groups of `__consumer_offsets`; None if it isn't here, or can't be read."""
     try:
-        return read_groups([*log_dirs]).groups if log_dirs else None
+        return read_groups(paths).groups
     except KsegError:
         return None
 

@@ -374,7 +374,7 @@ def _by_number(
     of_topic = [each for each in found if each.topic == topic and each.copies]
     own = {each.partition or 0 for each in of_topic if (each.partition or 0) <= LARGEST_PARTITION}
     metadata = cluster.own_metadata if cluster.log_dirs else None
-    told = partition_count(metadata, topic) or 0
+    told = partition_count(metadata, topic, own) or 0
     if not told and topic in COORDINATOR_TOPICS and cluster.log_dirs:
         places = [whole_log(each) for each in of_topic]
         told = internal_count(places, stored_ids(topic, places))

@@ -142,7 +142,7 @@ def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
 
 def check_disks(cluster: Cluster, findings: Findings, choice: PartitionChoice) -> None:
     """Of the partitions that are meant those in two log directories of one broker; on different ones are replicas."""
-    disks = Counter((each.identity.cluster_id, each.identity.broker) for each in cluster.log_dirs)
+    disks = Counter((cluster.cluster_of(each.path), each.identity.broker) for each in cluster.log_dirs)
     if max(disks.values(), default=0) < 2:
         return
     for replicas in cluster.partitions_of_all(choice):

@@ -1,5 +1,6 @@
 """One directory alone would answer otherwise: the answer is the cluster's, whichever command gives it."""
 
+import json
 import shutil
 from itertools import permutations
 from pathlib import Path
@@ -10,7 +11,9 @@ import kseg
 from tests import golden
 from tests.cluster.made_metadata import BROKER, write_metadata
 from tests.cluster.questions import lines
+from tests.coordinators.coordinators import commit
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.run import kseg as run
 from tests.serve.running import serving
 from tests.serve.test_server import connected
 from tests.serve.test_settings import DEFAULT, OF_TOPIC, STATIC, TOPIC, setting
@@ -121,6 +124,41 @@ def test_policy_that_only_the_disks_show_is_the_same_for_all(of_brokers: str | N
     with kseg.open_cluster([tmp_path], server_properties=given) as opened:
         policies = {name: opened.topics[name].settings["cleanup.policy"] for name in shown}
         assert {name: (each.value, each.source) for name, each in policies.items()} == shown
+
+
+def test_groups_are_those_of_what_was_given_and_their_lags_those_of_all_of_it(tmp_path: Path) -> None:
+    """A partition that is given by its own path is looked at in its log directory, whose other topics aren't given."""
+    write_segment(tmp_path / "b1" / "x-0", [NewBatch([NewRecord(b"k", b"v", 1000)] * 9)])
+    for broker, topic in (("b1", "x"), ("b2", "y")):
+        write_segment(tmp_path / broker / "__consumer_offsets-0", [NewBatch([commit(topic, 4, group=broker)])])
+
+    def lags(*paths: str) -> dict[object, object]:
+        rows = lines(tmp_path, ["groups", "-o", "json"], paths, ())
+        return {row["group"]: row["lag"] for row in rows if row["type"] == "commit"}
+
+    def reported(*paths: str) -> dict[object, object]:
+        rows = lines(tmp_path, ["report", "-o", "json"], paths, ())
+        return {row["group"]: row["lag"] for row in rows if row.get("table") == "groups" and "group" in row}
+
+    for paths in (("b1/x-0", "b1/__consumer_offsets-0"), ("b1",), ("b2/__consumer_offsets-0", "b1/x-0")):
+        group, lag = ("b1", 5) if "b2" not in paths[0] else ("b2", None)
+        assert lags(*paths) == reported(*paths) == {group: lag}
+    write_segment(tmp_path / "b1" / "y-0", [NewBatch([NewRecord(b"k", b"v", 1000)] * 7)])
+    assert lags("b2/__consumer_offsets-0", "b1/x-0") == reported("b2/__consumer_offsets-0", "b1/x-0") == {"b2": 3}
+    assert reported("b1/x-0", "b1/y-0") == {}
+
+
+def test_metadata_that_are_older_than_the_directories_leave_no_partition_out(tmp_path: Path) -> None:
+    for name in ("x-0", "x-5", "__consumer_offsets-0", "__consumer_offsets-7"):
+        write_segment(tmp_path / name, [NewBatch([NewRecord(b"k", b"v", 1000)])])
+    write_metadata(tmp_path, {"x": CURRENT, "__consumer_offsets": BEFORE})
+    asked = {"x": ["--key", "k", "--topic", "x"], "__consumer_offsets": ["--group", "g"]}
+    counted = {}
+    for topic, what in asked.items():
+        counted[topic] = json.loads(run(["where", *what, "-o", "json", "."], tmp_path).stdout)["partitions"]
+    with serving(tmp_path) as running:
+        served = {topic: len(running.served.topics[topic].partitions) for topic in asked}
+    assert counted == served == {"x": 6, "__consumer_offsets": 8}
 
 
 @pytest.mark.parametrize("noted", [None, "0\n1\n3 0\n", "0\n2\n3 0\n6 2\n", "0\n2\n3 0\n9 7\n"])

@@ -65,6 +65,26 @@ def test_times_and_selected_records_that_one_copy_lost_are_found_in_another(dama
                 assert json.loads(ran.stdout).get("offset") == number, (paths, number, ran)
 
 
+def test_times_that_one_copy_lost_are_found_where_dump_finds_them_if_the_log_may_be_compacted(damaged: Path) -> None:
+    """Then a segment that is missing without a trace isn't one that was lost, but damage is."""
+    for broker in ("b1", "b2"):
+        (damaged / broker / "cleaner-offset-checkpoint").unlink()
+    for asked in ("--from-time", "--from-offset"):
+        first = {}
+        for number in range(30):
+            choice = (asked, str(number), "--limit", "1")
+            dumped = lines(damaged, ["dump", "-o", "json", "--only", "records"], ["."], choice)
+            first[number] = next(row["offset"] for row in dumped if row["type"] == "record")
+        assert [first[number] for number in (3, 10, 27)] == [3, 20, 27]
+        for paths in (("b1", "b2"), ("b2", "b1")):
+            options = ["--topic", "orders", "--partition", "0", "-o", "json", *paths]
+            ran = {number: run(["lookup", asked, str(number), *options], damaged) for number in first}
+            assert {number: json.loads(each.stdout).get("offset") for number, each in ran.items()} == first
+            if asked == "--from-time":
+                ran = {number: run(["lookup", "--timestamp", str(number), *options], damaged) for number in first}
+                assert {number: json.loads(each.stdout).get("offset") for number, each in ran.items()} == first
+
+
 def test_offsets_that_one_copy_lost_are_found_in_another(damaged: Path) -> None:
     for paths in (("b1", "b2"), ("b2", "b1"), (".",)):
         for offset in (3, 9, 10, 15, 19, 20, 28):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kseg import open as open_log
+from kseg import open_cluster
 from kseg.browse.places import TopicPlace
 from kseg.cluster.cluster import Cluster
 from kseg.formats.messages import build_message
@@ -270,6 +271,17 @@ def test_commands_that_read_large_metadata_go_by_their_settings(command: tuple[s
     ran = kseg([*command, "-o", "json"], tmp_path)
     assert b'"localStartOffset":30' not in ran.stdout
     assert b'"logStartOffset":30' in ran.stdout
+
+
+def test_export_and_python_go_by_large_metadata_too(tmp_path: Path) -> None:
+    write_partition(tmp_path / "a")
+    write_metadata(tmp_path / "a", **{f"x_{number}": "v" * 32_000 for number in range(150)})
+    ran = kseg(["export", "a", "out", "-o", "json"], tmp_path)
+    rows = [row for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "partition"]
+    assert [row["remote"] for row in rows if row.get("remote")] == []
+    assert ran.status == 0
+    with open_cluster([tmp_path / "a"]) as cluster:
+        assert cluster.topics["orders"].partitions[0].log_start_offset() == 30
 
 
 def test_lookup_says_that_it_leaves_out_large_metadata(tmp_path: Path) -> None:

@@ -205,6 +205,21 @@ def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
     assert b"warning hanging-transaction: producer 8: open since offset 2; pay is CompleteAbort" in hanging.stdout
 
 
+def test_transaction_hangs_in_its_cluster_whichever_others_are_checked_too(tmp_path: Path) -> None:
+    for cluster in ("one", "two"):
+        (tmp_path / cluster).mkdir()
+        write_two(tmp_path / cluster)
+        identity = f"version=1\nnode.id=1\ncluster.id={cluster}\n"
+        (tmp_path / cluster / "meta.properties").write_text(identity, encoding="utf-8")
+    write_coordinator(tmp_path / "one", ("pay", 8, COMPLETE_ABORT, {}))
+    for paths in (["one", "two"], ["two", "one"]):
+        ran = kseg(["verify", "-v", *paths], tmp_path)
+        assert ran.status == 1
+        found = [line for line in ran.stdout.decode().splitlines() if "open since" in line]
+        assert sorted(line.partition("/")[0] for line in found) == ["one", "two"]
+        assert [line.partition("/")[0] for line in found if "warning hanging-transaction" in line] == ["one"]
+
+
 @pytest.mark.parametrize(
     ("written_at", "partition_at", "is_hanging"),
     [(903_000, 2000, None), (903_001, 2000, True), (5000, 903_000, None), (5000, 903_001, True)],

@@ -254,6 +254,12 @@ def test_partition_on_two_disks_of_a_broker_is_found(tmp_path: Path) -> None:
     assert found_on(disks) == [("partition-twice", disks[1] / "plain-1")]
 
 
+def test_disk_that_names_no_cluster_is_of_the_only_one(tmp_path: Path) -> None:
+    disks = two_disks(tmp_path, 1, 1)
+    (disks[1] / "meta.properties").write_text("version=1\nnode.id=1\n")
+    assert found_on(disks) == [("partition-twice", disks[1] / "plain-1")]
+
+
 def test_directory_of_another_topic_of_the_same_name_is_not_the_partition_twice(tmp_path: Path) -> None:
     """A topic was deleted and created again while its broker was down."""
     disks = two_disks(tmp_path, 1, 1)

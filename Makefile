@@ -25,7 +25,7 @@ PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
-    test-exhaustive test-one test-hours test-spark test-cluster \
+    test-exhaustive test-one test-hours test-start test-spark test-cluster \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -138,6 +138,10 @@ test-exhaustive: $(DEVELOPMENT) ## Try each case of which `make test` tries some
 HOURS := 200
 test-hours: $(DEVELOPMENT) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven
 	HOURS=$(HOURS) SEED=$(SEED) $(PYTEST) $(PATIENT) -m kafka tests/live/test_hours.py
+
+START :=# other options of tools/start_matrix.py
+test-start: $(DEVELOPMENT) ## Start brokers of RELEASE=4.3.1 on damaged disks, and record what they do; needs Java and Maven
+	$(VENV_PYTHON) tools/start_matrix.py --release $(RELEASE) $(START)
 
 test-go: $(DEVELOPMENT) ## Read from `kseg serve` with franz-go and sarama; needs Go
 	$(PYTEST) $(PATIENT) -m go tests/serve $(TESTS)

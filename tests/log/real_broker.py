@@ -25,7 +25,10 @@ ServedRecord = tuple[int, int, bytes | None, bytes | None]
 
 
 class Broker(NamedTuple):
-    """A broker that can be started and stopped: its classes, files and ports; ZooKeeper's where it needs it."""
+    """A broker that can be started and stopped: its classes, files and ports; ZooKeeper's where it needs it.
+
+    patience: seconds that a start may take.
+    """
 
     tools: Any
     kafka: Any
@@ -33,6 +36,7 @@ class Broker(NamedTuple):
     logs: Path
     port: int
     zookeeper_port: int | None = None
+    patience: float = PATIENCE
 
     @contextmanager
     def running(self, name: str, *, is_killed: bool = False) -> Iterator[Path]:
@@ -53,7 +57,7 @@ class Broker(NamedTuple):
             command = self.kafka.command(*main, options=[INFO])
             process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
             try:
-                self.tools.wait_until(lambda: self.tools.is_listening(port), PATIENCE, f"no {main[0]}", process)
+                self.tools.wait_until(lambda: self.tools.is_listening(port), self.patience, f"no {main[0]}", process)
                 yield
             finally:
                 (process.kill if is_killed else process.terminate)()

@@ -1,0 +1,185 @@
+"""What is measured: files of a disk, and the faults of each, as tables; a cell is one file with one fault."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from start import faults
+from start.faults import COMMON, NotApplicable, Place, Recipe
+
+STOPS = ("clean", "killed")
+ROLES = ("combined", "broker", "controller")
+SEGMENT_FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+METADATA = "__cluster_metadata-0"
+COPIES = {"transactional": 36, "plain": 8, "compacted": 8}
+"""Topics of each kind, all of one kind written alike; the last of a kind has no fault, and gives files to others."""
+DONOR_KIND = {"transactional": "plain", "plain": "compacted", "compacted": "transactional"}
+LOG_FAULTS: dict[str, Recipe] = {
+    "one bit changed": faults.changed(faults.flip_in_records),
+    "one bit of a base offset changed": faults.changed(faults.flip_in_base_offset),
+}
+
+
+class Target(NamedTuple):
+    """A file of the disk: how to find it, and another's.
+
+    find: gives the file in a log directory or a partition's. donor: another file of the disk. own: faults of this
+    file beside the common ones, or instead of them.
+    """
+
+    find: Callable[[Path], Path]
+    donor: Callable[[Path], Path] | None = None
+    own: Mapping[str, Recipe] = {}
+
+
+class Cell(NamedTuple):
+    """A file with a fault. kind: of the file's topic; None for files of the log directory and the metadata."""
+
+    file: str
+    fault: str
+    kind: str | None = None
+
+
+def named(name: str) -> Callable[[Path], Path]:
+    """Find a file by its name."""
+    return lambda directory: directory / name
+
+
+def nth(suffix: str, which: str) -> Callable[[Path], Path]:
+    """Find the first, middle or last file of a kind, by the names; not the bootstrap checkpoint of the metadata."""
+
+    def find(directory: Path) -> Path:
+        found = sorted(path for path in directory.glob(f"*{suffix}") if path.stem[0].isdigit())
+        if not found:
+            raise NotApplicable(directory)
+        return found[{"first": 0, "middle": len(found) // 2, "last": -1}[which]]
+
+    return find
+
+
+def in_metadata(find: Callable[[Path], Path]) -> Callable[[Path], Path]:
+    """Find a file in the metadata's partition."""
+    return lambda disk: find(disk / METADATA)
+
+
+PARTITION_TARGETS: dict[str, Target] = {
+    "partition.metadata": Target(named("partition.metadata")),
+    "leader-epoch-checkpoint": Target(
+        named("leader-epoch-checkpoint"), own={"offsets beyond the end": faults.with_offsets(1000)}
+    ),
+    **{
+        f"{which} {suffix}": Target(nth(suffix, which), own=LOG_FAULTS if suffix == ".log" else {})
+        for suffix in SEGMENT_FILES
+        for which in ("first", "middle", "last")
+    },
+}
+KINDS = {
+    "transactional": tuple(PARTITION_TARGETS),
+    "plain": ("first .log", "last .log"),
+    "compacted": ("first .log", "last .log"),
+}
+"""Files that get faults, by the kind of the topic: all of the kind that has all."""
+
+CHECKPOINTS = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+)
+OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+DISK_TARGETS: dict[str, Target] = {
+    "meta.properties": Target(
+        named("meta.properties"),
+        own={
+            "another cluster's": faults.with_property("cluster.id", OTHER_ID),
+            "another node's": faults.with_property("node.id", "7"),
+            "another directory's": faults.with_property("directory.id", OTHER_ID),
+            "another version": faults.with_property("version", "9"),
+        },
+    ),
+    "bootstrap.checkpoint": Target(named("bootstrap.checkpoint"), donor=in_metadata(nth(".checkpoint", "last"))),
+    "quorum-state": Target(
+        in_metadata(named("quorum-state")),
+        own={
+            "another node's": faults.with_field("leaderId", 7),
+            "an earlier epoch": faults.with_field("leaderEpoch", 0),
+            "a later epoch": faults.with_field("leaderEpoch", 1000),
+        },
+    ),
+    "last metadata .checkpoint": Target(
+        in_metadata(nth(".checkpoint", "last")), donor=in_metadata(nth(".checkpoint", "first"))
+    ),
+    "first metadata .checkpoint": Target(
+        in_metadata(nth(".checkpoint", "first")), donor=in_metadata(nth(".checkpoint", "last"))
+    ),
+    **{
+        f"{which} metadata .log": Target(in_metadata(nth(".log", which)), donor=nth_of_donor, own=LOG_FAULTS)
+        for which, nth_of_donor in (
+            (which, lambda disk, which=which: nth(".log", which)(disk / f"{donor('plain')}-0"))
+            for which in ("first", "last")
+        )
+    },
+    **{
+        name: Target(
+            named(name),
+            own={
+                "of other topics": faults.changed(faults.of_other_topics),
+                "offsets 0": faults.with_offsets(0),
+                "offsets beyond the end": faults.with_offsets(1000),
+            },
+        )
+        for name in CHECKPOINTS
+    },
+    ".kafka_cleanshutdown": Target(
+        named(".kafka_cleanshutdown"), own={"an earlier epoch": faults.with_field("brokerEpoch", 0)}
+    ),
+    "metadata leader-epoch-checkpoint": Target(in_metadata(named("leader-epoch-checkpoint"))),
+    "metadata partition.metadata": Target(in_metadata(named("partition.metadata"))),
+    "last metadata .snapshot": Target(in_metadata(nth(".snapshot", "last"))),
+    "last metadata .index": Target(in_metadata(nth(".index", "last"))),
+    "last metadata .timeindex": Target(in_metadata(nth(".timeindex", "last"))),
+    ".lock": Target(named(".lock")),
+}
+
+
+def donor(kind: str) -> str:
+    """The topic of a kind that never has a fault."""
+    return topics(kind)[-1]
+
+
+def topics(kind: str) -> list[str]:
+    """The topics of a kind."""
+    return [f"{kind}-{number:02}" for number in range(COPIES[kind])]
+
+
+def partition_cells() -> Iterator[Cell]:
+    """The cells of partitions' files: as many as there are topics can share a start."""
+    for kind, names in KINDS.items():
+        for name in names:
+            for fault in {**COMMON, **PARTITION_TARGETS[name].own}:
+                yield Cell(name, fault, kind)
+
+
+def disk_cells() -> Iterator[Cell]:
+    """The cells of files of the log directory and the metadata: each has a start of its own."""
+    for name, target in DISK_TARGETS.items():
+        for fault in {**COMMON, **target.own}:
+            yield Cell(name, fault)
+
+
+def put_fault(cell: Cell, disk: Path, topic: str | None = None) -> Path:
+    """Put a cell's fault into a disk, for a topic's file into this topic's; gives the file's path in the disk.
+
+    Raises NotApplicable if the file isn't there, or can't have the fault.
+    """
+    if cell.kind is None:
+        target, directory = DISK_TARGETS[cell.file], disk
+        other = target.donor(disk) if target.donor else None
+    else:
+        target, directory = PARTITION_TARGETS[cell.file], disk / f"{topic}-0"
+        other = None
+        if cell.fault == "another's":
+            other = target.find(disk / f"{donor(DONOR_KIND[cell.kind])}-0")
+    path = target.find(directory)
+    faults.apply({**COMMON, **target.own}[cell.fault], Place(disk, path, other))
+    return path.relative_to(disk)

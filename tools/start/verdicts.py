@@ -1,0 +1,85 @@
+"""What kseg says of disks with the faults of measured rows."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from start import base
+from start.cells import COPIES, Cell, donor, put_fault, topics
+from start.classes import HARMLESS
+
+from tests import golden, run
+
+ROWS = golden.ROOT / "start"
+RANKS = ("none", "note", "warning", "error")
+
+Row = dict[str, Any]
+Findings = frozenset[tuple[str, str, str]]
+"""Severity, id and path."""
+
+
+class Verdict(NamedTuple):
+    """What a command says of a fault: the worst severity, and the ids of findings that have it."""
+
+    worst: str
+    ids: tuple[str, ...]
+
+
+def rows() -> list[Row]:
+    """All rows, of all releases and roles."""
+    return [json.loads(line) for path in sorted(ROWS.glob("*.jsonl")) for line in path.read_text().splitlines()]
+
+
+def archive_of(row: Row) -> Path:
+    """The archive of the disk that a row's fault was put into."""
+    return ROWS / f"base-{row['release']}-{row['stop']}.tar.gz"
+
+
+def sound_disk(row: Row, directory: Path) -> Path:
+    """The disk that a row's fault was put into, unpacked once; for partitions' rows, with few topics."""
+    disk = directory / f"{archive_of(row).stem.removesuffix('.tar')}-{'few' if row['kind'] else 'all'}" / "disk"
+    if not disk.exists():
+        disk.parent.mkdir()
+        base.unpack(archive_of(row), disk)
+        for kind in COPIES if row["kind"] else ():
+            for topic in topics(kind)[1:]:
+                if topic != donor(kind):
+                    shutil.rmtree(disk / f"{topic}-0")
+    return disk
+
+
+@contextmanager
+def faulty_disk(row: Row, sound: Path) -> Iterator[Path]:
+    """A copy of a disk, of the same name, with a row's fault; removed at the end."""
+    parent = sound.parent / "faulty"
+    disk = shutil.copytree(sound, parent / sound.name)
+    try:
+        cell = Cell(row["file"], row["fault"], row["kind"])
+        put_fault(cell, disk, topics(cell.kind)[0] if cell.kind else None)
+        yield disk
+    finally:
+        shutil.rmtree(parent)
+
+
+def findings(command: str, disk: Path) -> Findings:
+    """What `kseg verify` or `kseg doctor` finds on a disk; a refusal counts as an error."""
+    ran = run.kseg([command, disk.name, "-o", "json"], disk.parent)
+    said = [json.loads(line) for line in ran.stdout.splitlines()]
+    found = {(each["severity"], each["id"], each.get("file", "")) for each in said if "severity" in each}
+    refused = ran.stderr.decode().splitlines() if ran.status == 2 else []
+    return frozenset(found | {("error", line, "") for line in refused})
+
+
+def verdict(found: Findings, usual: Findings) -> Verdict:
+    """What is new in what a command finds, in comparison with a disk without faults."""
+    new = found - usual
+    worst = max((severity for severity, _, _ in new), key=RANKS.index, default="none")
+    return Verdict(worst, tuple(sorted({name for severity, name, _ in new if severity == worst})))
+
+
+def contradicts(row: Row, worst: str) -> bool:
+    """Whether a severity contradicts the consequence: an error without harm, or harm without an error."""
+    return (row["class"] in HARMLESS) == (worst == "error")

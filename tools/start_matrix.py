@@ -1,0 +1,261 @@
+"""Measures what a broker does at its start with a damaged disk: `--release 4.4.0`; 3.3 or later.
+
+tools/start/cells.py lists files and their faults. Each fault is put into a copy of a base disk, a broker is started on
+the copy, and the consequence is written as a line of golden/start/RELEASE-ROLE.jsonl. Existing lines aren't measured
+again. Base disks are made once, and kept in golden/start/.
+
+Needs Java 17, Maven, and what tests need. As root it runs brokers as another user, else files are never unreadable.
+"""
+
+import argparse
+import json
+import random
+import re
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import golden_store as store
+from start import base, classes, runs
+from start.cells import COPIES, STOPS, Cell, disk_cells, partition_cells, put_fault, topics
+from start.faults import NotApplicable
+from start.runs import Seen
+
+from tests.log.real_broker import Broker
+
+ROWS = Path(__file__).resolve().parent.parent / "golden" / "start"
+ROLE = "combined"
+LINES, LINE_SIZE, NAMES = 4, 180, 8
+"""Of what is kept in a row: lines that a broker says, and names of files; more say nothing new."""
+REBUILT = "Could not find offset index file"
+"""An error that keeps no broker from its start."""
+NUMBER = re.compile(r"\d+")
+
+
+class Job(NamedTuple):
+    """A cell to be measured, in a topic of its own if it is about a partition's file."""
+
+    cell: Cell
+    topic: str | None
+
+    @property
+    def topics(self) -> list[str]:
+        """The topics that can have consequences."""
+        return [self.topic] if self.topic else all_topics()
+
+
+class Bench(NamedTuple):
+    """A broker, and a base disk with what a start on it shows. usual: files that any start changes or deletes."""
+
+    broker: Broker
+    release: str
+    stop: str
+    archive: Path
+    healthy: Seen
+    usual: frozenset[str]
+
+
+def main() -> int:
+    """Run the command line; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--release", default="4.4.0", help="Kafka's release, 3.3 or later (%(default)s)")
+    parser.add_argument("--only", choices=("partitions", "disk"), help="measure only files of these")
+    parser.add_argument("--match", default="", metavar="WORDS", help="measure only files and faults with these words")
+    parser.add_argument(
+        "--sample", type=int, default=1, metavar="N", help="measure one in N cells, chosen by a fixed seed"
+    )
+    arguments = parser.parse_args()
+    cells = [cell for cell in wanted_cells(arguments.only) if arguments.match in f"{cell.file}: {cell.fault}"]
+    chosen = sorted(random.Random(1).sample(range(len(cells)), len(cells) // arguments.sample))
+    with tempfile.TemporaryDirectory() as work:
+        return measure(arguments.release, [cells[number] for number in chosen], Path(work))
+
+
+def wanted_cells(only: str | None) -> Iterator[Cell]:
+    """The cells of partitions, of the disk, or all."""
+    if only != "disk":
+        yield from partition_cells()
+    if only != "partitions":
+        yield from disk_cells()
+
+
+def measure(release: str, cells: list[Cell], work: Path) -> int:
+    """Measure what isn't there yet; returns the exit status."""
+    rows = ROWS / f"{release}-{ROLE}.jsonl"
+    broker = runs.broker_for(release, work)
+    archives = {stop: ROWS / f"base-{release}-{stop}.tar.gz" for stop in STOPS}
+    if not all(archive.exists() for archive in archives.values()):
+        runs.make_base(broker, release, archives)
+    for stop, archive in archives.items():
+        done = {(row["file"], row["fault"], row["kind"], row["stop"]) for row in read_rows(rows)}
+        missing = [cell for cell in cells if (*cell, stop) not in done]
+        if missing:
+            measure_stop(new_bench(broker, release, stop, archive), missing, rows)
+    say_counts(rows, cells)
+    store.write_manifest(ROWS.parent, store.read_cases(ROWS.parent))
+    return 0
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """The rows that were measured."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def say_counts(rows: Path, cells: Iterable[Cell]) -> None:
+    """Print how many rows there are of each class, and how many cells weren't run."""
+    measured = read_rows(rows)
+    done = {(row["file"], row["fault"], row["kind"], row["stop"]) for row in measured}
+    print(f"{rows.name}: {len(measured)} rows", dict(Counter(row["class"] for row in measured)))
+    print("cells without a row:", sum((*cell, stop) not in done for cell in cells for stop in STOPS))
+
+
+def all_topics() -> list[str]:
+    """The topics of the base disk."""
+    return [topic for kind in COPIES for topic in topics(kind)]
+
+
+def new_bench(broker: Broker, release: str, stop: str, archive: Path) -> Bench:
+    """Start twice on a disk without faults: the first start tells where records begin."""
+    offsets: dict[str, list[int]] = {topic: [] for topic in all_topics()}
+    usual: set[str] = set()
+    for _ in range(2):
+        new_disk(broker, archive)
+        runs.give_to_broker(broker.logs)
+        before = runs.digests(broker.logs)
+        seen = runs.start(broker, offsets)
+        assert seen.is_up, seen.said
+        offsets = sought_offsets(seen)
+        usual |= {path for path, digest in before.items() if seen.disk.get(path) != digest}
+    return Bench(broker, release, stop, archive, seen, frozenset(usual))
+
+
+def sought_offsets(healthy: Seen) -> dict[str, list[int]]:
+    """Some offsets of each topic, spread over its log."""
+    found = {}
+    for topic, served in healthy.answers.served.items():
+        offsets = sorted(served.records["read_uncommitted"])
+        found[topic] = offsets[:: max(1, len(offsets) // 8)]
+    return found
+
+
+def new_disk(broker: Broker, archive: Path) -> None:
+    """Unpack a base disk where the broker looks for it."""
+    runs.clear(broker.logs)
+    base.unpack(archive, broker.logs)
+
+
+def measure_stop(bench: Bench, cells: list[Cell], rows: Path) -> None:
+    """Measure cells on disks that were stopped in one way."""
+    shared: list[Job] = []
+    alone: list[Job] = []
+    free: dict[str, list[str]] = {}
+    for cell in cells:
+        if cell.kind is None or is_rude(cell):
+            alone.append(Job(cell, topics(cell.kind)[0] if cell.kind else None))
+            continue
+        names = free.get(cell.kind)
+        if names == []:
+            run_shared(bench, shared, rows)
+            shared, free = [], {}
+        free.setdefault(cell.kind, topics(cell.kind)[:-1])
+        shared.append(Job(cell, free[cell.kind].pop()))
+    run_shared(bench, shared, rows)
+    for job in alone:
+        run_shared(bench, [job], rows)
+
+
+def is_rude(cell: Cell) -> bool:
+    """Whether a fault is likely to keep the broker from its start: it has one of its own, which saves others."""
+    if cell.fault == "padded with zeros" and cell.file in ("last .log", "last .index"):
+        return True
+    return cell.fault == "unreadable" or cell.file in ("partition.metadata", "leader-epoch-checkpoint")
+
+
+def run_shared(bench: Bench, jobs: list[Job], rows: Path) -> None:
+    """Start the broker once for several faults; again with fewer if it doesn't start, or if sound topics suffer."""
+    new_disk(bench.broker, bench.archive)
+    runs.give_to_broker(bench.broker.logs)
+    there, places = [], {}
+    for job in jobs:
+        try:
+            places[job] = put_fault(job.cell, bench.broker.logs, job.topic).as_posix()
+            there.append(job)
+        except NotApplicable:
+            continue
+    if not there:
+        return
+    before = runs.digests(bench.broker.logs)
+    seen = runs.start(bench.broker, sought_offsets(bench.healthy))
+    faulty = {job.topic for job in there}
+    sound = () if None in faulty else (topic for topic in all_topics() if topic not in faulty)
+    is_apart = seen.is_up and not any(classes.is_harmed(topic, seen, bench.healthy) for topic in sound)
+    if is_apart or len(there) == 1:
+        for job in there:
+            write_row(rows, row_of(bench, job, places[job], before, seen))
+        return
+    said = "\n".join(line for line in seen.said if line.startswith("ERROR") and REBUILT not in line)
+    blamed = [job for job in there if f"{job.topic}-0" in said]
+    others = [job for job in there if job not in blamed]
+    if not blamed or not others:
+        blamed, others = there[::2], there[1::2]
+        run_shared(bench, blamed, rows)
+    else:
+        for job in blamed:
+            run_shared(bench, [job], rows)
+    run_shared(bench, others, rows)
+
+
+def row_of(bench: Bench, job: Job, place: str, before: dict[str, str], seen: Seen) -> dict[str, Any]:
+    """The row of a cell: what the start showed of its topic, or of all if it is about the whole disk."""
+    own = {f"{job.topic}-0"}
+
+    def is_own(path: str) -> bool:
+        return job.topic is None or path.split("/")[0].split(".")[0] in own
+
+    healthy = bench.healthy
+    before = {path: digest for path, digest in before.items() if is_own(path)}
+    after = {path: digest for path, digest in seen.disk.items() if is_own(path)}
+    files = classes.became(before, after, bench.usual, place)
+    said = [
+        line for line in _new_lines(seen, healthy) if job.topic is None or not seen.is_up or f"{job.topic}-0" in line
+    ]
+    is_mended = before.get(place) != after.get(place) and after.get(place) == healthy.disk.get(place)
+    is_touched = is_mended or bool(said) or bool(files.deleted) or place in {*files.rewritten} - bench.usual
+    return {
+        **_key(bench, job),
+        "class": classes.class_of(job.topics, seen, healthy, is_touched=is_touched),
+        "log": [_shortened(line, job) for line in said[:LINES]],
+        "before": classes.counts(job.topics, healthy),
+        "after": classes.counts(job.topics, seen),
+        **{name: [_shortened(each, job) for each in paths[:NAMES]] for name, paths in files._asdict().items()},
+    }
+
+
+def _key(bench: Bench, job: Job) -> dict[str, Any]:
+    return {**job.cell._asdict(), "stop": bench.stop, "role": ROLE, "release": bench.release}
+
+
+def _new_lines(seen: Seen, healthy: Seen) -> list[str]:
+    usual = {NUMBER.sub("0", line) for line in healthy.said}
+    return [line for line in seen.said if NUMBER.sub("0", line) not in usual]
+
+
+def _shortened(text: str, job: Job) -> str:
+    return (text.replace(job.topic, "TOPIC") if job.topic else text)[:LINE_SIZE]
+
+
+def write_row(rows: Path, row: dict[str, Any]) -> None:
+    """Add a row, and say so."""
+    rows.parent.mkdir(exist_ok=True)
+    with rows.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+    print(*(row[name] for name in ("stop", "kind", "file", "fault", "class")), sep="\t", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

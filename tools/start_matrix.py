@@ -65,6 +65,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--release", default="4.4.0", help="Kafka's release, 3.3 or later (%(default)s)")
     parser.add_argument("--only", choices=("partitions", "disk"), help="measure only files of these")
+    parser.add_argument("--stop", choices=STOPS, help="measure only disks that were stopped like this")
     parser.add_argument("--match", default="", metavar="WORDS", help="measure only files and faults with these words")
     parser.add_argument(
         "--sample", type=int, default=1, metavar="N", help="measure one in N cells, chosen by a fixed seed"
@@ -73,7 +74,8 @@ def main() -> int:
     cells = [cell for cell in wanted_cells(arguments.only) if arguments.match in f"{cell.file}: {cell.fault}"]
     chosen = sorted(random.Random(1).sample(range(len(cells)), len(cells) // arguments.sample))
     with tempfile.TemporaryDirectory() as work:
-        return measure(arguments.release, [cells[number] for number in chosen], Path(work))
+        stops = [stop for stop in STOPS if arguments.stop in (None, stop)]
+        return measure(arguments.release, [cells[number] for number in chosen], stops, Path(work))
 
 
 def wanted_cells(only: str | None) -> Iterator[Cell]:
@@ -84,18 +86,18 @@ def wanted_cells(only: str | None) -> Iterator[Cell]:
         yield from disk_cells()
 
 
-def measure(release: str, cells: list[Cell], work: Path) -> int:
+def measure(release: str, cells: list[Cell], stops: list[str], work: Path) -> int:
     """Measure what isn't there yet; returns the exit status."""
     rows = ROWS / f"{release}-{ROLE}.jsonl"
     broker = runs.broker_for(release, work)
     archives = {stop: ROWS / f"base-{release}-{stop}.tar.gz" for stop in STOPS}
     if not all(archive.exists() for archive in archives.values()):
         runs.make_base(broker, release, archives)
-    for stop, archive in archives.items():
+    for stop in stops:
         done = {(row["file"], row["fault"], row["kind"], row["stop"]) for row in read_rows(rows)}
         missing = [cell for cell in cells if (*cell, stop) not in done]
         if missing:
-            measure_stop(new_bench(broker, release, stop, archive), missing, rows)
+            measure_stop(new_bench(broker, release, stop, archives[stop]), missing, rows)
     say_counts(rows, cells)
     store.write_manifest(ROWS.parent, store.read_cases(ROWS.parent))
     return 0

@@ -16,7 +16,7 @@ from tests.log.real_broker import Broker, new_broker
 
 USER, GROUP_ID = 65534, 65534
 """nobody's, who may read no file of root's."""
-START_SECONDS = 25
+START_SECONDS = 15
 SETTLE_SECONDS = 1.0
 """In which retention has had its first look at all partitions."""
 SERIOUS = re.compile(r"^\[.*?\] (WARN|ERROR|FATAL) (.*)")

@@ -86,7 +86,7 @@ CHECKPOINTS = (
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
-OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+OTHER_ID = "b3RoZXJvdGhlcm90aGVyMQ"
 DISK_TARGETS: dict[str, Target] = {
     "meta.properties": Target(
         named("meta.properties"),

@@ -1,4 +1,4 @@
-"""Measures what a broker does at its start with a damaged disk: `--release 4.4.0`; 3.3 or later.
+"""Measures what a broker does at its start with a damaged disk: `--release 4.4.0`.
 
 tools/start/cells.py lists files and their faults. Each fault is put into a copy of a base disk, a broker is started on
 the copy, and the consequence is written as a line of golden/start/RELEASE-ROLE.jsonl. Existing lines aren't measured
@@ -14,22 +14,21 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import golden_store as store
-from start import base, classes, runs
+from start import classes, coverage, runs
 from start.cells import COPIES, STOPS, Cell, disk_cells, partition_cells, put_fault, topics
 from start.faults import NotApplicable
+from start.nodes import ROLES, Node, give_away, node_for
+from start.rows import ROWS, base_path, key_of, read_rows, rows_path
 from start.runs import Seen
 
-from tests.log.real_broker import Broker
-
-ROWS = Path(__file__).resolve().parent.parent / "golden" / "start"
-ROLE = "combined"
 LINES, LINE_SIZE, NAMES = 4, 180, 8
 """Of what is kept in a row: lines that a broker says, and names of files; more say nothing new."""
 REBUILT = "Could not find offset index file"
@@ -50,12 +49,11 @@ class Job(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """A broker, and a base disk with what a start on it shows. usual: files that any start changes or deletes."""
+    """A node, and base disks with what a start on them shows. usual: files that any start changes or deletes."""
 
-    broker: Broker
-    release: str
+    node: Node
     stop: str
-    archive: Path
+    archives: Mapping[str, Path]
     healthy: Seen
     usual: frozenset[str]
 
@@ -63,19 +61,27 @@ class Bench(NamedTuple):
 def main() -> int:
     """Run the command line; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--release", default="4.4.0", help="Kafka's release, 3.3 or later (%(default)s)")
+    parser.add_argument("--release", default="4.4.0", help="Kafka's release (%(default)s)")
+    parser.add_argument("--role", choices=ROLES, default="combined", help="the node's role (%(default)s)")
     parser.add_argument("--only", choices=("partitions", "disk"), help="measure only files of these")
     parser.add_argument("--stop", choices=STOPS, help="measure only disks that were stopped like this")
-    parser.add_argument("--match", default="", metavar="WORDS", help="measure only files and faults with these words")
+    parser.add_argument("--match", default="", metavar="REGEX", help="measure only files and faults that match")
     parser.add_argument(
         "--sample", type=int, default=1, metavar="N", help="measure one in N cells, chosen by a fixed seed"
     )
+    parser.add_argument("--count", action="store_true", help="measure nothing; count rows and cells without a row")
     arguments = parser.parse_args()
-    cells = [cell for cell in wanted_cells(arguments.only) if arguments.match in f"{cell.file}: {cell.fault}"]
+    if arguments.count:
+        for line in coverage.table():
+            print(*line, sep="\t")
+        return 0
+    cells = [cell for cell in wanted_cells(arguments.only) if re.search(arguments.match, f"{cell.file}: {cell.fault}")]
     chosen = sorted(random.Random(1).sample(range(len(cells)), len(cells) // arguments.sample))
     with tempfile.TemporaryDirectory() as work:
         stops = [stop for stop in STOPS if arguments.stop in (None, stop)]
-        return measure(arguments.release, [cells[number] for number in chosen], stops, Path(work))
+        node = node_for(arguments.release, arguments.role, Path(work))
+        measure(node, [cells[number] for number in chosen], stops)
+    return 0
 
 
 def wanted_cells(only: str | None) -> Iterator[Cell]:
@@ -86,34 +92,23 @@ def wanted_cells(only: str | None) -> Iterator[Cell]:
         yield from disk_cells()
 
 
-def measure(release: str, cells: list[Cell], stops: list[str], work: Path) -> int:
-    """Measure what isn't there yet; returns the exit status."""
-    rows = ROWS / f"{release}-{ROLE}.jsonl"
-    broker = runs.broker_for(release, work)
-    archives = {stop: ROWS / f"base-{release}-{stop}.tar.gz" for stop in STOPS}
-    if not all(archive.exists() for archive in archives.values()):
-        runs.make_base(broker, release, archives)
+def measure(node: Node, cells: list[Cell], stops: list[str]) -> None:
+    """Measure what isn't there yet."""
+    rows = rows_path(node.release, node.role)
+    archives = {
+        stop: {process.role: base_path(node.release, process.role, stop) for process in node.processes}
+        for stop in STOPS
+    }
+    if not all(path.exists() for paths in archives.values() for path in paths.values()):
+        runs.make_base(node, archives)
     for stop in stops:
-        done = {(row["file"], row["fault"], row["kind"], row["stop"]) for row in read_rows(rows)}
+        done = {key_of(row) for row in read_rows(rows)}
         missing = [cell for cell in cells if (*cell, stop) not in done]
         if missing:
-            measure_stop(new_bench(broker, release, stop, archives[stop]), missing, rows)
-    say_counts(rows, cells)
-    store.write_manifest(ROWS.parent, store.read_cases(ROWS.parent))
-    return 0
-
-
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows that were measured."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
-def say_counts(rows: Path, cells: Iterable[Cell]) -> None:
-    """Print how many rows there are of each class, and how many cells weren't run."""
+            measure_stop(new_bench(node, stop, archives[stop]), missing, rows)
     measured = read_rows(rows)
-    done = {(row["file"], row["fault"], row["kind"], row["stop"]) for row in measured}
     print(f"{rows.name}: {len(measured)} rows", dict(Counter(row["class"] for row in measured)))
-    print("cells without a row:", sum((*cell, stop) not in done for cell in cells for stop in STOPS))
+    store.write_manifest(ROWS.parent, store.read_cases(ROWS.parent))
 
 
 def all_topics() -> list[str]:
@@ -121,19 +116,18 @@ def all_topics() -> list[str]:
     return [topic for kind in COPIES for topic in topics(kind)]
 
 
-def new_bench(broker: Broker, release: str, stop: str, archive: Path) -> Bench:
+def new_bench(node: Node, stop: str, archives: Mapping[str, Path]) -> Bench:
     """Start twice on a disk without faults: the first start tells where records begin."""
     offsets: dict[str, list[int]] = {topic: [] for topic in all_topics()}
     usual: set[str] = set()
     for _ in range(2):
-        new_disk(broker, archive)
-        runs.give_to_broker(broker.logs)
-        before = runs.digests(broker.logs)
-        seen = runs.start(broker, offsets)
+        runs.unpack(node, archives)
+        before = runs.digests(node.disk)
+        seen = runs.start(node, offsets)
         assert seen.is_up, seen.said
         offsets = sought_offsets(seen)
         usual |= {path for path, digest in before.items() if seen.disk.get(path) != digest}
-    return Bench(broker, release, stop, archive, seen, frozenset(usual))
+    return Bench(node, stop, archives, seen, frozenset(usual))
 
 
 def sought_offsets(healthy: Seen) -> dict[str, list[int]]:
@@ -143,12 +137,6 @@ def sought_offsets(healthy: Seen) -> dict[str, list[int]]:
         offsets = sorted(served.records["read_uncommitted"])
         found[topic] = offsets[:: max(1, len(offsets) // 8)]
     return found
-
-
-def new_disk(broker: Broker, archive: Path) -> None:
-    """Unpack a base disk where the broker looks for it."""
-    runs.clear(broker.logs)
-    base.unpack(archive, broker.logs)
 
 
 def measure_stop(bench: Bench, cells: list[Cell], rows: Path) -> None:
@@ -175,30 +163,34 @@ def is_rude(cell: Cell) -> bool:
     """Whether a fault is likely to keep the broker from its start: it has one of its own, which saves others."""
     if cell.fault == "padded with zeros" and cell.file in ("last .log", "last .index"):
         return True
-    return cell.fault == "unreadable" or cell.file in ("partition.metadata", "leader-epoch-checkpoint")
+    return (
+        cell.fault == "unreadable"
+        or "second log directory" in cell.fault
+        or cell.file in ("partition.metadata", "leader-epoch-checkpoint")
+    )
 
 
 def run_shared(bench: Bench, jobs: list[Job], rows: Path) -> None:
     """Start the broker once for several faults; again with fewer if it doesn't start, or if sound topics suffer."""
-    new_disk(bench.broker, bench.archive)
-    runs.give_to_broker(bench.broker.logs)
-    there, places = [], {}
+    node = bench.node
+    runs.unpack(node, bench.archives)
+    places = {}
     for job in jobs:
-        try:
-            places[job] = put_fault(job.cell, bench.broker.logs, job.topic).as_posix()
-            there.append(job)
-        except NotApplicable:
-            continue
+        with suppress(NotApplicable):
+            places[job] = put_fault(job.cell, node.disk, job.topic).as_posix()
+    there = list(places)
     if not there:
         return
-    before = runs.digests(bench.broker.logs)
-    seen = runs.start(bench.broker, sought_offsets(bench.healthy))
+    give_away(node.disk)
+    before = runs.digests(node.disk)
+    seen = runs.start(node, sought_offsets(bench.healthy))
     faulty = {job.topic for job in there}
     sound = () if None in faulty else (topic for topic in all_topics() if topic not in faulty)
     is_apart = seen.is_up and not any(classes.is_harmed(topic, seen, bench.healthy) for topic in sound)
     if is_apart or len(there) == 1:
         for job in there:
-            write_row(rows, row_of(bench, job, places[job], before, seen))
+            row = row_of(bench, job, places[job], before, seen)
+            write_row(rows, row if seen.is_up else {**row, "second": second_class(bench, job)})
         return
     said = "\n".join(line for line in seen.said if line.startswith("ERROR") and REBUILT not in line)
     blamed = [job for job in there if f"{job.topic}-0" in said]
@@ -210,6 +202,12 @@ def run_shared(bench: Bench, jobs: list[Job], rows: Path) -> None:
         for job in blamed:
             run_shared(bench, [job], rows)
     run_shared(bench, others, rows)
+
+
+def second_class(bench: Bench, job: Job) -> str:
+    """The consequence of another start on the disk that a refused start leaves."""
+    seen = runs.start(bench.node, sought_offsets(bench.healthy))
+    return classes.class_of(job.topics, seen, bench.healthy, is_touched=True)
 
 
 def row_of(bench: Bench, job: Job, place: str, before: dict[str, str], seen: Seen) -> dict[str, Any]:
@@ -239,7 +237,7 @@ def row_of(bench: Bench, job: Job, place: str, before: dict[str, str], seen: See
 
 
 def _key(bench: Bench, job: Job) -> dict[str, Any]:
-    return {**job.cell._asdict(), "stop": bench.stop, "role": ROLE, "release": bench.release}
+    return {**job.cell._asdict(), "stop": bench.stop, "role": bench.node.role, "release": bench.node.release}
 
 
 def _new_lines(seen: Seen, healthy: Seen) -> list[str]:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from start import faults
-from start.faults import COMMON, NotApplicable, Place, Recipe
+from start import faults, leftovers
+from start.faults import ABSENT, ANOTHERS, COMMON, NotApplicable, Place, Recipe
 
 STOPS = ("clean", "killed")
-ROLES = ("combined", "broker", "controller")
+WHICH = ("first", "middle", "last")
 SEGMENT_FILES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
 METADATA = "__cluster_metadata-0"
 COPIES = {"transactional": 36, "plain": 8, "compacted": 8}
@@ -24,12 +24,18 @@ class Target(NamedTuple):
     """A file of the disk: how to find it, and another's.
 
     find: gives the file in a log directory or a partition's. donor: another file of the disk. own: faults of this
-    file beside the common ones, or instead of them.
+    file, which count before the common ones of the same name. common: faults that it shares with other files.
     """
 
     find: Callable[[Path], Path]
     donor: Callable[[Path], Path] | None = None
     own: Mapping[str, Recipe] = {}
+    common: Mapping[str, Recipe] = COMMON
+
+    @property
+    def faults(self) -> Mapping[str, Recipe]:
+        """All faults of the file, by name."""
+        return {**self.common, **self.own}
 
 
 class Cell(NamedTuple):
@@ -45,16 +51,26 @@ def named(name: str) -> Callable[[Path], Path]:
     return lambda directory: directory / name
 
 
+def itself(directory: Path) -> Path:
+    """Find the directory."""
+    return directory
+
+
 def nth(suffix: str, which: str) -> Callable[[Path], Path]:
     """Find the first, middle or last file of a kind, by the names; not the bootstrap checkpoint of the metadata."""
 
     def find(directory: Path) -> Path:
         found = sorted(path for path in directory.glob(f"*{suffix}") if path.stem[0].isdigit())
         if not found:
-            raise NotApplicable(directory)
+            raise NotApplicable(ABSENT)
         return found[{"first": 0, "middle": len(found) // 2, "last": -1}[which]]
 
     return find
+
+
+def of_donor(find: Callable[[Path], Path]) -> Callable[[Path], Path]:
+    """Find a file in the partition of the plain topic that never has a fault."""
+    return lambda disk: find(disk / f"{donor('plain')}-0")
 
 
 def in_metadata(find: Callable[[Path], Path]) -> Callable[[Path], Path]:
@@ -70,13 +86,15 @@ PARTITION_TARGETS: dict[str, Target] = {
     **{
         f"{which} {suffix}": Target(nth(suffix, which), own=LOG_FAULTS if suffix == ".log" else {})
         for suffix in SEGMENT_FILES
-        for which in ("first", "middle", "last")
+        for which in WHICH
     },
+    **{f"{which} segment": Target(nth(".log", which), own=leftovers.OF_SEGMENTS, common={}) for which in WHICH},
+    "folder": Target(itself, own=leftovers.OF_FOLDERS, common={}),
 }
 KINDS = {
     "transactional": tuple(PARTITION_TARGETS),
     "plain": ("first .log", "last .log"),
-    "compacted": ("first .log", "last .log"),
+    "compacted": ("first .log", "last .log", "middle segment"),
 }
 """Files that get faults, by the kind of the topic: all of the kind that has all."""
 
@@ -86,15 +104,14 @@ CHECKPOINTS = (
     "replication-offset-checkpoint",
     "cleaner-offset-checkpoint",
 )
-OTHER_ID = "b3RoZXJvdGhlcm90aGVyMQ"
 DISK_TARGETS: dict[str, Target] = {
     "meta.properties": Target(
         named("meta.properties"),
         own={
-            "another cluster's": faults.with_property("cluster.id", OTHER_ID),
-            "another node's": faults.with_property("node.id", "7"),
-            "another directory's": faults.with_property("directory.id", OTHER_ID),
-            "another version": faults.with_property("version", "9"),
+            "another cluster's": faults.with_properties(leftovers.OTHER_CLUSTER),
+            "another node's": faults.with_properties(leftovers.OTHER_NODE),
+            "another directory's": faults.with_properties(leftovers.OTHER_DIRECTORY),
+            "another version": faults.with_properties({"version": "9"}),
         },
     ),
     "bootstrap.checkpoint": Target(named("bootstrap.checkpoint"), donor=in_metadata(nth(".checkpoint", "last"))),
@@ -113,11 +130,10 @@ DISK_TARGETS: dict[str, Target] = {
         in_metadata(nth(".checkpoint", "first")), donor=in_metadata(nth(".checkpoint", "last"))
     ),
     **{
-        f"{which} metadata .log": Target(in_metadata(nth(".log", which)), donor=nth_of_donor, own=LOG_FAULTS)
-        for which, nth_of_donor in (
-            (which, lambda disk, which=which: nth(".log", which)(disk / f"{donor('plain')}-0"))
-            for which in ("first", "last")
+        f"{which} metadata .log": Target(
+            in_metadata(nth(".log", which)), donor=of_donor(nth(".log", which)), own=LOG_FAULTS
         )
+        for which in ("first", "last")
     },
     **{
         name: Target(
@@ -133,12 +149,17 @@ DISK_TARGETS: dict[str, Target] = {
     ".kafka_cleanshutdown": Target(
         named(".kafka_cleanshutdown"), own={"an earlier epoch": faults.with_field("brokerEpoch", 0)}
     ),
-    "metadata leader-epoch-checkpoint": Target(in_metadata(named("leader-epoch-checkpoint"))),
-    "metadata partition.metadata": Target(in_metadata(named("partition.metadata"))),
-    "last metadata .snapshot": Target(in_metadata(nth(".snapshot", "last"))),
-    "last metadata .index": Target(in_metadata(nth(".index", "last"))),
-    "last metadata .timeindex": Target(in_metadata(nth(".timeindex", "last"))),
+    **{
+        f"metadata {name}": Target(in_metadata(named(name)), donor=of_donor(named(name)))
+        for name in ("leader-epoch-checkpoint", "partition.metadata")
+    },
+    **{
+        f"last metadata {suffix}": Target(in_metadata(nth(suffix, "last")), donor=in_metadata(nth(suffix, "first")))
+        for suffix in (".snapshot", ".index", ".timeindex")
+    },
     ".lock": Target(named(".lock")),
+    METADATA: Target(named(METADATA), own=leftovers.OF_METADATA, common={}),
+    "log directory": Target(itself, own=leftovers.OF_DISKS, common={}),
 }
 
 
@@ -156,14 +177,14 @@ def partition_cells() -> Iterator[Cell]:
     """The cells of partitions' files: as many as there are topics can share a start."""
     for kind, names in KINDS.items():
         for name in names:
-            for fault in {**COMMON, **PARTITION_TARGETS[name].own}:
+            for fault in PARTITION_TARGETS[name].faults:
                 yield Cell(name, fault, kind)
 
 
 def disk_cells() -> Iterator[Cell]:
     """The cells of files of the log directory and the metadata: each has a start of its own."""
     for name, target in DISK_TARGETS.items():
-        for fault in {**COMMON, **target.own}:
+        for fault in target.faults:
             yield Cell(name, fault)
 
 
@@ -174,12 +195,19 @@ def put_fault(cell: Cell, disk: Path, topic: str | None = None) -> Path:
     """
     if cell.kind is None:
         target, directory = DISK_TARGETS[cell.file], disk
-        other = target.donor(disk) if target.donor else None
     else:
         target, directory = PARTITION_TARGETS[cell.file], disk / f"{topic}-0"
-        other = None
-        if cell.fault == "another's":
-            other = target.find(disk / f"{donor(DONOR_KIND[cell.kind])}-0")
     path = target.find(directory)
-    faults.apply({**COMMON, **target.own}[cell.fault], Place(disk, path, other))
+    other = find_other(cell, target, disk) if cell.fault == ANOTHERS else None
+    faults.apply(target.faults[cell.fault], Place(disk, path, other))
     return path.relative_to(disk)
+
+
+def find_other(cell: Cell, target: Target, disk: Path) -> Path | None:
+    """The file that is put in the place of a cell's, if there is one."""
+    try:
+        if cell.kind:
+            return target.find(disk / f"{donor(DONOR_KIND[cell.kind])}-0")
+        return target.donor(disk) if target.donor else None
+    except NotApplicable:
+        return None

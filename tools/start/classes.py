@@ -29,8 +29,8 @@ class Files(NamedTuple):
 
 def became(before: Mapping[str, str], after: Mapping[str, str], usual: Collection[str], place: str) -> Files:
     """Compare files before and after a start. usual: files that any start changes; place: the one with the fault."""
-    directories = {path.split("/")[0] for path in after}
-    strays = {name.partition(".")[0]: name for name in directories if name.endswith(STRAY)}
+    made = {path.split("/")[0] for path in after} - {path.split("/")[0] for path in before}
+    strays = {name.partition(".")[0]: name for name in made if name.endswith(STRAY)}
     renamed = sorted(f"{name} -> {name}.ID{STRAY}" for name in strays)
     deleted, rewritten = [], []
     for path, digest in before.items():
@@ -72,8 +72,8 @@ def is_harmed(topic: str, seen: Seen, healthy: Seen) -> bool:
 
 
 def is_stray(topic: str, seen: Seen) -> bool:
-    """Whether the topic's directory was renamed to be a stray."""
-    return any(path.startswith(f"{topic}-0.") and path.split("/")[0].endswith(STRAY) for path in seen.disk)
+    """Whether the start renamed the topic's directory to be a stray."""
+    return any(name.startswith(f"{topic}-0.") and name.endswith(STRAY) for name in seen.made)
 
 
 def _is_wrong(after: Served, before: Served) -> bool:

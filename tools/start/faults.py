@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,19 +28,32 @@ class Place(NamedTuple):
 Recipe = Callable[[Place], None]
 
 
+ABSENT = "the disk has no such file"
+UNCHANGED = "the fault changes nothing in this file"
+ALONE = "the disk has no other file of the kind to take"
+
+
 class NotApplicable(Exception):
-    """A fault that a file can't have: it isn't there, or nothing in it would change."""
+    """A fault that a file of a disk can't have, and the reason: one of the above."""
 
 
 def apply(recipe: Recipe, place: Place) -> None:
     """Put a fault into a file of a disk; raises NotApplicable if that leaves everything as it is."""
     if not place.path.exists():
-        raise NotApplicable(place.path)
-    before = place.path.read_bytes()
+        raise NotApplicable(ABSENT)
+    before = _state(place)
     recipe(place)
-    is_plain = place.path.exists() and not place.path.is_symlink() and place.path.stat().st_mode & 0o777
-    if is_plain and place.path.read_bytes() == before:
-        raise NotApplicable(place.path)
+    if _state(place) == before:
+        raise NotApplicable(UNCHANGED)
+
+
+def _state(place: Place) -> object:
+    """All that a recipe may change: a file's bytes and mode, and names in the folders around it."""
+    folders = [folder for folder in (place.disk.parent, place.path.parent, place.path) if folder.is_dir()]
+    names = [sorted(path.name for path in folder.iterdir()) for folder in folders]
+    is_there = place.path.exists()
+    mode = place.path.lstat().st_mode if is_there else None
+    return names, mode, place.path.read_bytes() if place.path.is_file() else None
 
 
 def changed(change: Callable[[bytes], bytes]) -> Recipe:
@@ -52,8 +66,11 @@ def changed(change: Callable[[bytes], bytes]) -> Recipe:
 
 
 def remove(place: Place) -> None:
-    """Delete the file."""
-    place.path.unlink()
+    """Delete the file, or the folder with all files."""
+    if place.path.is_dir():
+        shutil.rmtree(place.path)
+    else:
+        place.path.unlink()
 
 
 def cut_in_header(place: Place) -> None:
@@ -69,8 +86,8 @@ def cut_in_body(place: Place) -> None:
 
 def take_from_donor(place: Place) -> None:
     """Put the donor's content under the file's name."""
-    if place.donor is None or not place.donor.exists():
-        raise NotApplicable(place.path)
+    if place.donor is None or place.donor == place.path or not place.donor.exists():
+        raise NotApplicable(ALONE)
     place.path.write_bytes(place.donor.read_bytes())
 
 
@@ -98,7 +115,7 @@ def _flipped(content: bytes, position: int) -> bytes:
 def _middle_batch(content: bytes) -> tuple[int, int]:
     batches = list(_batches(content))
     if not batches:
-        raise NotApplicable
+        raise NotApplicable(UNCHANGED)
     return batches[len(batches) // 2]
 
 
@@ -127,13 +144,14 @@ def link(place: Place) -> None:
     place.path.symlink_to(target)
 
 
+ANOTHERS = "another's"
 COMMON: dict[str, Recipe] = {
     "absent": remove,
     "empty": changed(lambda content: b""),
     "cut in header": cut_in_header,
     "cut in body": cut_in_body,
     "padded with zeros": changed(lambda content: content + ZEROS),
-    "another's": take_from_donor,
+    ANOTHERS: take_from_donor,
     "one bit changed": changed(flip_in_middle),
     "text-mangled": changed(lambda content: content.replace(b"\n", b"\r\n")),
     "unreadable": make_unreadable,
@@ -142,12 +160,15 @@ COMMON: dict[str, Recipe] = {
 """Faults that every file can have."""
 
 
-def with_property(name: str, value: str) -> Recipe:
-    """A recipe that changes one line of a properties file."""
+def with_properties(values: Mapping[str, str]) -> Recipe:
+    """A recipe that changes lines of a properties file."""
 
     def change(content: bytes) -> bytes:
-        lines = content.decode().splitlines(keepends=True)
-        return "".join(f"{name}={value}\n" if line.startswith(f"{name}=") else line for line in lines).encode()
+        lines = (line.partition("=") for line in content.decode().splitlines(keepends=True))
+        changed_lines = (
+            f"{name}={values[name]}\n" if name in values else f"{name}{sign}{rest}" for name, sign, rest in lines
+        )
+        return "".join(changed_lines).encode()
 
     return changed(change)
 

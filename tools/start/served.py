@@ -6,7 +6,6 @@ Kafka's own consumer reads: librdkafka ends the process at some damaged batches.
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 START_MS = 1_704_067_200_000
@@ -17,7 +16,6 @@ LEVELS = ("read_uncommitted", "read_committed")
 GROUP = "readers"
 NEW = "new"
 """The digest of a record that the reader has appended."""
-READER = Path(__file__).resolve().parent.parent / "ReadDamaged.java"
 READ_SECONDS = 90
 
 Records = dict[int, str]
@@ -43,12 +41,6 @@ class Answers(NamedTuple):
     topics: frozenset[str]
     served: Mapping[str, Served]
     commits: Mapping[str, str]
-
-
-def compile_reader(work: Path) -> None:
-    """Compile what reads, into the directory of a broker's classes."""
-    command = ["javac", "-nowarn", "-cp", f"{work / 'jars'}/*", "-d", str(work / "classes"), str(READER)]
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
 def read_all(kafka: Any, port: int, quiet: str, offsets: Mapping[str, Iterable[int]]) -> Answers:

@@ -5,18 +5,18 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from start import base
 from start.cells import COPIES, Cell, donor, put_fault, topics
 from start.classes import HARMLESS
+from start.leftovers import second_directory
+from start.rows import ROWS, Row, base_path, read_rows
 
-from tests import golden, run
+from tests import run
 
-ROWS = golden.ROOT / "start"
 RANKS = ("none", "note", "warning", "error")
 
-Row = dict[str, Any]
 Findings = frozenset[tuple[str, str, str]]
 """Severity, id and path."""
 
@@ -30,12 +30,12 @@ class Verdict(NamedTuple):
 
 def rows() -> list[Row]:
     """All rows, of all releases and roles."""
-    return [json.loads(line) for path in sorted(ROWS.glob("*.jsonl")) for line in path.read_text().splitlines()]
+    return [row for path in sorted(ROWS.glob("*.jsonl")) for row in read_rows(path)]
 
 
 def archive_of(row: Row) -> Path:
     """The archive of the disk that a row's fault was put into."""
-    return ROWS / f"base-{row['release']}-{row['stop']}.tar.gz"
+    return base_path(row["release"], row["role"], row["stop"])
 
 
 def sound_disk(row: Row, directory: Path) -> Path:
@@ -47,7 +47,7 @@ def sound_disk(row: Row, directory: Path) -> Path:
         for kind in COPIES if row["kind"] else ():
             for topic in topics(kind)[1:]:
                 if topic != donor(kind):
-                    shutil.rmtree(disk / f"{topic}-0")
+                    shutil.rmtree(disk / f"{topic}-0", ignore_errors=True)  # no controller has it
     return disk
 
 
@@ -66,7 +66,8 @@ def faulty_disk(row: Row, sound: Path) -> Iterator[Path]:
 
 def findings(command: str, disk: Path) -> Findings:
     """What `kseg verify` or `kseg doctor` finds on a disk; a refusal counts as an error."""
-    ran = run.kseg([command, disk.name, "-o", "json"], disk.parent)
+    names = [path.name for path in (disk, second_directory(disk)) if path.exists()]
+    ran = run.kseg([command, *names, "-o", "json"], disk.parent)
     said = [json.loads(line) for line in ran.stdout.splitlines()]
     found = {(each["severity"], each["id"], each.get("file", "")) for each in said if "severity" in each}
     refused = ran.stderr.decode().splitlines() if ran.status == 2 else []

@@ -1,0 +1,30 @@
+"""Rows of measured starts, one line of JSON per cell, and the base disks that they start from."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+ROWS = Path(__file__).resolve().parent.parent.parent / "golden" / "start"
+KEY = ("file", "fault", "kind", "stop")
+
+Row = dict[str, Any]
+
+
+def rows_path(release: str, role: str) -> Path:
+    """The file of a node's rows."""
+    return ROWS / f"{release}-{role}.jsonl"
+
+
+def base_path(release: str, role: str, stop: str) -> Path:
+    """The archive of a node's base disk."""
+    return ROWS / f"base-{release}-{'' if role == 'combined' else f'{role}-'}{stop}.tar.gz"
+
+
+def read_rows(path: Path) -> list[Row]:
+    """The rows that were measured."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def key_of(row: Row) -> tuple[Any, ...]:
+    """A row's cell and stop."""
+    return tuple(row[name] for name in KEY)

@@ -9,6 +9,7 @@ import pytest
 from tests import golden
 
 sys.path.insert(0, str(golden.ROOT.parent / "tools"))
+from start.classes import CLASSES, REFUSES
 from start.verdicts import RANKS, archive_of, faulty_disk, findings, rows, sound_disk
 
 EVERY = 25
@@ -25,6 +26,11 @@ def test_each_row_has_a_base_disk_and_no_cell_has_two_rows() -> None:
     assert [row for row in rows() if not archive_of(row).exists()] == []
     keys = Counter(tuple(row[name] for name in KEY) for row in rows())
     assert [key for key, count in keys.items() if count > 1] == []
+
+
+def test_rows_of_refused_starts_tell_of_the_next_start() -> None:
+    assert [row for row in rows() if ("second" in row) != (row["class"] == REFUSES)] == []
+    assert {row["second"] for row in rows() if "second" in row} <= set(CLASSES)
 
 
 @pytest.mark.parametrize("command", ["verify", "doctor"])

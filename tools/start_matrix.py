@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +26,7 @@ import golden_store as store
 from start import classes, coverage, runs
 from start.cells import COPIES, STOPS, Cell, disk_cells, partition_cells, put_fault, topics
 from start.faults import NotApplicable
-from start.nodes import ROLES, Node, give_away, node_for
+from start.nodes import ROLES, Node, give_away, node_beside, node_for
 from start.rows import ROWS, base_path, key_of, read_rows, rows_path
 from start.runs import Seen
 
@@ -77,8 +78,8 @@ def main() -> int:
         return 0
     cells = [cell for cell in wanted_cells(arguments.only) if re.search(arguments.match, f"{cell.file}: {cell.fault}")]
     chosen = sorted(random.Random(1).sample(range(len(cells)), len(cells) // arguments.sample))
+    stops = [stop for stop in STOPS if arguments.stop in (None, stop)]
     with tempfile.TemporaryDirectory() as work:
-        stops = [stop for stop in STOPS if arguments.stop in (None, stop)]
         node = node_for(arguments.release, arguments.role, Path(work))
         measure(node, [cells[number] for number in chosen], stops)
     return 0
@@ -93,7 +94,7 @@ def wanted_cells(only: str | None) -> Iterator[Cell]:
 
 
 def measure(node: Node, cells: list[Cell], stops: list[str]) -> None:
-    """Measure what isn't there yet."""
+    """Measure what isn't there yet, on the disks of all stops at the same time."""
     rows = rows_path(node.release, node.role)
     archives = {
         stop: {process.role: base_path(node.release, process.role, stop) for process in node.processes}
@@ -101,11 +102,15 @@ def measure(node: Node, cells: list[Cell], stops: list[str]) -> None:
     }
     if not all(path.exists() for paths in archives.values() for path in paths.values()):
         runs.make_base(node, archives)
-    for stop in stops:
-        done = {key_of(row) for row in read_rows(rows)}
+    done = {key_of(row) for row in read_rows(rows)}
+
+    def measure_missing(stop: str) -> None:
         missing = [cell for cell in cells if (*cell, stop) not in done]
         if missing:
-            measure_stop(new_bench(node, stop, archives[stop]), missing, rows)
+            measure_stop(new_bench(node_beside(node, stop), stop, archives[stop]), missing, rows)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(measure_missing, stops))
     measured = read_rows(rows)
     print(f"{rows.name}: {len(measured)} rows", dict(Counter(row["class"] for row in measured)))
     store.write_manifest(ROWS.parent, store.read_cases(ROWS.parent))

@@ -3,31 +3,55 @@
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import NamedTuple
 
 from start import base
 from start.cells import COPIES, STOPS, Cell, disk_cells, donor, partition_cells, put_fault, topics
 from start.faults import NotApplicable
-from start.rows import ROWS, base_path, key_of, read_rows
+from start.rows import ROWS, base_path, key_of, read_rows, rows_path
 
-HEADINGS = ("nodes", "stop", "cells", "rows", "not run", "not applicable")
+HEADINGS = ("node", "stop", "cells", "rows", "not run", "not applicable")
+
+
+class Coverage(NamedTuple):
+    """Numbers of cells of a release, role and stop. reasons: why cells aren't applicable, and how many of them."""
+
+    cells: int
+    rows: int
+    reasons: Mapping[str, int]
+
+    @property
+    def not_applicable(self) -> int:
+        """The number of cells that the base disk can't have."""
+        return sum(self.reasons.values())
+
+    @property
+    def not_run(self) -> int:
+        """The number of cells that could have a row, and have none."""
+        return self.cells - self.rows - self.not_applicable
+
+
+def coverage(release: str, role: str, stop: str) -> Coverage:
+    """Count what is measured of a node, and what isn't."""
+    done = {key_of(row) for row in read_rows(rows_path(release, role))}
+    missing = [cell for cell in all_cells() if (*cell, stop) not in done]
+    reasons = Counter(reason for _, reason in not_applicable(missing, base_path(release, role, stop)))
+    cells = len(list(all_cells()))
+    return Coverage(cells, cells - len(missing), dict(sorted(reasons.items())))
 
 
 def table() -> Iterator[tuple[object, ...]]:
-    """Lines of the table: a line per node and stop, then a line per reason why cells aren't applicable."""
+    """Lines of the table: one per node and stop, then one per reason why cells aren't applicable."""
     yield HEADINGS
     for rows in sorted(ROWS.glob("*.jsonl")):
         release, _, role = rows.stem.partition("-")
-        done = {key_of(row) for row in read_rows(rows)}
         for stop in STOPS:
-            measured = [cell for cell in all_cells() if (*cell, stop) in done]
-            missing = [cell for cell in all_cells() if (*cell, stop) not in done]
-            reasons = Counter(reason for _, reason in not_applicable(missing, base_path(release, role, stop)))
-            not_run = len(missing) - reasons.total()
-            yield rows.stem, stop, len(measured) + len(missing), len(measured), not_run, reasons.total()
-            yield from (("", "", "", "", "", f"{count} {reason}") for reason, count in sorted(reasons.items()))
+            counted = coverage(release, role, stop)
+            yield rows.stem, stop, counted.cells, counted.rows, counted.not_run, counted.not_applicable
+            yield from (("", "", "", "", "", f"{count} {reason}") for reason, count in counted.reasons.items())
 
 
 def all_cells() -> Iterator[Cell]:

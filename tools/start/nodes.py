@@ -118,7 +118,18 @@ def node_for(release: str, role: str, work: Path) -> Node:
     work.chmod(0o755)
     without = () if tools.has_tool(release) else ("org.apache.kafka:kafka-tools-api",)
     artifacts = [*tools.tool_artifacts(release), f"org.slf4j:slf4j-simple:{tools.SLF4J}"]
-    classes = KafkaClasses(artifacts, ["ReadDamaged"], work, without)
+    return new_node(AsNobody(KafkaClasses(artifacts, ["ReadDamaged"], work, without)), release, role, work)
+
+
+def node_beside(node: Node, name: str) -> Node:
+    """A node of the same classes, which can run at the same time as the other."""
+    work = node.work / name
+    work.mkdir(mode=0o755)
+    return new_node(node.kafka, node.release, node.role, work)
+
+
+def new_node(kafka: AsNobody, release: str, role: str, work: Path) -> Node:
+    """A node with ports and directories of its own."""
     port, other_port = tools.free_port(), tools.free_port()
     if is_kraft(release):
         roles = (role, *HALVES[role])
@@ -127,7 +138,7 @@ def node_for(release: str, role: str, work: Path) -> Node:
         processes = _zookeeper_processes(work, port, other_port)
     else:
         raise SystemExit(f"start_matrix: {release} has no {role}; use --role broker")
-    return Node(tools, AsNobody(classes), release, work, port, processes)
+    return Node(tools, kafka, release, work, port, processes)
 
 
 def is_kraft(release: str) -> bool:
@@ -161,6 +172,12 @@ def _zookeeper_processes(work: Path, port: int, zookeeper_port: int) -> tuple[Pr
         "clientPortAddress": "127.0.0.1",
         "admin.enableServer": "false",
         "tickTime": "500",
+        "preAllocSize": "64",
+    }
+    broker |= {
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "zookeeper.session.timeout.ms": str(base.SETTINGS["broker.session.timeout.ms"]),
     }
     return (
         Process("broker", BROKER, _write(work / "broker.properties", broker), disk, port),

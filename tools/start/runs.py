@@ -94,11 +94,14 @@ def folders(disk: Path) -> set[str]:
 
 
 def said_lines(node: Node) -> Iterator[str]:
-    """Serious lines of all processes at the last start; of the others with their role."""
+    """Serious lines of all processes at the last start; of the others no warnings, and with their role."""
     for process in node.processes:
         text = node.output("start", process).read_text(errors="replace")
         for line in serious_lines(text, process.disk):
-            yield line if process.role == node.role else f"{process.role}: {line}"
+            if process.role == node.role:
+                yield line
+            elif not line.startswith("WARN"):
+                yield f"{process.role}: {line}"
 
 
 def digests(disk: Path) -> dict[str, str]:

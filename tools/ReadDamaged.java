@@ -22,12 +22,13 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Appends a record to topics whose files may be damaged, and reads them in all ways: `ReadDamaged BOOTSTRAP GROUP TIME...`.
- * Standard input has a line per topic: its name and offsets to read from, too. A partition that fails is left out from then
- * on, and doesn't disturb the others.
+ * Appends a record to topics whose files may be damaged, and reads them in all ways. It serves requests until standard input
+ * ends, since a start of Java takes longer than a request. A request is a line `BOOTSTRAP GROUP TIME...`, a line per topic
+ * with its name and offsets to read from, and an empty line. A partition that fails is left out of the rest of the request,
+ * and doesn't disturb the others.
  *
  * Prints lines of words: `topic NAME`, `commit TOPIC OFFSET`, `record LEVEL TOPIC OFFSET DIGEST` (`new` if it is the appended
- * one), `sought TOPIC OFFSET FIRST`, `time TOPIC TIME OFFSET` (-1 if there is none).
+ * one), `sought TOPIC OFFSET FIRST`, `time TOPIC TIME OFFSET` (-1 if there is none), and `end` after each request.
  */
 public final class ReadDamaged {
     private static final byte[] NEW = "appended at the end".getBytes();
@@ -41,16 +42,24 @@ public final class ReadDamaged {
     }
 
     public static void main(String[] arguments) throws Exception {
-        new ReadDamaged(arguments[0]).run(arguments[1], Arrays.copyOfRange(arguments, 2, arguments.length));
-        System.out.flush();
-        Runtime.getRuntime().halt(0); // what fails isn't waited for
+        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
+        for (String request = lines.readLine(); request != null; request = lines.readLine()) {
+            String[] words = request.split(" ");
+            try {
+                new ReadDamaged(words[0]).run(words[1], Arrays.copyOfRange(words, 2, words.length), lines);
+            } catch (KafkaException failed) {
+                System.out.println("failed " + failed);
+            }
+            System.out.println("end");
+            System.out.flush();
+        }
+        Runtime.getRuntime().halt(0); // no thread of a client is waited for
     }
 
-    private void run(String group, String[] times) throws Exception {
+    private void run(String group, String[] times, BufferedReader lines) throws Exception {
         Map<TopicPartition, List<Long>> offsets = new HashMap<>();
-        BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
         Set<String> known = known(group);
-        for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        for (String line = lines.readLine(); !line.isEmpty(); line = lines.readLine()) {
             String[] words = line.split(" ");
             if (known.contains(words[0])) {
                 offsets.put(new TopicPartition(words[0], 0), Arrays.stream(words).skip(1).map(Long::valueOf).toList());
@@ -87,6 +96,7 @@ public final class ReadDamaged {
             producer.send(new ProducerRecord<>(each.topic(), 0, 1_704_067_200_000L, "appended".getBytes(), NEW));
         }
         producer.flush();
+        producer.close(Duration.ZERO);
     }
 
     /** Prints the records of all partitions; returns the partitions that have some. */
@@ -184,16 +194,28 @@ public final class ReadDamaged {
     private void lookUp(Collection<TopicPartition> partitions, String[] times) {
         try (KafkaConsumer<byte[], byte[]> consumer = consumer("read_uncommitted")) {
             for (String time : times) {
-                for (TopicPartition partition : partitions) {
-                    try {
-                        consumer.offsetsForTimes(Map.of(partition, Long.valueOf(time)), Duration.ofMillis(500)).forEach(
-                            (each, found) -> System.out.println("time " + each.topic() + " " + time + " "
-                                + (found == null ? -1 : found.offset())));
-                    } catch (KafkaException failed) {
-                        System.out.println("failed " + partition.topic());
+                if (!lookUp(consumer, partitions, time)) {
+                    for (TopicPartition partition : partitions) {
+                        if (!lookUp(consumer, List.of(partition), time)) {
+                            System.out.println("failed " + partition.topic());
+                        }
                     }
                 }
             }
+        }
+    }
+
+    /** Prints the offsets of a time; returns whether all partitions have answered. */
+    private static boolean lookUp(
+            KafkaConsumer<byte[], byte[]> consumer, Collection<TopicPartition> partitions, String time) {
+        Map<TopicPartition, Long> asked = new HashMap<>();
+        partitions.forEach(each -> asked.put(each, Long.valueOf(time)));
+        try {
+            consumer.offsetsForTimes(asked, Duration.ofMillis(500)).forEach((each, found) -> System.out.println(
+                "time " + each.topic() + " " + time + " " + (found == null ? -1 : found.offset())));
+            return true;
+        } catch (KafkaException failed) {
+            return false;
         }
     }
 

@@ -102,6 +102,7 @@ def measure(node: Node, cells: list[Cell], stops: list[str]) -> None:
     }
     if not all(path.exists() for paths in archives.values() for path in paths.values()):
         runs.make_base(node, archives)
+    runs.share_classes(node, archives["clean"])
     done = {key_of(row) for row in read_rows(rows)}
 
     def measure_missing(stop: str) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from start import base
 from start.nodes import START_SECONDS, Node, directories, give_away
-from start.served import Answers, read_all
+from start.served import Answers
 
 SETTLE_SECONDS = 1.0
 """In which retention has had its first look at all partitions."""
@@ -54,6 +54,13 @@ def make_base(node: Node, archives: Mapping[str, Mapping[str, Path]]) -> None:
     pack(node, archives["killed"])
 
 
+def share_classes(node: Node, archives: Mapping[str, Path]) -> None:
+    """Run all processes until they are up, and stop them in order: others of their kind start faster from then on."""
+    unpack(node, archives)
+    with node.running("classes"):
+        pass
+
+
 def pack(node: Node, archives: Mapping[str, Path]) -> None:
     """Write the disks of all processes."""
     for process in node.processes:
@@ -77,7 +84,7 @@ def start(node: Node, offsets: Mapping[str, Iterable[int]]) -> Seen:
     try:
         with node.running("start", is_killed=True):
             time.sleep(SETTLE_SECONDS)
-            answers = read_all(node.kafka, node.port, node.tools.QUIET, offsets)
+            answers = node.reader.read_all(node.port, offsets)
             disk = digests(node.disk)
             is_up = node.is_listening()
     except SystemExit:

@@ -5,8 +5,10 @@ Kafka's own consumer reads: librdkafka ends the process at some damaged batches.
 
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
+from threading import Timer
+from typing import NamedTuple
 
 START_MS = 1_704_067_200_000
 """2024-01-01: times of the records begin here, a minute after another."""
@@ -17,6 +19,8 @@ GROUP = "readers"
 NEW = "new"
 """The digest of a record that the reader has appended."""
 READ_SECONDS = 90
+END = "end\n"
+"""What a reader says after each request."""
 
 Records = dict[int, str]
 """By offset: a digest of time, key and value."""
@@ -43,19 +47,37 @@ class Answers(NamedTuple):
     commits: Mapping[str, str]
 
 
-def read_all(kafka: Any, port: int, quiet: str, offsets: Mapping[str, Iterable[int]]) -> Answers:
-    """Append a record to each topic, then read all in all ways; `offsets`: where to begin reading, too."""
-    command = kafka.command("ReadDamaged", f"127.0.0.1:{port}", GROUP, *TIMES, options=[quiet])
-    asked = "".join(f"{topic} {' '.join(map(str, each))}".rstrip() + "\n" for topic, each in offsets.items())
-    try:
-        said = subprocess.run(
-            command, input=asked, capture_output=True, text=True, timeout=READ_SECONDS, check=False
-        ).stdout
-    except subprocess.TimeoutExpired as expired:
-        said = (expired.stdout or b"").decode()
+class Reader:
+    """A Java process that reads what brokers serve, one broker after another; it ends when this program ends."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._process: subprocess.Popen[str] | None = None
+
+    def read_all(self, port: int, offsets: Mapping[str, Iterable[int]]) -> Answers:
+        """Append a record to each topic, then read all in all ways; `offsets`: where to begin reading, too."""
+        asked = "".join(f"{topic} {' '.join(map(str, each))}".rstrip() + "\n" for topic, each in offsets.items())
+        return answers(self._lines(f"127.0.0.1:{port} {GROUP} {' '.join(TIMES)}\n{asked}\n"))
+
+    def _lines(self, request: str) -> Iterator[str]:
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(request)
+        process.stdin.flush()
+        patience = Timer(READ_SECONDS, process.kill)
+        patience.start()
+        yield from takewhile(lambda line: line.endswith("\n") and line != END, process.stdout)
+        patience.cancel()
+
+
+def answers(said: Iterable[str]) -> Answers:
+    """What the lines of a reader tell."""
     lines: dict[str, list[list[str]]] = defaultdict(list)
-    for line in said.splitlines():
-        kind, *words = line.split(" ")
+    for line in said:
+        kind, *words = line.rstrip("\n").split(" ")
         lines[kind].append(words)
     topics = frozenset(name for (name,) in lines["topic"] if not name.startswith("__"))
     served = {topic: _served(topic, lines) for topic in topics}

@@ -174,8 +174,12 @@ def with_properties(values: Mapping[str, str]) -> Recipe:
 
 
 def with_field(name: str, value: object) -> Recipe:
-    """A recipe that changes one field of a JSON file."""
-    return changed(lambda content: json.dumps({**json.loads(content), name: value}, separators=(",", ":")).encode())
+    """A recipe that changes one field of a JSON file, if the file has any; the marker of 2.8 is empty."""
+
+    def change(content: bytes) -> bytes:
+        return json.dumps({**json.loads(content), name: value}, separators=(",", ":")).encode() if content else content
+
+    return changed(change)
 
 
 def of_other_topics(content: bytes) -> bytes:

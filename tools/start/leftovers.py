@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from start import faults
-from start.faults import Place, Recipe
+from start.faults import ABSENT, NotApplicable, Place, Recipe
 
 SEGMENT = (".log", ".index", ".timeindex", ".txnindex")
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -90,7 +90,9 @@ def with_copy(name: str, topic_id: str | None = None) -> Recipe:
     """A recipe that copies a partition's folder to another name, and changes the topic's id in it, if asked to."""
 
     def put(place: Place) -> None:
-        source = min(place.disk.glob("plain-*-0"))
+        source = min(place.disk.glob("plain-*-0"), default=None)
+        if source is None:
+            raise NotApplicable(ABSENT)
         shutil.copytree(source, place.path / name)
         if topic_id:
             (place.path / name / "partition.metadata").write_text(f"version: 0\ntopic_id: {topic_id}")

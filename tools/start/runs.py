@@ -15,6 +15,8 @@ from start.served import Answers
 SETTLE_SECONDS = 1.0
 """In which retention has had its first look at all partitions."""
 SERIOUS = re.compile(r"^\[.*?\] (WARN|ERROR|FATAL) (.*)")
+PASSING = re.compile(r"CONTROLLER_REGISTRATION|NotControllerException")
+"""At some starts a node registers before it knows that it is the controller itself."""
 CAUSE = re.compile(r"^(?:Caused by: )?((?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error|Fault)\b.*)")
 
 
@@ -130,6 +132,8 @@ def serious_lines(text: str, disk: Path) -> list[str]:
     found: dict[str, None] = {}
     for line in text.splitlines():
         cleaned = line.replace(f"{disk}/", "").replace(str(disk), "DISK")
+        if PASSING.search(cleaned):
+            continue
         if serious := SERIOUS.match(cleaned):
             found[f"{serious[1]} {serious[2]}"] = None
         elif cause := CAUSE.match(cleaned):

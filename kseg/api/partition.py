@@ -300,6 +300,9 @@ class Partition(Directories):
         self._owner = owner
         self._replicas = replicas or alone(log)
 
+    def _log_dirs(self) -> Iterator[Path]:
+        return super()._log_dirs() if self._owner is None else self._owner._log_dirs()
+
     @property
     def path(self) -> Path:
         """The directory."""
@@ -391,8 +394,8 @@ class Partition(Directories):
         asked = asked_selection(selection, options, has_control=True)
         target = _target(time, options.get("tz", "UTC")) if time is not None else offset
         assert target is not None
-        dirs = (self._owner or self)._log_dirs()
-        return look_up_in_copies(self._replicas, target, asked, is_time=time is not None, log_dirs=dirs)
+        is_time = time is not None
+        return look_up_in_copies(self._replicas, target, asked, is_time=is_time, log_dirs=self._log_dirs(), say=warn)
 
     def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
         yield from joined_logs(self._replicas, selection, warn)

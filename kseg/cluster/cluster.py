@@ -153,10 +153,10 @@ class Cluster:
     @property
     def cluster_id(self) -> str | None:
         """The id that the log directories name; None if none does. Raises UsageError if they name several."""
-        return only_cluster((path, cluster_id) for cluster_id, path in self._clusters.items())
+        return only_cluster((path, cluster_id) for cluster_id, path in self.clusters.items())
 
     @cached_property
-    def _clusters(self) -> Mapping[str, Path]:
+    def clusters(self) -> Mapping[str, Path]:
         """The ids of the clusters that are here, each with the first log directory that names it."""
         clusters: dict[str, Path] = {}
         for each in self.log_dirs:
@@ -169,10 +169,10 @@ class Cluster:
 
     def cluster_of(self, log_dir: Path) -> str | None:
         """The id of a log directory's cluster: the one that it names, or else the only one that is here."""
-        return self._cluster_named(identity_of(log_dir).cluster_id if len(self._clusters) > 1 else None)
+        return self._cluster_named(identity_of(log_dir).cluster_id if len(self.clusters) > 1 else None)
 
     def _cluster_named(self, cluster_id: str | None) -> str | None:
-        return cluster_id if len(self._clusters) > 1 else next(iter(self._clusters), None)
+        return cluster_id if len(self.clusters) > 1 else next(iter(self.clusters), None)
 
     @property
     def own_metadata(self) -> "ClusterMetadata | None":
@@ -256,10 +256,11 @@ class Cluster:
         given, log_dirs = self.given, self.log_dirs
         chosen = (PartitionLog(path) for path in given if choice.takes_directory(path))
         listed = (each for log_dir in log_dirs for each in log_dir.partitions(self._refuse, choice))
-        seen = set[Path]()
+        seen = set[str]()
         for partition in chain(chosen, listed):
-            if partition.path not in seen:
-                seen.add(partition.path)
+            place = os.path.realpath(partition.path)
+            if place not in seen:
+                seen.add(place)
                 yield partition
         if not seen:
             require_choice(self.paths, choice)

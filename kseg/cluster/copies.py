@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
+from itertools import chain
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -116,7 +117,8 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
     def metadata(cluster_id: str | None) -> "ClusterMetadata | None":
         return _furthest_metadata(cluster, in_stores, cluster_id)
 
-    cluster_id = only_cluster((each.path, each.cluster_id) for each in known.values())
+    named = ((path, cluster_id) for cluster_id, path in cluster.clusters.items())
+    cluster_id = only_cluster(chain(named, ((each.path, each.cluster_id) for each in known.values())))
     return join_replicas(known.values(), cluster_id, metadata)
 
 

@@ -175,7 +175,7 @@ class MetadataBeside:
         self._given, self._cluster = given, cluster
         self._largest_size = largest_size
         self._on_unread = on_unread
-        self._given_dirs = log_dirs
+        self._given_dirs = log_dirs if cluster is None else cluster.metadata_dirs()
         self._static = static
         self._identities: dict[Path, DirectoryIdentity] = {}
         self._known: dict[Path, ClusterMetadata | None] = {}
@@ -227,9 +227,17 @@ class MetadataBeside:
             settings = DynamicSettings(metadata)
             brokers = BrokerSettings(())
             if metadata is not None or self._static:  # else nobody needs to know the broker
-                brokers = settings.of_owner(self._identity(log_dir).broker, self._static)
+                brokers = self._brokers_of(log_dir, settings)
             self._topics[log_dir] = _Topics(counts, settings, brokers, set_for_topics(brokers))
         return self._topics[log_dir]
+
+    def _brokers_of(self, log_dir: Path, settings: DynamicSettings) -> BrokerSettings:
+        """What is set for a log directory's broker: the only one that is here, if the directory names none."""
+        owner = self._identity(log_dir).broker
+        if owner is not None:
+            return settings.of_owner(owner, self._static)
+        owners = (self._identity(each).broker for each in self._dirs_of_cluster(log_dir))
+        return settings.of_the_broker(owners, self._static)
 
     def of_cluster(self, log_dir: Path) -> "ClusterMetadata | None":
         """The furthest metadata in a log directory and others of its cluster, as far as these name one."""

@@ -56,7 +56,7 @@ class History(NamedTuple):
 
     is_damaged: something that isn't a broker's normal tail stands at its end. written_ms: the largest timestamp of the
     last batch, milliseconds since 1970. last_segment: base offset and bytes of it where the log's end wasn't read; the
-    lineage is ENDLESS then.
+    lineage is ENDLESS then. has_logs: the directory has a `.log`, if only an empty one.
     """
 
     lineage: Lineage
@@ -64,6 +64,7 @@ class History(NamedTuple):
     written_ms: int = NO_TIMESTAMP
     is_damaged: bool = False
     last_segment: tuple[int, int] | None = None
+    has_logs: bool = True
 
     @property
     def log_end(self) -> int | None:
@@ -421,6 +422,7 @@ def _ranked(
         history = histories.of(candidate)
         least_end, size_after = history.least_end
         return (
+            not history.has_logs,
             _ANSWERS.index(status),
             candidate.broker not in in_sync,
             -history.latest_epoch,
@@ -489,13 +491,17 @@ def history_of(partition: PartitionLog, is_exact: bool) -> History:
     end = partition.read_end()
     epoch = latest_epoch(partition, end)
     written = NO_TIMESTAMP if end.last is None else end.last.max_timestamp
-    if is_exact:
-        return History(read_lineage(partition, end.offset), epoch, written, _has_damaged_end(partition))
-    start, epochs = partition.log_start_offset(), noted_epochs(partition, end.offset)
+    lineage = read_lineage(partition, end.offset) if is_exact else _noted_lineage(partition, end.offset, epoch)
+    has_logs = bool(partition.segments)
+    return History(lineage, epoch, written, _has_damaged_end(partition), has_logs=has_logs)
+
+
+def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
+    """The lineage by the checkpoint; all of the log is of the last batch's epoch if the checkpoint is older."""
+    start, epochs = partition.log_start_offset(), noted_epochs(partition, end)
     if epoch > epochs.latest:
         epochs = EpochStarts(((epoch, start),))
-    lineage = Lineage(epochs, start, end.offset, partition.checkpoints().high_watermark)
-    return History(lineage, epoch, written, _has_damaged_end(partition))
+    return Lineage(epochs, start, end, partition.checkpoints().high_watermark)
 
 
 def _has_damaged_end(partition: PartitionLog) -> bool:

@@ -279,12 +279,17 @@ class DynamicSettings:
     def brokers_among(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> frozenset[int]:
         """Return the brokers that may be meant: that of a server.properties, else the owners that aren't controllers.
 
+        If none of the owners is registered, all of them may be.
+
         Args:
             owners: node ids in the `meta.properties` of log directories.
             static: the settings of the server.properties.
         """
         named = broker_of(static)
-        return self._brokers.intersection(owners) if named is None else frozenset((named,))
+        if named is not None:
+            return frozenset((named,))
+        known = frozenset(each for each in owners if each is not None)
+        return self._brokers & known or known
 
     def of_the_broker(self, owners: Iterable[int | None], static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
         """What is set for the only broker that may be meant; of several brokers, what is set for all counts."""
@@ -295,15 +300,12 @@ class DynamicSettings:
         here = self.brokers_among(owners, static)
         return next(iter(here)) if len(here) == 1 else None
 
-    def of_owner(self, owner: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
+    def of_owner(self, owner: int, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
         """What is set for the broker of a log directory; the server.properties of another one says nothing of it.
 
-        owner: the node id in its `meta.properties`; None if that isn't known, so that it is the file's broker.
+        owner: the node id in its `meta.properties`.
         """
-        named = broker_of(static)
-        if owner is None:
-            return self.of_broker(named, static)
-        return self.of_broker(owner, static if named in (None, owner) else NO_SETTINGS)
+        return self.of_broker(owner, static if broker_of(static) in (None, owner) else NO_SETTINGS)
 
     def of_broker(self, broker: int | None, static: Mapping[str, str] = NO_SETTINGS) -> BrokerSettings:
         """What is set for a broker, None for one that isn't known; static: by its server.properties."""

@@ -151,37 +151,29 @@ def _size_of(directory: Path) -> int:
 
 
 class KnownTransactions:
-    """Transactional ids of all partitions that are served; may be used by several threads."""
+    """Transactional ids of the coordinators that are here; may be used by several threads."""
 
-    def __init__(
-        self,
-        partitions: Mapping[int, ServedPartition],
-        replicas: Iterable[PartitionReplicas[PartitionLog]],
-        say: Callable[[str], None],
-    ) -> None:
-        """Takes the partitions of the coordinators' topic, their copies, and what is told what can't be read there."""
-        self._partitions, self._say = partitions, once(say)
-        self._replicas = {each.partition or 0: each for each in replicas}
+    def __init__(self, coordinators: Iterable[PartitionReplicas[PartitionLog]], say: Callable[[str], None]) -> None:
+        """Takes the partitions of the coordinators' topic, and what is told what can't be read there."""
+        self._coordinators, self._say = tuple(coordinators), once(say)
         self._lock = Lock()
-        self._known: dict[int, tuple[int, Mapping[str, CoordinatorTransaction]]] = {}
+        self._known: dict[int | None, tuple[int, Mapping[str, CoordinatorTransaction]]] = {}
 
     def all(self) -> dict[str, CoordinatorTransaction]:
         """The latest state of each transactional id. Raises KsegError if a log can't be read."""
         with self._lock:
-            found = [self._of(partition) for partition in self._partitions.values()]
+            found = [self._of(relist(each)) for each in self._coordinators]
         return {name: each for known in found for name, each in known.items()}
 
-    def _of(self, partition: ServedPartition) -> Mapping[str, CoordinatorTransaction]:
-        end = partition.offsets().log_end
-        known = self._known.get(partition.number)
+    def _of(self, listed: PartitionReplicas[PartitionLog]) -> Mapping[str, CoordinatorTransaction]:
+        end = listed.best.read_log_end_offset()
+        known = self._known.get(listed.partition)
         if known is None or known[0] != end:
-            known = self._known[partition.number] = end, self._read(self._replicas.get(partition.number))
+            known = self._known[listed.partition] = end, self._read(listed)
         return known[1]
 
-    def _read(self, replicas: PartitionReplicas[PartitionLog] | None) -> Mapping[str, CoordinatorTransaction]:
-        if replicas is None:
-            return {}
-        view = coordinator_transactions(whole_log(relist(replicas)))
+    def _read(self, listed: PartitionReplicas[PartitionLog]) -> Mapping[str, CoordinatorTransaction]:
+        view = coordinator_transactions(whole_log(listed))
         for each in view.unreadable:
             self._say(each.line())
         return {each.transactional_id: each for each in view.transactions}
@@ -235,8 +227,7 @@ class ServedCluster:
         self.cluster_id, self.settings = cluster_id, settings
         self.node_id, self.log_dirs = settings.node_id, settings.log_dirs
         self.fetch_sessions = FetchSessions()
-        served = self.topics.get(TRANSACTIONS_TOPIC)
-        self.transactions = KnownTransactions({} if served is None else served.partitions, coordinators, say)
+        self.transactions = KnownTransactions(coordinators, say)
 
     def topic_of(self, name: str | None, topic_id: str) -> ServedTopic | None:
         """A topic by its name or, without one, by its id."""
@@ -270,7 +261,7 @@ def serve_partitions(
     """The chosen partitions of a cluster, ready to be served; of several replicas the best one is.
 
     Args:
-        cluster: its directories. Groups' offsets come from all of them, whatever is chosen.
+        cluster: its directories. Groups' offsets and transactional ids come from all of them, whatever is chosen.
         settings: how partitions are served.
         say: is called with what isn't served as stored.
         choice: which partitions.
@@ -313,19 +304,15 @@ def serve_partitions(
         for name in sorted(by_topic)
     }
     with_ids = {name: len(topic.partitions) for name, topic in topics.items() if topic.topic_id != ZERO_UUID}
-    offsets = {
-        each.best.path: each
-        for each in (*replicas, *_commits(cluster, choice))
-        if each.topic == OFFSETS_TOPIC and each.copies
-    }
-    stored = StoredGroups(offsets.values(), say, clock)
+    stored = StoredGroups(_coordinators(cluster, OFFSETS_TOPIC), say, clock)
     groups = GroupCoordinator(Commits(stored), with_ids, say, clock)
     log_dirs = tuple(dict.fromkeys(each.absolute() for each in cluster.metadata_dirs()))
     owners = [identity_of(log_dir) for log_dir in log_dirs]
     by_dir = {log_dir: owner.broker for log_dir, owner in zip(log_dirs, owners, strict=True)}
     node_id = _node_id(by_dir.values(), server_properties, lambda: cluster.own_metadata)
     known = KnownSettings(by_dir, node_id, say, server_properties)
-    return ServedCluster(topics, cluster.cluster_id or _MADE_UP_ID, known, groups, answering[TRANSACTIONS_TOPIC], say)
+    coordinators = _coordinators(cluster, TRANSACTIONS_TOPIC)
+    return ServedCluster(topics, cluster.cluster_id or _MADE_UP_ID, known, groups, coordinators, say)
 
 
 def _node_id(
@@ -334,15 +321,13 @@ def _node_id(
     """The id that clients are given: of several brokers the lowest one. Metadata are read only if there are several."""
     ids = {each for each in owners if each is not None}
     known = DynamicSettings(metadata() if len(ids) > 1 else None)
-    return min(known.brokers_among(ids, server_properties) or ids, default=DEFAULT_NODE_ID)
+    return min(known.brokers_among(ids, server_properties), default=DEFAULT_NODE_ID)
 
 
-def _commits(cluster: Cluster, choice: PartitionChoice) -> list[PartitionReplicas[PartitionLog]]:
-    """Directories with groups' offsets, if they aren't among what is served anyway."""
-    if choice.is_everything:
-        return []
+def _coordinators(cluster: Cluster, topic: str) -> list[PartitionReplicas[PartitionLog]]:
+    """The partitions of a coordinators' topic that are here, whatever is chosen."""
     try:
-        return cluster.partitions(PartitionChoice((OFFSETS_TOPIC,)))
+        return [each for each in cluster.partitions(PartitionChoice((topic,))) if each.copies]
     except NoSuchPartitionError:
         return []
 

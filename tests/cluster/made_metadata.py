@@ -13,9 +13,14 @@ Setting = tuple[int, str, str, str]
 """Kind and name of the resource, then name and value of the setting."""
 
 
-def write_metadata(log_dir: Path, topics: Mapping[str, str], settings: Iterable[Setting] = (), count: int = 1) -> None:
-    """Writes metadata to a log directory; topics: their ids by name; count: how many partitions each has."""
-    records = [framed(message_schema("RegisterBrokerRecord"), {"brokerId": 1}, 0)]
+def write_metadata(
+    log_dir: Path, topics: Mapping[str, str], settings: Iterable[Setting] = (), count: int = 1, broker: int = 1
+) -> None:
+    """Writes metadata to a log directory.
+
+    topics: their ids by name. count: how many partitions each has. broker: the one that is registered.
+    """
+    records = [framed(message_schema("RegisterBrokerRecord"), {"brokerId": broker}, 0)]
     for name, topic_id in topics.items():
         partition = {"topicId": topic_id, "replicas": [1], "isr": [1], "leader": 1, "leaderEpoch": 0}
         empty = {"partitionEpoch": 0, "removingReplicas": [], "addingReplicas": []}

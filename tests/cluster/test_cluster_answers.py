@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 import kseg
+from kseg.cluster.cluster import Cluster
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.serve.cluster import serve_partitions
+from kseg.serve.partition import ServeSettings
 from tests import golden
-from tests.cluster.made_metadata import BROKER, write_metadata
+from tests.cluster.made_metadata import BROKER, write_id, write_metadata
 from tests.cluster.questions import lines
 from tests.coordinators.coordinators import commit
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -175,3 +179,81 @@ def test_leader_epoch_is_the_latest_that_a_log_or_its_checkpoint_has(noted: str 
         assert [row["leaderEpoch"] for row in listed if row["type"] == "partition"] == [epoch]
         with serving(tmp_path / broker) as running:
             assert running.served.topics["x"].partitions[0].latest_epoch() == epoch
+
+
+def identity(log_dir: Path, node_id: int, cluster_id: str = "c") -> None:
+    log_dir.mkdir(exist_ok=True)
+    (log_dir / "meta.properties").write_text(
+        f"version=1\nnode.id={node_id}\ncluster.id={cluster_id}\n", encoding="utf-8"
+    )
+
+
+@pytest.fixture
+def parted(tmp_path: Path) -> Path:
+    """Two brokers: one has a partition with an open transaction, the other one its coordinator."""
+    disks = {"b1": (1, "__consumer_offsets-1"), "b2": (2, "__transaction_state-0")}
+    for name, (node_id, directory) in disks.items():
+        identity(tmp_path / name, node_id)
+        shutil.copytree(golden.ROOT / "logs" / "2.8.2" / directory, tmp_path / name / directory)
+    return tmp_path
+
+
+def test_transaction_of_an_opened_partition_is_judged_by_the_clusters_coordinators(parted: Path) -> None:
+    with kseg.open_cluster([parted / "b1", parted / "b2"]) as cluster:
+        (of_all,) = cluster.transactions(only_open=True)
+        (of_one,) = cluster.partition("__consumer_offsets", 1).transactions(only_open=True)
+    assert of_all.is_hanging is False
+    assert of_one == of_all
+
+
+@pytest.mark.parametrize(
+    "choice", [PartitionChoice(("__consumer_offsets",)), EVERY_PARTITION], ids=["one topic", "all"]
+)
+def test_served_transactional_ids_are_those_of_all_directories(choice: PartitionChoice, parted: Path) -> None:
+    served = serve_partitions(Cluster([parted / "b1", parted / "b2"]), ServeSettings(), print, choice)
+    assert "left-open" in served.transactions.all()
+
+
+def test_copy_whose_logs_are_gone_does_not_answer(tmp_path: Path) -> None:
+    """It is in sync, by the metadata alone."""
+    for node_id in (1, 2):
+        identity(tmp_path / f"b{node_id}", node_id)
+        write_segment(tmp_path / f"b{node_id}" / "t-0", [NewBatch([NewRecord(b"k", b"v", 1000)] * 3)])
+        write_id(tmp_path / f"b{node_id}" / "t-0", CURRENT)
+    write_metadata(tmp_path / "b1", {"t": CURRENT})
+    (tmp_path / "b1" / "t-0" / f"{0:020}.log").unlink()
+    for paths in permutations(("b1", "b2")):
+        asked = ["query", "SELECT count(*) AS n FROM records WHERE topic = 't'", "-o", "json"]
+        assert [row["n"] for row in lines(tmp_path, asked, paths, ())] == [3]
+        found = lines(tmp_path, ["dump", "-o", "json", "--topic", "t"], paths, ())
+        assert len([row for row in found if row["type"] == "record"]) == 3
+        with kseg.open_cluster([tmp_path / path for path in paths]) as opened:
+            assert opened.partition("t", 0).log_end_offset() == 3
+
+
+@pytest.mark.parametrize("is_registered", [True, False], ids=["registered", "not registered"])
+@pytest.mark.parametrize("place", ["b1", "nameless"])
+def test_settings_of_the_only_broker_count_on_all_its_disks(place: str, is_registered: bool, tmp_path: Path) -> None:
+    """One disk lost its `meta.properties`, or the metadata lost the broker's registration."""
+    identity(tmp_path / "b1", 1)
+    (tmp_path / "nameless").mkdir()
+    for base in range(3):
+        write_segment(tmp_path / place / "t-0", [NewBatch([NewRecord(b"k", b"v", 1000)], base)], base)
+    write_id(tmp_path / place / "t-0", CURRENT)
+    setting = (BROKER, "1", "log.retention.ms", "1000000000000")
+    write_metadata(tmp_path / "b1", {"t": CURRENT}, [setting], broker=1 if is_registered else 7)
+    paths = ("b1",) if place == "b1" else ("b1", "nameless")
+    rows = lines(tmp_path, ["metadata", "--settings", "-o", "json"], paths, ())
+    (told,) = (row["value"] for row in rows if row["type"] == "setting" and row["name"] == "retention.ms")
+    assert told == "1000000000000"
+    rows = lines(tmp_path, ["ls", "-o", "json", "--now", "1990-01-02", "--topic", "t"], paths, ())
+    assert [row["segmentsToDelete"] for row in rows if row["type"] == "partition"] == [0]
+
+
+def test_directory_given_by_two_names_is_listed_once(tmp_path: Path) -> None:
+    identity(tmp_path / "b1", 1)
+    write_segment(tmp_path / "b1" / "t-0", [NewBatch([NewRecord(b"k", b"v", 1000)])])
+    (tmp_path / "link").symlink_to(tmp_path / "b1")
+    for paths in (("b1", str(tmp_path / "b1" / "t-0")), ("b1", "link/t-0")):
+        rows = lines(tmp_path, ["ls", "-o", "json"], paths, ())
+        assert len([row for row in rows if row["type"] == "partition"]) == 1

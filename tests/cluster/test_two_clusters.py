@@ -1,5 +1,6 @@
 """Directories of two clusters in one call: what joins partitions refuses them, what lists them keeps them apart."""
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -82,3 +83,14 @@ def test_the_metadata_themselves_are_in_use(disks: Path) -> None:
     rows = lines(disks, ["doctor", "-o", "json"], ["one", "two"], ())
     not_in_use = {row["topic"]: row["bytesNotInUse"] for row in rows if row["type"] == "topic"}
     assert {topic: size for topic, size in not_in_use.items() if size} == {"z": 88}
+
+
+@pytest.mark.parametrize(
+    "command", [("query", "SELECT count(*) FROM records"), ("export", "--dry-run", "--to", "new"), ("dump",)]
+)
+def test_log_directory_without_partitions_is_of_its_cluster(command: tuple[str, ...], disks: Path) -> None:
+    for each in (disks / "two").glob("*-0"):
+        shutil.rmtree(each)
+    ran = run([*command, "one", "two"], disks)
+    assert (ran.status, ran.stdout) == (2, b"")
+    assert b" are of different clusters, one and two: give the directories of one cluster" in ran.stderr

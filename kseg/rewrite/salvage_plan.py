@@ -24,11 +24,12 @@ from kseg.rewrite.salvage_extents import (
     joined_neighbours,
     longest_rising,
 )
-from kseg.rewrite.salvage_reader import FoundLoss, Replica
+from kseg.rewrite.salvage_reader import FoundLoss, Replica, Span
 
 _BLOCK = 512
 """Extents that a block of `_Kept` begins with: what is put in moves a block, not all."""
 _END = -1
+_EVERYWHERE = Span(0, None)
 _first_offset, _last_offset = attrgetter("first_offset"), attrgetter("last_offset")
 
 
@@ -39,16 +40,58 @@ def is_mere_gap(before: Extent | None, extent: Extent, *, is_compacted: bool) ->
     return is_compacted and not extent.follows_loss
 
 
-def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, *, is_compacted: bool) -> list[Extent]:
-    """Extents with the holes between them, and what follows them, filled from others; both rise."""
+def filled(kept: list[Extent], rising: list[Extent], batches: ExtentBatches, lost: Sequence[Span]) -> list[Extent]:
+    """Extents with lost offsets between them, and after them, filled from others; all three rise."""
     cutter = _Cutter(rising, batches)
-    found: list[Extent] = []
-    for before, extent in pairwise((None, *kept)):
-        assert extent is not None
-        if not is_mere_gap(before, extent, is_compacted=is_compacted):
-            found += cutter.parts(0 if before is None else before.last_offset + 1, extent.first_offset - 1)
-        found.append(extent)
-    return [*found, *cutter.parts(kept[-1].last_offset + 1 if kept else 0, None)]
+    found = list(kept)
+    for span in _common_spans(_holes_between(kept), lost):
+        found += cutter.parts(*span)
+    return sorted(found, key=_first_offset)
+
+
+def _holes_between(kept: Iterable[Extent]) -> list[Span]:
+    """The offsets that no extent has."""
+    first = 0
+    holes: list[Span] = []
+    for extent in kept:
+        if extent.first_offset > first:
+            holes.append(Span(first, extent.first_offset - 1))
+        first = extent.last_offset + 1
+    return [*holes, Span(first, None)]
+
+
+def _common_spans(one: Sequence[Span], other: Sequence[Span]) -> Iterator[Span]:
+    """The offsets that are in two lists of spans; all rise."""
+    at = 0
+    for span in one:
+        while at < len(other):
+            first = max(span.first, other[at].first)
+            last = min((each for each in (span.last, other[at].last) if each is not None), default=None)
+            if last is None or first <= last:
+                yield Span(first, last)
+            if other[at].last is None or (span.last is not None and span.last < (other[at].last or 0)):
+                break  # it may go on in the next one
+            at += 1
+
+
+def _lost_spans(replica: Replica, chain: Sequence[Extent]) -> list[Span]:
+    """What a copy lacks that no compaction took of it: what damage may have had, and what would follow its end."""
+    bases = replica.partition.base_offsets
+    end = max([*bases[-1:], *(extent.last_offset + 1 for extent in chain[-1:])], default=0)
+    spans: list[Span] = []
+    for first, last in sorted((span.first, end - 1 if span.last is None else span.last) for span in replica.lost):
+        start = max(first, (spans[-1].last or 0) + 1) if spans else first
+        if start <= min(last, end - 1):
+            spans.append(Span(start, min(last, end - 1)))
+    return [*spans, Span(end, None)]
+
+
+def _not_told_by(replica: Replica, chain: Sequence[Extent]) -> list[Span]:
+    """The offsets of which a further copy tells neither what it was nor that it is gone."""
+    bases = replica.partition.base_offsets
+    if not bases:
+        return [_EVERYWHERE]
+    return [*([Span(0, bases[0] - 1)] if bases[0] else []), *_lost_spans(replica, chain)]
 
 
 class _Cutter:
@@ -369,9 +412,14 @@ def _joined(
     has_gaps = is_compacted or not are_gapless(partition.copies)
     kept: list[Extent] = []
     rests: list[list[Extent]] = []
-    for replica in replicas:
+    lost: list[Span] = []
+    for number, replica in enumerate(replicas):
         chain = longest_rising(replica.extents)
-        kept = filled(kept, chain, batches, is_compacted=has_gaps) if kept else chain
+        if number == 0:
+            kept, lost = chain, _lost_spans(replica, chain) if has_gaps else [_EVERYWHERE]
+        else:
+            kept = filled(kept, chain, batches, lost)
+            lost = list(_common_spans(lost, _not_told_by(replica, chain))) if has_gaps else lost
         chosen = set(chain)
         rests.append([extent for extent in replica.extents if extent not in chosen])
         kept = with_strays(kept, rests[-1], batches)

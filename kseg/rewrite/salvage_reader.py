@@ -60,13 +60,21 @@ class FoundLoss(NamedTuple):
     loss: Loss
 
 
+class Span(NamedTuple):
+    """Offsets from the first to the last one; `last` is None where their end isn't known."""
+
+    first: int
+    last: int | None
+
+
 class Replica:
     """What is intact in one directory of a partition.
 
     extents: in order of segments and positions; without those that can be nowhere. misplaced: intact batches whose
     offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
     they are; those that are to be dropped are losses. metadata_snapshots: KRaft's that are intact. is_compacted:
-    whether compaction has been over it. has_transactions: whether a batch is one of a transaction.
+    whether compaction has been over it. has_transactions: whether a batch is one of a transaction. lost: the offsets
+    that the losses may have had.
     """
 
     def __init__(
@@ -83,16 +91,23 @@ class Replica:
         self.misplaced: list[Extent] = []
         self.losses: list[FoundLoss] = []
         self.has_transactions = False
+        self.lost: list[Span] = []
         self.inner_problems: list[tuple[Path, InnerProblem]] = []
         self.is_compacted = partition.was_compacted()
-        for segment in partition.segments:
+        follows_loss = False
+        for slot, segment in enumerate(partition.segments):
+            last = partition.base_offsets[slot + 1] - 1 if slot + 1 < len(partition.segments) else None
+            span = Span(segment.base_offset, last)
             try:
                 with segment.open_log(keep_cache=keep_cache) as log_file:
-                    reading = _ReplicaReading(self, log_file, segment.base_offset, drop_unreadable=drop_unreadable)
-                    self.extents += reading.extents()
+                    reading = _ReplicaReading(self, log_file, span, drop_unreadable=drop_unreadable)
+                    self.extents += reading.extents(follows_loss=follows_loss)
+                    follows_loss = reading.ends_in_loss
             except OpenError as error:  # it has gone meanwhile
                 loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
                 self.losses.append(FoundLoss(segment.path, loss))
+                self.lost.append(span)
+                follows_loss = True
             if on_read is not None:
                 on_read(segment.size)
         self.metadata_snapshots = [each for each in partition.metadata_snapshots if self._is_intact(each)]
@@ -141,27 +156,37 @@ class _ReplicaReading:
     A fold passes batches that follow the one before, are of its leader epoch, and can be read.
     """
 
-    def __init__(self, replica: Replica, log_file: LogFile, base: int, *, drop_unreadable: bool) -> None:
+    def __init__(self, replica: Replica, log_file: LogFile, span: Span, *, drop_unreadable: bool) -> None:
         self._replica = replica
         self._log_file = log_file
-        self._base = base
+        self._base, self._last = span
+        base = self._base
         self._drops_unreadable = drop_unreadable
         self._pending: list[Extent] = []
         self._most_pending = PENDING
         self._join: ExtentJoin | None = None
         self._follows_loss = False
+        self._lost_from: int | None = None
         self._last_offset = base - 1
         self._fold = kernel.load().HeaderFold(_WATCHED)
         self._fold.offset_bound = min(base + MAXIMUM_RELATIVE_OFFSET + 1, MOST)
         self._fold.position_bound = _NOWHERE
 
-    def extents(self) -> list[Extent]:
-        """Reads the log. Raises OpenError if it has gone."""
+    @property
+    def ends_in_loss(self) -> bool:
+        """Whether bytes after the last batch can't be read."""
+        return self._lost_from is not None
+
+    def extents(self, *, follows_loss: bool) -> list[Extent]:
+        """Reads the log; `follows_loss`: the one before it ends in a loss. Raises OpenError if it has gone."""
+        self._follows_loss = follows_loss
         for item in with_bodies(intact_runs(self._log_file), self._log_file.size):
             if isinstance(item, Damage):
                 self._lose(_loss(item))
             else:
                 self._read_slice(item)
+        if self._lost_from is not None:
+            self._note_lost(self._lost_from, self._last)
         return self._pending if self._join is None else [*self._pending, self._join.extent()]
 
     def _lose(self, loss: Loss) -> None:
@@ -171,7 +196,15 @@ class _ReplicaReading:
     def _begin_anew(self) -> None:
         """What follows isn't the neighbour of what was before."""
         self._follows_loss = True
+        self._lost_from = self._last_offset + 1 if self._lost_from is None else self._lost_from
         self._fold.position_bound = _NOWHERE
+
+    def _note_lost(self, first: int, last: int | None) -> None:
+        """Notes what lies between two offsets; if they fall, one of them is wrong."""
+        if last is not None and last < first - 1:
+            first = self._base
+        if last is None or last >= first:
+            self._replica.lost.append(Span(first, last))
 
     def _read_slice(self, piece: Slice) -> None:
         run, row = piece.run, piece.first
@@ -215,7 +248,9 @@ class _ReplicaReading:
             self._begin_anew()
             return
         self._add(extent)
-        self._follows_loss, self._last_offset = False, extent.last_offset
+        if self._lost_from is not None:
+            self._note_lost(self._lost_from, extent.first_offset - 1)
+        self._follows_loss, self._lost_from, self._last_offset = False, None, extent.last_offset
         self._fold.next_offset = min(extent.last_offset + 1, MOST)
         self._fold.leader_epoch = header.partition_leader_epoch
         self._fold.position_bound = MOST

@@ -1,0 +1,84 @@
+"""Which holes of the copy that answers are filled from others, and by which: the same whatever command is asked."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.made_metadata import write_id
+from tests.cluster.questions import RECORDS_ASKED, Ask
+from tests.log.edits import write_bytes
+from tests.log.replicas import Part, batch, write_epochs
+from tests.log_files import batch_bytes, write_segment
+
+TOPIC_ID = "cJFU-m2vQ6uCEEqPGgnDXw"
+EVERY_WAY = pytest.mark.parametrize("ask", RECORDS_ASKED, ids=lambda ask: ask.__name__)
+
+
+def copy_of(root: Path, broker: int, segments: Sequence[Sequence[Part]]) -> Path:
+    """A broker's disk with a copy of a partition in some segments."""
+    disk = root / f"b{broker}"
+    directory = disk / "orders-0"
+    epochs: dict[int, int] = {}
+    for parts in segments:
+        write_segment(directory, map(batch, parts), parts[0].first)
+        for part in parts:
+            epochs.setdefault(part.epoch, part.first)
+    directory.mkdir(parents=True, exist_ok=True)
+    write_epochs(directory, sorted(epochs.items()))
+    write_id(directory, TOPIC_ID)
+    (disk / "meta.properties").write_text(f"version=1\nnode.id={broker}\ncluster.id=c\n", encoding="utf-8")
+    return directory
+
+
+def of_ten(base: int) -> list[Part]:
+    """A segment of three batches of ten records."""
+    return [Part(0, first, 10) for first in range(base, base + 30, 10)]
+
+
+def log_of(directory: Path, base: int) -> Path:
+    return directory / f"{base:020}.log"
+
+
+def damage(directory: Path, base: int, parts: Sequence[Part], number: int) -> None:
+    """Changes the last byte of a segment's batch."""
+    end = sum(len(batch_bytes(batch(part))) for part in parts[: number + 1])
+    write_bytes(log_of(directory, base), end - 1, b"\xff")
+
+
+def clean(root: Path, content: str) -> None:
+    for disk in root.iterdir():
+        (disk / "cleaner-offset-checkpoint").write_text(content, encoding="utf-8")
+
+
+def records(*spans: Iterable[int]) -> Mapping[tuple[str, int], list[tuple[int, str]]]:
+    return {("orders", 0): [(offset, f"value {offset}") for span in spans for offset in span]}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "bundle" / "disks"
+
+
+CLEANED = "0\n1\norders 0 20\n"
+
+
+@EVERY_WAY
+@pytest.mark.parametrize("checkpoint", [None, CLEANED], ids=["unknown", "cleaned"])
+def test_damage_at_the_end_of_a_closed_segment_is_filled(checkpoint: str | None, ask: Ask, root: Path) -> None:
+    """It is damage, which no compaction leaves."""
+    best = copy_of(root, 1, [of_ten(0), of_ten(30), of_ten(60)])
+    damage(best, 0, of_ten(0), 2)
+    copy_of(root, 2, [of_ten(0), of_ten(30)])
+    if checkpoint is not None:
+        clean(root, checkpoint)
+    assert ask(root, ("b1", "b2"), ()) == records(range(90))
+
+
+@EVERY_WAY
+def test_closed_segment_that_was_cut_is_filled(ask: Ask, root: Path) -> None:
+    best = copy_of(root, 1, [of_ten(0), of_ten(30), of_ten(60)])
+    log = log_of(best, 30)
+    log.write_bytes(log.read_bytes()[: len(batch_bytes(batch(of_ten(30)[0]))) + 60])
+    copy_of(root, 2, [of_ten(0), of_ten(30)])
+    assert ask(root, ("b1", "b2"), ()) == records(range(90))

@@ -97,9 +97,14 @@ class JoinedCopies:
     that compaction didn't take; and only as far as the copies agree.
     """
 
-    def __init__(self, copies: Sequence[Copy[PartitionLog]], say: Say) -> None:
-        """Reads nothing yet. `say` is called with what a log lost, and where it was read instead."""
-        self._copies = copies
+    def __init__(
+        self, copies: Sequence[Copy[PartitionLog]], say: Say, of: Sequence[Copy[PartitionLog]] | None = None
+    ) -> None:
+        """Reads nothing yet. `say` is called with what a log lost, and where it was read instead.
+
+        of: all copies of the partition, if the first ones aren't among `copies`.
+        """
+        self._copies, self._all = copies, of or copies
         self.place = copies[0].place
         self._say = say
         self._said: set[str] = set()
@@ -114,11 +119,11 @@ class JoinedCopies:
     @cached_property
     def is_compacted(self) -> bool:
         """Whether offsets may be missing that nothing was lost at."""
-        return not are_gapless(self._copies)
+        return not are_gapless(self._all)
 
     @cached_property
     def _others(self) -> "JoinedCopies | None":
-        return JoinedCopies(self._copies[1:], _say_nothing) if len(self._copies) > 1 else None
+        return JoinedCopies(self._copies[1:], _say_nothing, self._all) if len(self._copies) > 1 else None
 
     @cached_property
     def further_end(self) -> int:
@@ -146,13 +151,39 @@ class JoinedCopies:
             self._say(line)
 
     def bounds(self, slot: int) -> tuple[int, int | None]:
-        """The first and the last offset for which a segment stands; None for the last one's end."""
+        """The first and the last offset for which a segment stands; None for the last one's end.
+
+        The first segment stands for what is before it only if nothing was compacted.
+        """
         bases = self.place.base_offsets
-        first = bases[slot] if slot else min(0, *bases[:1])
+        first = bases[slot] if slot or bases[slot] <= 0 or self.is_compacted else 0
         return first, bases[slot + 1] - 1 if slot + 1 < len(bases) else None
 
     def batches_from(self, first: int) -> Iterator[Run | Damage]:
-        """The intact batches from about an offset on, each in a run of its own, and damages; as far as they agree."""
+        """The intact batches from about an offset on, each in a run of its own, and damages; as far as they agree.
+
+        The copies after the first one are asked for what lies before its log, and after the end of its agreement.
+        """
+        bases, others = self.place.base_offsets, self._others
+        following = first
+        if others is not None and bases and first < bases[0] and self.is_compacted:
+            for item in others.batches_from(first):
+                if not isinstance(item, Damage):
+                    following = _last_header(item).last_offset + 1
+                    if following > bases[0]:
+                        break
+                yield item
+        for item in self._own_batches_from(first):
+            if not isinstance(item, Damage):
+                following = _last_header(item).last_offset + 1
+            yield item
+        if others is not None and (not bases or self._copies[0].agreed_end is not None):
+            for item in others.batches_from(following):
+                if isinstance(item, Damage) or _first_offset(item) >= following:
+                    yield item
+
+    def _own_batches_from(self, first: int) -> Iterator[Run | Damage]:
+        """The same of the first copy, with what the others have of its holes."""
         agreed = self._copies[0].agreed_end
         start = max(bisect_right(self.place.base_offsets, first) - 1, 0)
         for segment in self.place.segments[start:]:

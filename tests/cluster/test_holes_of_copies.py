@@ -82,3 +82,29 @@ def test_closed_segment_that_was_cut_is_filled(ask: Ask, root: Path) -> None:
     log.write_bytes(log.read_bytes()[: len(batch_bytes(batch(of_ten(30)[0]))) + 60])
     copy_of(root, 2, [of_ten(0), of_ten(30)])
     assert ask(root, ("b1", "b2"), ()) == records(range(90))
+
+
+def abandoned(first: int) -> Part:
+    return Part(4, first, 20, "lost")
+
+
+@EVERY_WAY
+def test_hole_is_filled_from_a_copy_behind_one_that_parted_before_it(ask: Ask, root: Path) -> None:
+    parts = [Part(3, first, 20) for first in range(0, 80, 20)]
+    best = copy_of(root, 1, [[*parts, Part(5, 80, 25)]])
+    damage(best, 0, parts, 3)
+    copy_of(root, 2, [[*parts[:3], abandoned(60), abandoned(80)]])
+    copy_of(root, 3, [parts])
+    assert ask(root, ("b1", "b2", "b3"), ()) == records(range(105))
+
+
+@EVERY_WAY
+@pytest.mark.parametrize("later", [[of_ten(60)], []], ids=["later", "empty"])
+def test_hole_is_filled_from_a_copy_behind_one_that_begins_after_it(
+    later: Sequence[Sequence[Part]], ask: Ask, root: Path
+) -> None:
+    best = copy_of(root, 1, [of_ten(0), of_ten(30), of_ten(60)])
+    damage(best, 30, of_ten(30), 1)
+    copy_of(root, 2, later)
+    copy_of(root, 3, [of_ten(0), of_ten(30)])
+    assert ask(root, ("b1", "b2", "b3"), ()) == records(range(90))

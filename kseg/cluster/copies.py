@@ -51,7 +51,8 @@ class PartitionCopy(NamedTuple):
     """A copy of a partition. `topic` and `partition` as its directory is named; else the directory's name, and None.
 
     topic_id: of `partition.metadata`; where that has none, of the partition's topic; None if nothing tells it.
-    agreed_end: the offset before which its records are the partition's; None: all of them are.
+    agreed_end: the offset before which its records are the partition's; None: all of them are. log_end: None if it
+    isn't known.
     """
 
     topic: str
@@ -60,6 +61,7 @@ class PartitionCopy(NamedTuple):
     segments: tuple[SegmentSource, ...]
     topic_id: str | None = None
     agreed_end: int | None = None
+    log_end: int | None = None
 
     @property
     def size(self) -> int:
@@ -146,7 +148,9 @@ def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
     """The copies that answer, by topic and partition, the best one first; each knows how far it agrees with that."""
     return {
         (each.topic, each.partition): [
-            copy.place._replace(topic_id=copy.topic_id or each.topic_id, agreed_end=copy.agreed_end)
+            copy.place._replace(
+                topic_id=copy.topic_id or each.topic_id, agreed_end=copy.agreed_end, log_end=copy.log_end
+            )
             for copy in each.copies
         ]
         for each in replicas

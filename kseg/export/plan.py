@@ -26,8 +26,8 @@ from kseg.log.partition import (
     Checkpoints,
     PartitionLog,
     has_cleaner_checkpoint,
+    is_gapless,
     read_checkpoints,
-    was_compacted,
 )
 from kseg.store import remote_files as remote
 from kseg.system.new_directory import scratch_directory
@@ -174,15 +174,18 @@ def plan_orders(
 
     Raises OpenError if an index can't be opened, UsageError for times of a remote source.
     """
+    gapless = gapless_partitions(copies)
+
+    def start_of(key: Key) -> int:
+        """Where the best copy starts, if it has no results that tell: what was before isn't lost in it."""
+        return 0 if key in gapless or key in (done or {}) else copies[key][0].segments[0].base_offset
+
     chosen = [
-        (replica, _agreed(replica, offsets))
-        for (topic, partition), replicas in sorted(copies.items(), key=lambda item: (item[0][0], item[0][1] or 0))
-        if copy < len(replicas)
-        and (replica := replicas[copy])
-        and (offsets := selection.range_of(topic, partition)) is not None
+        (replica, _of_further(replica, offsets, start_of(key)) if copy else _of_best(replica, offsets))
+        for key, replicas in sorted(copies.items(), key=lambda item: (item[0][0], item[0][1] or 0))
+        if copy < len(replicas) and (replica := replicas[copy]) and (offsets := selection.range_of(*key)) is not None
     ]
     split_size = splitting.size_of(sum(replica.size for replica, _ in chosen))
-    gapless = gapless_partitions(copies)
     orders: list[WorkOrder] = []
     for replica, offsets in chosen:
         known = (done or {}).get((replica.topic, replica.partition), Done())
@@ -211,19 +214,30 @@ def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
     """Partitions of several copies, all on this machine, each of whose offsets had a batch, as the cleaner tells."""
     known, tells = cache(read_checkpoints), cache(has_cleaner_checkpoint)
 
-    def is_gapless(copy: PartitionCopy) -> bool:
-        log_dir = Path(copy.path).absolute().parent
-        if copy.is_remote or not copy.segments or not tells(log_dir):
+    def has_no_gaps(copy: PartitionCopy) -> bool:
+        if copy.is_remote:
             return False
+        log_dir = Path(copy.path).absolute().parent
         checkpoints = known(log_dir).get((copy.topic, copy.partition), Checkpoints())
-        return not was_compacted(copy.topic, checkpoints, copy.segments[0].base_offset)
+        return is_gapless(copy.topic, checkpoints, copy.segments[0].base_offset, is_told=tells(log_dir))
 
-    return frozenset(key for key, own in copies.items() if len(own) > 1 and all(map(is_gapless, own)))
+    return frozenset(key for key, own in copies.items() if len(own) > 1 and all(map(has_no_gaps, own)))
 
 
-def _agreed(replica: PartitionCopy, offsets: OffsetRange) -> OffsetRange:
-    """The offsets wanted of a copy, without those of a lineage that the cluster abandoned."""
-    end = replica.agreed_end
+def _of_best(replica: PartitionCopy, offsets: OffsetRange) -> OffsetRange:
+    """The offsets wanted of the best copy, without those of a lineage that the cluster abandoned."""
+    return _ending(offsets, replica.agreed_end)
+
+
+def _of_further(replica: PartitionCopy, offsets: OffsetRange, start: int) -> OffsetRange:
+    """The same of another copy, from an offset on, and without what follows its end: offsets there are wrong."""
+    if start > (offsets.first or 0):
+        offsets = OffsetRange(start, None if offsets.end is None else max(start, offsets.end))
+    return _ending(_ending(offsets, replica.agreed_end), replica.log_end)
+
+
+def _ending(offsets: OffsetRange, end: int | None) -> OffsetRange:
+    """The offsets below an end."""
     if end is None or (offsets.end is not None and offsets.end <= end):
         return offsets
     return OffsetRange(offsets.first if offsets.first is None else min(offsets.first, end), end)

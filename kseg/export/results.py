@@ -366,13 +366,14 @@ def _resolved(loss: LostOffsets, present: list[OffsetRange]) -> OffsetRange | No
 def explained(tallies: list[Tally], *, is_gapless: bool = False) -> list[OffsetRange]:
     """What the orders account for: from the first offset to the last, but what is lost.
 
-    Gaps between orders count too, unless the log is gapless: compaction left them, and another copy's older records
-    must not fill them.
+    Gaps between orders count too, and what lies before them, unless the log is gapless: compaction or retention left
+    them, and another copy's older records must not fill them.
     """
     present = [part for tally in tallies for part in intact(tally)]
-    if not present or is_gapless:
+    starts = [tally.first_offset for tally in tallies if tally.first_offset is not None]
+    if not starts or is_gapless:
         return present
-    hull = OffsetRange(min(part.first or 0 for part in present), max(part.end or 0 for part in present))
+    hull = OffsetRange(0, max([min(starts), *(part.end or 0 for part in present)]))
     taken, _ = damaged(tallies, present)
     lacked = [*taken, *(part for tally in tallies for part in (*missed(tally), *tally.holes))]
     lost = [part for loss in lacked for part in missing(loss, present)]

@@ -104,6 +104,11 @@ def has_cleaner_checkpoint(log_dir: Path) -> bool:
     return (log_dir / CHECKPOINT_OF_FIELD["clean_offset"]).exists()
 
 
+def is_gapless(topic: str | None, checkpoints: Checkpoints, first_offset: int, *, is_told: bool) -> bool:
+    """Whether each offset of a log had a batch. is_told: its log directory has the cleaner's checkpoint."""
+    return is_told and not was_compacted(topic, checkpoints, first_offset)
+
+
 class PartitionLog:
     """A partition's directory as it was listed; segments are read only when needed.
 
@@ -318,7 +323,8 @@ class PartitionLog:
 
     def is_gapless(self) -> bool:
         """Whether each of its offsets had a batch: its log directory has the cleaner's checkpoint, without it."""
-        return not self.was_compacted() and has_cleaner_checkpoint(self.log_dir)
+        first = self.base_offsets[0] if self.base_offsets else 0
+        return is_gapless(self.topic, self.checkpoints(), first, is_told=has_cleaner_checkpoint(self.log_dir))
 
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.

@@ -13,7 +13,7 @@ import pyarrow as pa
 from kseg.arrow import MOST_MILLISECONDS, TIMESTAMP
 from kseg.cluster.copies import Copies, PartitionCopy
 from kseg.errors import OpenError
-from kseg.export.plan import Condition, Done, FilterBounds, Splitting, WorkOrder, plan_orders
+from kseg.export.plan import Condition, Done, FilterBounds, Splitting, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.read.order_reader import ChangedError, OrderReader, coalesced
 from kseg.export.results import LostOffsets, Tally, common, explained, missing
 from kseg.export.settings import COLUMNS, LogSelection, OffsetRange, ReadOptions
@@ -113,9 +113,11 @@ class RecordScan:
             self._say(readers)
 
     def _orders(self, key: Key, rank: int = 0, tallies: Sequence[Tally] = ()) -> list[WorkOrder]:
-        done = {key: Done(tuple(explained(list(tallies))))} if tallies else None
+        own = {key: self._copies[key]}
+        is_gapless = key in gapless_partitions(own)
+        done = {key: Done(tuple(explained(list(tallies), is_gapless=is_gapless)))} if tallies else None
         splitting = Splitting(_WHOLE, whole_partitions=True, disordered=frozenset(self._log.disordered))
-        return plan_orders({key: self._copies[key]}, self._selection, splitting, done, rank)
+        return plan_orders(own, self._selection, splitting, done, rank)
 
     def _of_order(self, reader: OrderReader, key: Key) -> Iterator[pa.RecordBatch]:
         try:

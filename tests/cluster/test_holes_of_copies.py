@@ -108,3 +108,66 @@ def test_hole_is_filled_from_a_copy_behind_one_that_begins_after_it(
     copy_of(root, 2, later)
     copy_of(root, 3, [of_ten(0), of_ten(30)])
     assert ask(root, ("b1", "b2", "b3"), ()) == records(range(90))
+
+
+@EVERY_WAY
+def test_only_offsets_that_damage_took_are_filled(ask: Ask, root: Path) -> None:
+    """The cleaner took the batches around them, of which another copy has older records."""
+    best = copy_of(root, 1, [of_ten(0), of_ten(30)[1:], of_ten(60)])
+    log_of(best, 40).rename(log_of(best, 30))
+    damage(best, 0, of_ten(0), 2)
+    copy_of(root, 2, [of_ten(0), of_ten(30)])
+    assert ask(root, ("b1", "b2"), ()) == records(range(30), range(40, 90))
+
+
+@EVERY_WAY
+@pytest.mark.parametrize(
+    ("checkpoint", "first"), [(None, 30), (CLEANED, 30), ("0\n0\n", 0)], ids=["unknown", "cleaned", "whole"]
+)
+@pytest.mark.parametrize("is_damaged", [False, True], ids=["intact", "damaged"])
+def test_what_retention_took_from_the_best_copy_stays_gone_unless_nothing_was_compacted(
+    is_damaged: bool, checkpoint: str | None, first: int, ask: Ask, root: Path
+) -> None:
+    """A follower that lags still has it; damage at the beginning of the best copy is filled all the same."""
+    best = copy_of(root, 1, [of_ten(30), of_ten(60)])
+    if is_damaged:
+        damage(best, 30, of_ten(30), 0)
+    copy_of(root, 2, [of_ten(0), of_ten(30)])
+    if checkpoint is not None:
+        clean(root, checkpoint)
+    assert ask(root, ("b1", "b2"), ()) == records(range(first, 90))
+
+
+@EVERY_WAY
+def test_segment_that_may_be_compacted_is_not_filled_where_damage_follows_it(ask: Ask, root: Path) -> None:
+    best = copy_of(root, 1, [of_ten(0), of_ten(60)])
+    damage(best, 60, of_ten(60), 0)
+    copy_of(root, 2, [of_ten(0), of_ten(30), of_ten(60)[:1]])
+    assert ask(root, ("b1", "b2"), ()) == records(range(30), range(60, 90))
+
+
+@EVERY_WAY
+def test_batch_whose_offset_is_wrong_is_not_taken_from_a_further_copy(ask: Ask, root: Path) -> None:
+    """No CRC covers the base offset: it lies beyond the end of both copies."""
+    copy_of(root, 1, [of_ten(0), of_ten(30)])
+    other = copy_of(root, 2, [of_ten(0), of_ten(30)])
+    raised = len(batch_bytes(batch(of_ten(30)[0])))
+    write_bytes(log_of(other, 30), raised + 5, b"\x04")
+    assert ask(root, ("b1", "b2"), ()) == records(range(60))
+
+
+@EVERY_WAY
+@pytest.mark.parametrize("is_empty", [False, True], ids=["damaged", "empty"])
+def test_copy_that_has_no_intact_batch_is_filled_from_its_first_segment_on(
+    is_empty: bool, ask: Ask, root: Path
+) -> None:
+    parts = of_ten(30)[:1]
+    best = copy_of(root, 1, [parts])
+    write_epochs(best, [(1, 30)])  # a later leader epoch: it comes first
+    if is_empty:
+        log_of(best, 30).write_bytes(b"")
+    else:
+        damage(best, 30, parts, 0)
+    other = copy_of(root, 2, [of_ten(0), of_ten(30)])
+    write_epochs(other, [(0, 0)])
+    assert ask(root, ("b1", "b2"), ()) == records(range(30, 60))

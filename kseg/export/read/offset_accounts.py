@@ -260,6 +260,17 @@ class Accounts:
         self._order = FileOrder()
 
     @property
+    def _has_mere_gaps(self) -> bool:
+        """Whether offsets that are missing between batches aren't taken for lost."""
+        return not self._is_gapless and self._each_once is None
+
+    def begin_range(self, path: str, base_offset: int | None, read_to: int | None) -> None:
+        """Goes on with another log, or further on in one; arguments are the attributes of these names."""
+        self.path, self.base_offset, self.read_to = path, base_offset, read_to
+        if base_offset is not None and self._has_mere_gaps:
+            self._settle(base_offset)  # what damage took before it ends there
+
+    @property
     def is_done(self) -> bool:
         """Whether the end of the offsets wanted is reached, and none of them can follow."""
         return self.has_reached_end and not self._has_jumped and self._each_once is None
@@ -280,8 +291,8 @@ class Accounts:
         """
         if self.has_reached_end:
             return
-        if self.tally.next_offset is None and self.base_offset is not None:
-            self.tally.pass_to(self.base_offset)
+        if self.base_offset is not None and (self.tally.next_offset is None or self._has_mere_gaps):
+            self.tally.pass_to(min(self.base_offset, self.end))
         finding_id = id_of_damage(damage.kind, is_last=not was_closed(Path(self.path)))
         harmless = not status_of(finding_id)
         if self._mode is Mode.FAILFAST and not harmless:

@@ -313,9 +313,7 @@ class OrderReader:
         for number, part in enumerate(self.order.ranges):
             if self._accounts.is_done:
                 break
-            self._accounts.path = part.path
-            self._accounts.base_offset = part.base_offset if part.start == 0 else None
-            self._accounts.read_to = part.read_to
+            self._accounts.begin_range(part.path, part.base_offset if part.start == 0 else None, part.read_to)
             with RangeReader(part, self.options.max_decompressed, checksum=self._checksums) as reader:
                 yield from self._of_range(number, reader)
 

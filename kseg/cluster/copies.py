@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path, PurePosixPath
@@ -90,6 +91,7 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
     """All partitions at some paths, globs or URLs, with the copies that answer for each of them.
 
     A path is a partition's directory, a log directory or a parent of such; `join_replicas` tells which copies answer.
+    Those without logs are left out then.
     `refuse` takes the errors of paths, and of partitions below them, that can't be listed; without it they are raised
     as OpenError. Raises UsageError for directories of several clusters.
     """
@@ -111,8 +113,7 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
             refused(error)
     known: dict[str, Candidate[PartitionCopy]] = {}
     for each in candidates:
-        if each.place.segments:
-            known.setdefault(each.path, each)
+        known.setdefault(each.path, each)
     in_stores = [each for each in known.values() if each.topic == METADATA_TOPIC and each.place.is_remote]
 
     @cache
@@ -121,7 +122,8 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
 
     named = ((path, cluster_id) for cluster_id, path in cluster.clusters.items())
     cluster_id = only_cluster(chain(named, ((each.path, each.cluster_id) for each in known.values())))
-    return join_replicas(known.values(), cluster_id, metadata)
+    joined = join_replicas(known.values(), cluster_id, metadata)
+    return [replace(each, copies=tuple(copy for copy in each.copies if copy.place.segments)) for each in joined]
 
 
 def metadata_dirs_of(sources: Iterable[str]) -> Iterator[Path]:

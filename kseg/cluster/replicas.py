@@ -434,14 +434,11 @@ def _ranked(
             candidate.path,
         )
 
-    ranked = sorted(own, key=rank)
+    ranked = sorted(_with_duplicates(sorted(own, key=rank)), key=rank)
     chosen = ranked[0][0]
     is_exact = any(_agreed(each, chosen, histories, is_exact=False) is not None for each, _ in ranked[1:])
     copies: list[Copy[Place]] = []
-    brokers: set[int] = set()
     for each, status in ranked:
-        is_duplicate = status is CopyStatus.CURRENT and each.broker in brokers
-        brokers |= set() if each.broker is None else {each.broker}
         agreed = None if each is chosen else _agreed(each, chosen, histories, is_exact=is_exact)
         history = histories.of(each, is_exact=is_exact)
         copies.append(
@@ -450,13 +447,24 @@ def _ranked(
                 each.path,
                 each.broker,
                 each.topic_id,
-                CopyStatus.DUPLICATE if is_duplicate else status,
+                status,
                 agreed,
                 history.latest_epoch,
                 history.log_end,
             )
         )
-    return tuple(sorted(copies, key=lambda copy: _ANSWERS.index(copy.status)))
+    return tuple(copies)
+
+
+def _with_duplicates(
+    ranked: Iterable[tuple[Candidate[Place], CopyStatus]],
+) -> Iterator[tuple[Candidate[Place], CopyStatus]]:
+    """The directories; each current one after the first of its broker is a duplicate."""
+    brokers: set[int | None] = set()
+    for each, status in ranked:
+        is_current = status is CopyStatus.CURRENT and each.broker is not None
+        yield each, CopyStatus.DUPLICATE if is_current and each.broker in brokers else status
+        brokers |= {each.broker} if is_current else set()
 
 
 def _agreed(

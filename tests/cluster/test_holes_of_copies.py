@@ -171,3 +171,21 @@ def test_copy_that_has_no_intact_batch_is_filled_from_its_first_segment_on(
     other = copy_of(root, 2, [of_ten(0), of_ten(30)])
     write_epochs(other, [(0, 0)])
     assert ask(root, ("b1", "b2"), ()) == records(range(30, 60))
+
+
+@EVERY_WAY
+def test_copy_without_logs_comes_after_one_that_is_being_moved_and_has_some(ask: Ask, root: Path) -> None:
+    copy_of(root, 1, [])
+    moved = copy_of(root, 2, [of_ten(0), of_ten(30)])
+    moved.rename(moved.with_name(f"orders-0.{'2' * 32}-future"))
+    assert ask(root, (".",), ()) == records(range(60))
+
+
+@EVERY_WAY
+def test_hole_is_filled_from_a_copy_that_is_being_moved_though_another_has_no_logs(ask: Ask, root: Path) -> None:
+    best = copy_of(root, 1, [of_ten(0), of_ten(30), of_ten(60)])
+    damage(best, 30, of_ten(30), 1)
+    copy_of(root, 2, [])
+    moved = copy_of(root, 3, [of_ten(0), of_ten(30)])
+    moved.rename(moved.with_name(f"orders-0.{'3' * 32}-future"))
+    assert ask(root, (".",), ()) == records(range(90))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, Unpack
 from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, asked_selection, warn
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
-from kseg.cluster.joined_log import joined_logs
+from kseg.cluster.joined_log import joined_logs, whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
 from kseg.cluster.replicas import PartitionReplicas, alone, topic_id_of
 from kseg.errors import KsegError, UsageError
@@ -150,6 +150,10 @@ class Directories(Logs):
         self._choice = choice
 
     @cached_property
+    def _cluster(self) -> Cluster:
+        return Cluster(self._paths)
+
+    @cached_property
     def _beside(self) -> MetadataBeside:
         """What the metadata here tell of topics; large ones aren't read."""
         return MetadataBeside(CHEAP_METADATA, log_dirs=self._log_dirs())
@@ -283,7 +287,10 @@ class Directories(Logs):
 
 
 class Partition(Directories):
-    """A partition's directory as it was listed when it was opened; its records are read from what is there then."""
+    """A partition's directory as it was listed when it was opened; its records are read from what is there then.
+
+    Of an opened cluster it is all of the partition's copies: what is found out about it is asked of the cluster.
+    """
 
     def __init__(
         self,
@@ -295,7 +302,12 @@ class Partition(Directories):
 
         replicas: the copies that answer, if it is read together with others.
         """
-        super().__init__((log.path,))
+        if owner is None or replicas is None:
+            super().__init__((log.path,))
+        else:
+            number = log.partition
+            numbers = () if number is None else (range(number, number + 1),)
+            super().__init__(owner._paths, PartitionChoice((replicas.topic,), numbers))
         self._log = log
         self._owner = owner
         self._replicas = replicas or alone(log)
@@ -305,7 +317,7 @@ class Partition(Directories):
 
     @property
     def path(self) -> Path:
-        """The directory."""
+        """The directory; of several copies that of the best one."""
         return self._log.path
 
     @property
@@ -364,7 +376,23 @@ class Partition(Directories):
 
     def topic_id(self) -> str | None:
         """The topic's id, by its file, or else by metadata and other copies; None if nothing tells it."""
-        return topic_id_of(self._log) or self._replicas.topic_id or TopicIds(Cluster(self._paths)).of(self._log)
+        return (
+            topic_id_of(self._log) or self._replicas.topic_id or TopicIds((self._owner or self)._cluster).of(self._log)
+        )
+
+    def groups(self, *, at: Time | None = None) -> "GroupsView":
+        """Groups, their members and commits: those of this partition of `__consumer_offsets`.
+
+        Of another topic's partition in an opened cluster, its commits and the groups that have some. Raises OpenError
+        if `__consumer_offsets` isn't here.
+        """
+        from kseg.cluster.schemas_topic import TopicPlaces
+        from kseg.coordinators.groups import TOPIC, read_groups_in
+
+        if self._owner is None or self.topic != TOPIC:
+            return super().groups(at=at)
+        own = TopicPlaces((whole_log(self._replicas),), tuple(self._log_dirs()), is_all=False)
+        return read_groups_in(own, None if at is None else milliseconds_of(at))
 
     def leader_epochs(self) -> tuple[tuple[int, int], ...]:
         """Leader epochs and their start offsets, of the checkpoint. Raises KsegError if it can't be read."""

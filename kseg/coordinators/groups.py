@@ -12,7 +12,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import Refuse, once, pass_over
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.partitions import PartitionsBeside
-from kseg.cluster.schemas_topic import find_topic
+from kseg.cluster.schemas_topic import TopicPlaces, find_topic
 from kseg.coordinators.home_partition import internal_count, missing_text
 from kseg.coordinators.members import (
     AssignedTasks,
@@ -85,8 +85,15 @@ def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: 
         OpenError: there is no such directory, or no such topic in it.
     """
     refuse_once = None if refuse is None else once(refuse)
-    places = find_topic(paths, TOPIC, refuse_once)
-    cluster = Cluster(places.log_dirs, refuse_once or pass_over, levels=0)
+    return read_groups_in(find_topic(paths, TOPIC, refuse_once), at_ms, refuse_once)
+
+
+def read_groups_in(places: TopicPlaces, at_ms: int | None = None, refuse: Refuse | None = None) -> GroupsView:
+    """The groups in partitions of `__consumer_offsets`; arguments are as for `read_groups`.
+
+    The ends of logs are those in the log directories that were searched.
+    """
+    cluster = Cluster(places.log_dirs, refuse or pass_over, levels=0)
     metadata = cluster.own_metadata
     names = {} if metadata is None else {topic.topic_id: topic.name for topic in metadata.topics}
     views = [partition_groups(partition, at_ms, names) for partition in places.partitions]

@@ -16,6 +16,7 @@ from tests import golden
 from tests.cluster.made_metadata import BROKER, write_id, write_metadata
 from tests.cluster.questions import lines
 from tests.coordinators.coordinators import commit
+from tests.log.edits import write_bytes
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg as run
 from tests.serve.running import serving
@@ -257,3 +258,45 @@ def test_directory_given_by_two_names_is_listed_once(tmp_path: Path) -> None:
     for paths in (("b1", str(tmp_path / "b1" / "t-0")), ("b1", "link/t-0")):
         rows = lines(tmp_path, ["ls", "-o", "json"], paths, ())
         assert len([row for row in rows if row["type"] == "partition"]) == 1
+
+
+@pytest.fixture
+def lagging(tmp_path: Path) -> list[Path]:
+    """Two brokers with a topic, damaged on the first one, which has the commits too; the second one's ends later."""
+    for node_id, count in ((1, 7), (2, 9)):
+        directory = tmp_path / f"b{node_id}" / "x-0"
+        write_segment(directory, [NewBatch([NewRecord(b"k", b"v", 1000)], base) for base in range(count)])
+        identity(tmp_path / f"b{node_id}", node_id)
+    size = (tmp_path / "b2" / "x-0" / f"{0:020}.log").stat().st_size // 9
+    write_bytes(tmp_path / "b2" / "x-0" / f"{0:020}.log", 3 * size - 1, b"\xff")
+    write_segment(tmp_path / "b1" / "__consumer_offsets-0", [NewBatch([commit("x", 4, group="g")])])
+    return [tmp_path / "b1", tmp_path / "b2"]
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "x"])
+def test_groups_of_an_opened_partition_have_the_clusters_lags(topic: str, lagging: list[Path]) -> None:
+    with kseg.open_cluster(lagging) as cluster:
+        assert cluster.lag("g") == {("x", 0): 5}
+        (group,) = cluster.partition(topic, 0).groups().groups
+        assert [each.lag for each in group.commits] == [5]
+    with kseg.open(*lagging) as directory:
+        (alone,) = directory.partitions("__consumer_offsets")
+        assert [each.lag for group in alone.groups().groups for each in group.commits] == [5]
+
+
+def test_partition_of_an_opened_cluster_is_salvaged_and_compared_with_all_its_copies(lagging: list[Path]) -> None:
+    with kseg.open_cluster(lagging) as cluster:
+        part = cluster.partition("x", 0)
+        (saved,) = part.salvage(None)
+        assert (saved.plan.batch_count, saved.plan.holes) == (9, ())
+        assert [each.name for each in part.diff()] == ["x-0"]
+        assert {each.file.parent.parent.name for each in part.verify().findings if each.counts} == {"b2"}
+
+
+def test_topic_id_of_an_opened_partition_is_found_in_all_that_was_opened(tmp_path: Path) -> None:
+    identity(tmp_path / "b1", 1)
+    write_segment(tmp_path / "b1" / "x-0", [NewBatch([NewRecord(b"k", b"v", 1000)])])
+    write_metadata(tmp_path / "ctl", {"x": CURRENT})
+    with kseg.open(tmp_path / "b1", tmp_path / "ctl") as directory:
+        (part,) = directory.partitions("x")
+        assert part.topic_id() == directory.partition("x", 0).topic_id() == CURRENT

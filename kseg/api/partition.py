@@ -138,6 +138,11 @@ def verification(
     return Verification(tuple(findings), tuple(problems), tuple(notes), plan.passed_over)
 
 
+def _warn_of_unread(path: Path, reason: str) -> None:
+    advice = "`kseg.open` of the log directory reads metadata of any size"
+    warn(f"{path}: not read: {reason}: the tier is told by checkpoints alone; {advice}")
+
+
 Row = TypeVar("Row")
 
 
@@ -155,8 +160,8 @@ class Directories(Logs):
 
     @cached_property
     def _beside(self) -> MetadataBeside:
-        """What the metadata here tell of topics; large ones aren't read."""
-        return MetadataBeside(CHEAP_METADATA, log_dirs=self._log_dirs())
+        """What the metadata here tell of topics; large ones aren't read, with a warning."""
+        return MetadataBeside(CHEAP_METADATA, _warn_of_unread, self._log_dirs())
 
     def _log_dirs(self) -> Iterator[Path]:
         """Log directories that may have metadata; found when they are asked for."""
@@ -422,8 +427,8 @@ class Partition(Directories):
         asked = asked_selection(selection, options, has_control=True)
         target = _target(time, options.get("tz", "UTC")) if time is not None else offset
         assert target is not None
-        is_time = time is not None
-        return look_up_in_copies(self._replicas, target, asked, is_time=is_time, log_dirs=self._log_dirs(), say=warn)
+        beside = (self._owner or self)._beside
+        return look_up_in_copies(self._replicas, target, asked, is_time=time is not None, beside=beside)
 
     def _selected(self, selection: Selection) -> Iterator[SelectedLog]:
         yield from joined_logs(self._replicas, selection, warn)

@@ -1,8 +1,7 @@
 """Finds an offset or a time in the copies of a partition."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.joined_log import first_offset
@@ -24,17 +23,16 @@ _OF_THE_BEST = (
 
 
 class _Tiers(NamedTuple):
-    """The remote tiers of partitions, as metadata and checkpoints tell; large metadata aren't read."""
+    """The remote tiers of partitions, as metadata and checkpoints tell."""
 
     beside: MetadataBeside
-    log_dirs: tuple[Path, ...]
 
     def of(self, place: PartitionLog, target: int | SpecialTime) -> RemoteTier | None:
         """Return the tier, with the highest offset only if that is looked for."""
         tier = find_tier(place, self.beside)
         if tier is None or target is not SpecialTime.LATEST_TIERED:
             return tier
-        return tier._replace(highest_offset=RemoteCopies(self.log_dirs).highest_offset(place))
+        return tier._replace(highest_offset=RemoteCopies(self.beside.log_dirs).highest_offset(place))
 
 
 def look_up_in_copies(
@@ -43,19 +41,17 @@ def look_up_in_copies(
     selection: Selection = EVERYTHING,
     *,
     is_time: bool = False,
-    log_dirs: Iterable[Path] = (),
-    say: Callable[[str], None] | None = None,
+    beside: MetadataBeside | None = None,
 ) -> Lookup:
     """Where a target lies in the best copy; what was lost there, in a copy that has it.
 
     An offset is taken from the first copy that has it intact. Of times and selections the first record of all copies
     counts, as far as they agree, if the best one lost it: one that compaction took is no answer.
 
-    log_dirs: where the cluster's metadata may be, which tell of tiers; not read before they are needed. say: is
-    called with large metadata, which aren't read. Raises OpenError if a log can't be opened.
+    beside: the cluster's metadata, which tell of tiers; not read before they are needed. Without it those next to the
+    partition tell, if they aren't large. Raises OpenError if a log can't be opened.
     """
-    dirs = tuple(log_dirs)
-    tiers = _Tiers(MetadataBeside(CHEAP_METADATA, None if say is None else partial(_say_unread, say), dirs), dirs)
+    tiers = _Tiers(beside or MetadataBeside(CHEAP_METADATA))
     answer = _look_up(partition.best, target, selection, is_time, tiers)
     if selection.is_everything and target in _OF_THE_BEST:
         return answer
@@ -73,10 +69,6 @@ def look_up_in_copies(
         better.sort(key=partial(_rank, target), reverse=True)
         return next((each for each in better if _lacks_only_by_damage(partition.best, each)), answer)
     return _first_of_whole(partition, target, selection, answer, better) or answer
-
-
-def _say_unread(say: Callable[[str], None], path: Path, reason: str) -> None:
-    say(f"{path}: not read: {reason}: the tier is told by checkpoints alone; `kseg retain` reads metadata of any size")
 
 
 def _rank(target: int | SpecialTime, found: Lookup) -> tuple[int, int]:

@@ -184,7 +184,8 @@ class MetadataBeside:
         self._cleaned: dict[tuple[Path, ...], frozenset[str]] = {}
 
     @cached_property
-    def _log_dirs(self) -> tuple[Path, ...]:
+    def log_dirs(self) -> tuple[Path, ...]:
+        """The other log directories where metadata may be."""
         return tuple(dict.fromkeys(each.absolute() for each in self._given_dirs))
 
     def of_any(self, log_dirs: Iterable[Path]) -> "ClusterMetadata | None":
@@ -256,7 +257,7 @@ class MetadataBeside:
 
     def _dirs_of_cluster(self, log_dir: Path) -> tuple[Path, ...]:
         """A log directory and others of its cluster."""
-        others = {*self._log_dirs} - {log_dir}
+        others = {*self.log_dirs} - {log_dir}
         if not others:
             return (log_dir,)
         own = self._identity(log_dir).cluster_id

@@ -7,6 +7,7 @@ import click
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.lookup import look_up_in_copies
+from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import partition_options
 from kseg.commands.options import long_number, paths_argument, quiet_option, raw_option
@@ -47,7 +48,7 @@ def get(
     cluster = Cluster(paths, only_below(Refusals()))
     replicas = cluster.only_partition(choice)
     new = None if target is None else NewFile(target, (*(place.path for place in replicas.places), *paths))
-    answer = look_up_in_copies(replicas, offset, log_dirs=cluster.metadata_dirs())
+    answer = look_up_in_copies(replicas, offset, beside=MetadataBeside(cluster=cluster))
     for problem in dict.fromkeys(answer.problems) if answer.record is None else ():
         note_unless(quiet=quiet)(problem)
     content = record_bytes(answer, wanted)

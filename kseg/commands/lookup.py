@@ -9,6 +9,7 @@ import click
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.lookup import look_up_in_copies
+from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.taken import taken_of
 from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import GivenSelection, partition_options, selection_options
@@ -99,9 +100,9 @@ def lookup(
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
-    where = cluster.metadata_dirs()
+    beside = MetadataBeside(cluster=cluster)
     note = note_unless(quiet=options.quiet)
-    answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, log_dirs=where, say=note)
+    answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, beside=beside)
     told = taken_of([replicas]).sentences(verbose=options.is_verbose)
     for problem in dict.fromkeys((*told, *answer.problems)):
         note(problem)

@@ -9,6 +9,7 @@ import pytest
 
 import kseg
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.metadata_copy import CHEAP_METADATA
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.serve.cluster import serve_partitions
 from kseg.serve.partition import ServeSettings
@@ -17,6 +18,7 @@ from tests.cluster.made_metadata import BROKER, write_id, write_metadata
 from tests.cluster.questions import lines
 from tests.coordinators.coordinators import commit
 from tests.log.edits import write_bytes
+from tests.log.replicas import Part, replica
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg as run
 from tests.serve.running import serving
@@ -300,3 +302,30 @@ def test_topic_id_of_an_opened_partition_is_found_in_all_that_was_opened(tmp_pat
     with kseg.open(tmp_path / "b1", tmp_path / "ctl") as directory:
         (part,) = directory.partitions("x")
         assert part.topic_id() == directory.partition("x", 0).topic_id() == CURRENT
+
+
+@pytest.fixture
+def tiered(tmp_path: Path) -> Path:
+    """A broker whose metadata are large; its topic's remote tier begins at 10, and its first segment at 100."""
+    write_id(replica(tmp_path / "b1", [Part(0, 100, 30)], [(0, 10)]), CURRENT)
+    identity(tmp_path / "b1", 1)
+    padding = [(2, "orders", f"x{number}", "y" * 30000) for number in range(CHEAP_METADATA // 30000 + 1)]
+    write_metadata(tmp_path / "b1", {"orders": CURRENT}, [(2, "orders", "remote.storage.enable", "true"), *padding])
+    return tmp_path / "b1"
+
+
+@pytest.mark.filterwarnings("error")
+def test_log_of_a_tiered_topic_starts_where_large_metadata_tell(tiered: Path) -> None:
+    asked = ["lookup", "--timestamp", "earliest", "--topic", "orders", "--partition", "0", "-o", "json"]
+    assert lines(tiered, asked, ["."], ())[0]["offset"] == 10
+    with kseg.open_cluster([tiered]) as cluster:
+        part = cluster.partition("orders", 0)
+        assert part.lookup(time="earliest").log_start_offset == part.log_start_offset() == 10
+
+
+def test_metadata_that_are_not_read_for_one_partition_are_warned_of(tiered: Path) -> None:
+    with (
+        kseg.open(tiered / "orders-0") as part,
+        pytest.warns(Warning, match="not read: .* more than the .* that are read here"),
+    ):
+        assert part.log_start_offset() == 100  # type: ignore[union-attr]

@@ -112,9 +112,12 @@ class Cluster(JoinedDirectories):
 
     @property
     def brokers(self) -> tuple[int, ...]:
-        """The ids of the brokers whose directories are here, also by the paths of single partitions."""
+        """The ids of the brokers whose directories are here, also by the paths of single partitions.
+
+        Without controllers, if the metadata know any of the brokers.
+        """
         known = {identity_of(each).broker for each in self._cluster.metadata_dirs()}
-        return tuple(sorted(broker for broker in known if broker is not None))
+        return tuple(sorted(self._dynamic.brokers_among(known)))
 
     @cached_property
     def topics(self) -> Mapping[str, Topic]:

@@ -329,3 +329,13 @@ def test_metadata_that_are_not_read_for_one_partition_are_warned_of(tiered: Path
         pytest.warns(Warning, match="not read: .* more than the .* that are read here"),
     ):
         assert part.log_start_offset() == 100  # type: ignore[union-attr]
+
+
+def test_controllers_are_none_of_a_clusters_brokers(tmp_path: Path) -> None:
+    identity(tmp_path / "b1", 1)
+    identity(tmp_path / "ctl", 3)
+    write_segment(tmp_path / "b1" / "x-0", [NewBatch([NewRecord(b"k", b"v", 1000)])])
+    write_metadata(tmp_path / "ctl", {"x": CURRENT})
+    (row,) = lines(tmp_path, ["metadata", "--show", "brokers", "-o", "json"], ["b1", "ctl"], ())
+    with kseg.open_cluster([tmp_path / "b1", tmp_path / "ctl"]) as cluster:
+        assert cluster.brokers == (row["brokerId"],) == (1,)

@@ -15,7 +15,7 @@ from tests.kernel.made import BatchHeader, Record, batch, varint
 from tests.run import bounded
 
 LOG = f"{0:020}.log"
-MANY = 30_000
+MANY = 20_000
 
 
 def write(directory: Path, *pieces: bytes) -> Path:

@@ -139,8 +139,10 @@ def verification(
 
 
 def _warn_of_unread(path: Path, reason: str) -> None:
-    advice = "`kseg.open` of the log directory reads metadata of any size"
-    warn(f"{path}: not read: {reason}: the tier is told by checkpoints alone; {advice}")
+    warn(
+        f"{path}: not read: {reason}: the tier is told by checkpoints alone;"
+        " `kseg.open` of the log directory reads metadata of any size"
+    )
 
 
 Row = TypeVar("Row")

@@ -114,7 +114,8 @@ def identity_of(log_dir: Path) -> DirectoryIdentity:
 
 def read_identity(log_dir: Path) -> DirectoryIdentity:
     """Whose a log directory is; nothing is known without `meta.properties`. Raises KsegError if that can't be read."""
-    return parse_identity(read_small_file(log_dir / META_PROPERTIES) or b"")
+    content = read_small_file(log_dir / META_PROPERTIES)
+    return NOBODY if content is None else parse_identity(content)
 
 
 def parse_identity(content: bytes) -> DirectoryIdentity:

@@ -66,6 +66,7 @@ def make_sandbox(root: Path) -> Path:
     _make_broker(root)
     for internal in root.glob("__*"):
         shutil.copytree(internal, root / "kafka-logs" / internal.name)
+    (root / "kafka-logs/meta.properties").write_text("version=0\nbroker.id=1\n")
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
     with tarfile.open(root / "support.tar.gz", "w:gz") as tar:
         tar.add(root / "orders-0", "orders-0")

@@ -528,7 +528,7 @@ def _records(partition: PartitionLog, start: int, until: Until, replay: Metadata
             replay.unreadable += [unreadable_batch(partition.path.name, item, damage) for damage in damages]
 
 
-class _Checkpoint(NamedTuple):
+class Checkpoint(NamedTuple):
     """A snapshot of the metadata up to, not including, an offset."""
 
     end_offset: int
@@ -540,14 +540,12 @@ class _Checkpoint(NamedTuple):
     """Of the quorum, between header and footer."""
 
 
-def _load_checkpoint(partition: PartitionLog, until: Until, replay: MetadataReplay) -> _Checkpoint | None:
+def _load_checkpoint(partition: PartitionLog, until: Until, replay: MetadataReplay) -> Checkpoint | None:
     """The newest checkpoint that is whole and not beyond `until`; its records are taken."""
-    named = [(parse_file_name(file.path), file.path) for file in partition.metadata_snapshots]
-    snapshots = [(name.base_offset, name.epoch or 0, path) for name, path in named if name.base_offset is not None]
-    for end_offset, _, path in sorted(snapshots, reverse=True):
+    for end_offset, path in checkpoint_files(partition):
         if until.offset is not None and end_offset > until.offset + 1:
             continue
-        found = _checkpoint(path, end_offset)
+        found = read_checkpoint(path, end_offset)
         if isinstance(found, Unreadable):
             replay.unreadable.append(found)
         elif until.timestamp_ms is None or found.last_timestamp <= until.timestamp_ms:
@@ -555,12 +553,19 @@ def _load_checkpoint(partition: PartitionLog, until: Until, replay: MetadataRepl
                 replay.add_control(record)
             for record in found.records:
                 replay.add(record)
-            replay.offset, replay.timestamp = end_offset - 1, found.last_timestamp
+            replay.offset, replay.timestamp = found.end_offset - 1, found.last_timestamp
             return found
     return None
 
 
-def _checkpoint(path: Path, end_offset: int) -> _Checkpoint | Unreadable:
+def checkpoint_files(partition: PartitionLog) -> list[tuple[int, Path]]:
+    """The checkpoints beside the log, the newest first, each with the offset that it ends before."""
+    named = [(parse_file_name(file.path), file.path) for file in partition.metadata_snapshots]
+    found = [(name.base_offset, name.epoch or 0, path) for name, path in named if name.base_offset is not None]
+    return [(end_offset, path) for end_offset, _, path in sorted(found, reverse=True)]
+
+
+def read_checkpoint(path: Path, end_offset: int) -> Checkpoint | Unreadable:
     """A checkpoint's records, if all are there: it begins with a header and ends with a footer."""
 
     def bad(reason: str) -> Unreadable:
@@ -586,4 +591,4 @@ def _checkpoint(path: Path, end_offset: int) -> _Checkpoint | Unreadable:
         header = parse_message(message_schema("SnapshotHeaderRecord"), 0, control[0].value or b"").value
     except MessageError as error:
         return bad(error.message)
-    return _Checkpoint(end_offset, path.name, header["lastContainedLogTimestamp"], tuple(records), tuple(control))
+    return Checkpoint(end_offset, path.name, header["lastContainedLogTimestamp"], tuple(records), tuple(control))

@@ -29,7 +29,7 @@ from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.verify.verify import Verified
 
 NO_COPY, NO_IN_SYNC_COPY, OFFSETS_IN_NO_COPY = "no-copy", "no-in-sync-copy", "offsets-in-no-copy"
-OTHER_TOPIC_ID, NOT_IN_METADATA, COPY_ABSENT = "other-topic-id", "not-in-metadata", "copy-absent"
+COPY_ABSENT = "copy-absent"
 
 
 class CopiesVerdict(StrEnum):
@@ -215,8 +215,6 @@ def _with_copies(expected: ClusterPartition, found: Iterable[ClusterCopy]) -> Pa
 def verified_copies(copies: ClusterCopies) -> Verified:
     """What the copies of a cluster's partitions lack."""
     findings = [finding for each in copies.partitions for finding in _findings(each, copies.path)]
-    known = f"the metadata, which end at offset {copies.metadata.offset}, don't have it"
-    findings += [Finding(NOT_IN_METADATA, copy.path, f"{copy.text()}; {known}") for copy in copies.unknown]
     return Verified(copies.path, tuple(findings))
 
 
@@ -233,8 +231,6 @@ def _findings(partition: PartitionCopies, path: Path) -> Iterator[Finding]:
     for first, last in partition.gaps:
         sentence = f"none of {counted(len(partition.copies), 'copy', 'copies')} has offsets {first} to {last}"
         yield Finding(OFFSETS_IN_NO_COPY, place, sentence, first_offset=first, last_offset=last)
-    for copy in partition.strangers:
-        yield Finding(OTHER_TOPIC_ID, copy.path, f"topic id {copy.topic_id}, in the metadata {expected.topic_id}")
 
 
 def _numbers(brokers: Iterable[int]) -> str:

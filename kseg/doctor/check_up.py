@@ -1,14 +1,12 @@
 """A check-up of directories: findings ordered by severity, suspect clocks, and full disks."""
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 
-from kseg.cluster.directories import META_PROPERTIES, LogDir
 from kseg.cluster.settings import SettingSource
 from kseg.coordinators.transactions import FindingsJudge
 from kseg.doctor.examination import CheckUp, Disk, Examined, TopicUse, Trouble, badness
@@ -26,7 +24,7 @@ from kseg.doctor.kinds import (
 )
 from kseg.errors import counted
 from kseg.findings.findings import Finding
-from kseg.formats.file_names import SUFFIXES, FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.file_names import SUFFIXES, parse_file_name
 from kseg.log.listing import PartitionListing
 from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC
 from kseg.log.segment_listing import SegmentListing
@@ -183,11 +181,7 @@ def disk_troubles(disks: Iterable[Disk]) -> Iterator[Trouble]:
         yield Trouble(name, disk.log_dirs[0], sentence, size=disk.size // _FREE_ENOUGH - disk.available)
 
 
-CLEAN_SHUTDOWN = str(FileKind.CLEAN_SHUTDOWN)
 _WAITING = frozenset({"hanging-transaction", "long-transaction", "open-transaction"})
-_NUMBER = re.compile("[+-]?[0-9]+")
-_ALLOWED = frozenset({"remote-log-index-cache"})
-"""Directories that a broker itself makes in a log directory. Source: LogManager.loadLogs."""
 
 
 class CheckUpInWork:
@@ -210,8 +204,6 @@ class CheckUpInWork:
             self._add(trouble)
         for verified in verify_log_dirs(plan):
             self._take_findings(verified, None)
-        for log_dir in plan.log_dirs if plan.choice.is_everything else ():
-            self._take_foreign(log_dir)
 
     def take(self, found: Examined) -> None:
         """Takes a partition."""
@@ -256,7 +248,6 @@ class CheckUpInWork:
 
     def _with_command(self, trouble: Trouble, listing: PartitionListing | None = None) -> Trouble:
         partition = None if listing is None else listing.partition
-        home = trouble.file if partition is None else partition.log_dir
         words = CARE[trouble.id](
             Place(
                 id=trouble.id,
@@ -269,24 +260,12 @@ class CheckUpInWork:
                 last_offset=trouble.last_offset,
                 size=trouble.size,
                 has_log=partition is None or bool(partition.segments),
-                was_stopped_cleanly=(home / CLEAN_SHUTDOWN).exists(),
             )
         )
         line = None if words is None else command_line(words)
         if partition is None:
             return replace(trouble, command=line)
         return replace(trouble, topic=partition.topic, partition=partition.partition, command=line)
-
-    def _take_foreign(self, log_dir: LogDir) -> None:
-        """Directories at which a broker refuses to start; a controller looks at its own partition alone."""
-        names = [parse_partition_directory(path) for path in log_dir.directories]
-        has_topics = any(name is not None and name.topic != METADATA_TOPIC for name in names)
-        if not has_topics or not (log_dir.path / META_PROPERTIES).exists():
-            return
-        with os.scandir(log_dir.path) as entries:
-            foreign = sorted(entry.name for entry in entries if entry.is_dir() and _is_refused(entry.name))
-        for name in foreign:
-            self._add(Trouble("foreign-directory", log_dir.path / name, "its name isn't a topic and a number"))
 
     # --- times and sizes ---------------------------------------------------------------------------------------------
 
@@ -387,11 +366,3 @@ def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
         held_back=held_back,
         variant=variant,
     )
-
-
-def _is_refused(name: str) -> bool:
-    """Whether a broker refuses a directory's name. Source: UnifiedLog.parseTopicPartitionName."""
-    if name in _ALLOWED or parse_partition_directory(name) is not None:
-        return False
-    topic, dash, number = name.rpartition("-")
-    return not dash or not topic or _NUMBER.fullmatch(number) is None

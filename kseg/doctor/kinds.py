@@ -27,8 +27,7 @@ class Place(NamedTuple):
     """Where something was found.
 
     directory: of the partition; None of a log directory's own trouble. log_dirs: all that are looked at; none if a
-    partition was given by itself. has_log: whether the partition has any. was_stopped_cleanly: whether the broker of
-    its log directory left the file that says so. size: bytes that it is about.
+    partition was given by itself. has_log: whether the partition has any. size: bytes that it is about.
     """
 
     id: str
@@ -41,7 +40,6 @@ class Place(NamedTuple):
     last_offset: int | None = None
     size: int | None = None
     has_log: bool = True
-    was_stopped_cleanly: bool = False
 
 
 Words: TypeAlias = list[str] | None
@@ -106,8 +104,8 @@ def mend_text(place: Place) -> Words:
 
 
 def mend_tail(place: Place) -> Words:
-    """A broker that runs will have gone on, one that was killed cuts the end off; one that was stopped doesn't."""
-    return salvage(place) if place.was_stopped_cleanly else ["verify", _where(place)]
+    """A broker that runs will have gone on, one that was killed cuts the end off."""
+    return ["verify", _where(place)]
 
 
 def look_up(place: Place) -> Words:
@@ -321,12 +319,6 @@ OWN: dict[str, FindingKind] = {
         " stopped needs some space to start: make it outside the log directories. Never delete files of a partition"
         " beside a broker.",
     ),
-    "foreign-directory": FindingKind(
-        Severity.ERROR,
-        "A directory in a log directory isn't named after a partition.",
-        "The broker refuses to start. One that runs isn't disturbed.",
-        "Move it out of the log directory before the broker starts again.",
-    ),
     "disk-nearly-full": FindingKind(
         Severity.WARNING,
         "Less than a twentieth of the file system of a log directory is free.",
@@ -378,8 +370,20 @@ KINDS: dict[str, FindingKind] = FINDINGS | TIER_FINDINGS | OWN
 CARE: dict[str, NextStep] = {
     # a broker stops, or deletes what is there
     "disk-full": free_space,
+    "identity-missing": explain,
+    "identity-differs": explain,
+    "bootstrap-checkpoint": explain,
+    "misnamed-file": explain,
+    "unclean-index": explain,
+    "metadata-missing": explain,
+    "metadata-checkpoint": explain,
+    "other-owner": explain,
     "partition-twice": list_homes,
     "foreign-directory": explain,
+    "copy-missing": explain,
+    "time-index-zeros": reindex,
+    "leftover-log": explain,
+    "topic-id-missing": reindex,
     "log-start-beyond-end": explain,
     # records are lost, or will be at the next recovery
     "unreadable": explain,
@@ -387,6 +391,9 @@ CARE: dict[str, NextStep] = {
     "bad-magic": salvage,
     "bad-crc": salvage,
     "cut-segment": salvage,
+    "unclean-tail": salvage,
+    "log-end-lost": list_ends,
+    "orphan-index": explain,
     "offset-below-base": salvage,
     "offset-too-far": explain,
     "offsets-fall": salvage,
@@ -409,9 +416,16 @@ CARE: dict[str, NextStep] = {
     "index-unreadable": reindex,
     "index-entry": reindex,
     "index-unsorted": reindex,
+    "producer-state-wrong": reindex,
+    "producer-state-missing": reindex,
     "unreadable-text": mend_text,
     # warnings: what grows worse by itself
     "disk-nearly-full": free_space,
+    "directory-unknown": explain,
+    "other-topic-id": explain,
+    "not-in-metadata": explain,
+    "metadata-log": explain,
+    "metadata-checkpoint-old": explain,
     "hanging-transaction": open_transactions,
     "checkpoint-beyond-end": list_ends,
     "snapshot-beyond-end": list_ends,
@@ -433,6 +447,7 @@ CARE: dict[str, NextStep] = {
     "time-index-ends-early": reindex,
     "time-index-entry": reindex,
     "index-cut": reindex,
+    "index-inexact": reindex,
     "index-sparse": reindex,
     "index-missing": reindex,
     "snapshot-content": reindex,
@@ -446,12 +461,13 @@ CARE: dict[str, NextStep] = {
     "leftover-directory": list_ends,
     "leftover-file": explain,
     "clock-behind": explain,
+    "partial-disk": explain,
     "zero-tail": list_ends,
     "open-transaction": open_transactions,
     "empty-directory": explain,
-    "orphan-index": explain,
     "leader-epoch-beyond-end": list_ends,
     "leader-epochs-cleared": nothing,
+    "index-rebuilt": nothing,
     "index-old-entries": nothing,
     "index-preallocated": nothing,
     "checkpoint-stale": nothing,

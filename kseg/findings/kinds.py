@@ -51,6 +51,9 @@ _REINDEX_EPOCHS = (
     "`kseg reindex PATH --to DIR` makes a new one from the log: put it in its place while the broker is down. Don't"
     " just delete the file: after a clean stop no broker writes it again."
 )
+_REPLICA_OR_BACKUP = (
+    "Take an intact replica if there is one, or the file from a backup; do so before a broker starts on the directory."
+)
 _REPLICA_OR_NOTHING = "Take an intact replica if there is one. Nothing else repairs it: the finding stays."
 
 FINDINGS: dict[str, FindingKind] = {
@@ -98,6 +101,22 @@ FINDINGS: dict[str, FindingKind] = {
         "None if it is preallocated; otherwise the data there is lost. Recovery cuts the zeros off.",
         "Compare the log end offset with the other replicas'. If the file isn't preallocated and the broker was stopped"
         " cleanly, it would fail there: use `kseg salvage PATH --to DIR` first.",
+    ),
+    "unclean-tail": FindingKind(
+        _ERROR,
+        "The last segment ends in zeros or in the middle of a batch, though the broker was stopped cleanly.",
+        "A broker that trusts the clean stop doesn't cut that off: it refuses to start once because of zeros, and"
+        " appends after half a batch, so that all later reads fail there.",
+        "Remove `.kafka_cleanshutdown` from the log directory: the broker then recovers its logs, and cuts the end off."
+        " Compare the log end offset with the other replicas' before that.",
+    ),
+    "log-end-lost": FindingKind(
+        _ERROR,
+        "Several files tell that the log went on beyond its end: checkpoints of the log directory, snapshots of"
+        " producers.",
+        "Records that had been flushed or replicated are lost here; the broker goes on from the end that is left.",
+        "Compare the log end offset with the other replicas'. If one has more, don't let this one become leader before"
+        " it has fetched the rest. If none has more, the records are lost.",
     ),
     "cut-segment": FindingKind(
         _ERROR,
@@ -323,7 +342,35 @@ FINDINGS: dict[str, FindingKind] = {
         _REINDEX,
     ),
     "orphan-index": FindingKind(
-        _NOTE, "An index has no .log.", "None: a broker deletes it at start.", "Nothing, unless the .log was lost."
+        _ERROR,
+        "An index has no .log: the segment's log was lost.",
+        "The broker deletes the index at start, and goes on without the segment's records.",
+        _REPLICA_OR_BACKUP,
+    ),
+    "index-inexact": FindingKind(
+        _WARNING,
+        "Entries of an .index are wrong, but no lookup of an offset goes wrong for them.",
+        "None for now: lookups start too early, or at another batch that serves as well.",
+        _REINDEX,
+    ),
+    "index-rebuilt": FindingKind(
+        _NOTE,
+        "An index is wrong, and a broker finds that out at start: by its own check of the index, or because it recovers"
+        " the log after it was killed.",
+        "None: it rebuilds the index.",
+        "Nothing.",
+    ),
+    "unclean-index": FindingKind(
+        _ERROR,
+        "An index of the last segment ends in zeros, though the broker was stopped cleanly and cut it then.",
+        "The first start fails. The second one works, since the first has removed the sign of a clean stop.",
+        "Delete the segment's `.index` and `.timeindex` while the broker is down: it rebuilds both at start.",
+    ),
+    "time-index-zeros": FindingKind(
+        _ERROR,
+        "The first segment's .timeindex ends in zeros, which a broker takes for its largest time (KAFKA-10207).",
+        "Retention by time deletes the segment as soon as the broker runs. Lookups by time miss it.",
+        _REINDEX,
     ),
     # producer snapshots
     "snapshot-unreadable": FindingKind(
@@ -340,6 +387,21 @@ FINDINGS: dict[str, FindingKind] = {
         "`kseg reindex PATH --to DIR` makes a new one from the log: put it in its place while the broker is down. Don't"
         " delete a partition's only one: after a clean stop a broker then knows no producer and no open transaction.",
     ),
+    "producer-state-wrong": FindingKind(
+        _ERROR,
+        "The newest producer snapshot, which a broker goes on from at start, contradicts the log up to its offset.",
+        "Consumers with read_committed may get what isn't committed, or wait for a transaction that has ended. The"
+        " broker may refuse a producer's next batch, or accept a duplicate.",
+        "`kseg reindex PATH --to DIR` makes a new one from the log: put it in its place while the broker is down.",
+    ),
+    "producer-state-missing": FindingKind(
+        _ERROR,
+        "A transaction is open and the directory has no producer snapshot, though the broker was stopped cleanly.",
+        "The broker knows nothing of the transaction after the start: consumers with read_committed get its records,"
+        " though they aren't committed.",
+        "`kseg reindex PATH --to DIR` makes a snapshot from the log: put it in its place while the broker is down. Or"
+        " remove `.kafka_cleanshutdown`: the broker then reads its logs at start.",
+    ),
     "snapshot-beyond-end": FindingKind(
         _WARNING,
         "A producer snapshot was taken at an offset after the log's end: the log has lost its end.",
@@ -352,6 +414,19 @@ FINDINGS: dict[str, FindingKind] = {
         "This file is left from a deletion, cleaning or write that was not finished.",
         "None: a broker completes or removes it at start.",
         "Nothing. If no broker will use the directory, you can delete `.deleted` and `.cleaned` files.",
+    ),
+    "leftover-log": FindingKind(
+        _ERROR,
+        "A log that a broker deletes at start (`.deleted`, `.cleaned`) has records that the partition's log lacks.",
+        "They are gone after the next start.",
+        "Copy the file before a broker starts. If the log wasn't cut on purpose, give the segment's files their names"
+        " without the ending while the broker is down.",
+    ),
+    "misnamed-file": FindingKind(
+        _ERROR,
+        "A file in a partition's directory ends as a segment's files do, but isn't named after an offset.",
+        "The broker refuses to start.",
+        "Move it out of the directory before the broker starts again.",
     ),
     "leftover-directory": FindingKind(
         _NOTE,
@@ -396,6 +471,113 @@ FINDINGS: dict[str, FindingKind] = {
         "Two log directories of one broker hold the same partition, both in use.",
         "The broker refuses to start.",
         "Keep the one with the larger log end offset, or combine both with `kseg salvage`.",
+    ),
+    "foreign-directory": FindingKind(
+        _ERROR,
+        "A directory in a log directory isn't named after a partition.",
+        "The broker refuses to start. One that runs isn't disturbed.",
+        "Move it out of the log directory before the broker starts again.",
+    ),
+    # the node and its cluster
+    "identity-missing": FindingKind(
+        _ERROR,
+        "A log directory has no meta.properties, which names its node, its cluster and itself.",
+        "The node refuses to start.",
+        "Don't format the directory: that gives it a new id, and the broker starts without the partitions in it. Write"
+        " the file anew: `version`, `node.id` and `cluster.id` as in another log directory of the node, and the"
+        " `directory.id` that `kseg metadata -o json` lists for this one (`logDirs`).",
+    ),
+    "identity-differs": FindingKind(
+        _ERROR,
+        "meta.properties contradicts another log directory of the node, or what the metadata have of the directory.",
+        "The node refuses to start, or isn't taken for the voter that it was.",
+        "If the file was changed, put back what the finding names. If the directory isn't the node's, take it out of"
+        " `log.dirs`.",
+    ),
+    "directory-unknown": FindingKind(
+        _WARNING,
+        "A log directory's `directory.id` is one that the metadata don't have for its node.",
+        "The metadata have the partitions in a directory that is gone: they are offline until the broker has told the"
+        " controller where they are now.",
+        "If meta.properties was changed or written anew, put back the id that `kseg metadata -o json` has (`logDirs`)."
+        " If the directory is new, nothing.",
+    ),
+    "bootstrap-checkpoint": FindingKind(
+        _ERROR,
+        "bootstrap.checkpoint is damaged, or doesn't say which `metadata.version` the cluster began with.",
+        "A controller refuses to start.",
+        "Delete it while the node is down, if `__cluster_metadata-0` has the metadata: a controller starts without it."
+        " Or copy another controller's.",
+    ),
+    "metadata-missing": FindingKind(
+        _ERROR,
+        "A node's log directories have no `__cluster_metadata-0`, though it is a KRaft node's.",
+        "A controller, or a broker that is one, starts as an empty cluster, and each partition becomes a `-stray`. A"
+        " broker that is no controller gets the metadata from the controllers again.",
+        "If it is in another directory (`metadata.log.dir`), give that one too. Otherwise don't start the node before"
+        " it has another voter's copy, or one that `kseg rebuild-metadata` made from the partitions.",
+    ),
+    "metadata-checkpoint": FindingKind(
+        _ERROR,
+        "The newest checkpoint of the metadata is damaged, incomplete or another's.",
+        "The node refuses to start, or starts with what the checkpoint still has: as an empty cluster, in which each"
+        " partition becomes a `-stray`.",
+        "Move it away while the node is down: the node then reads the one before it and the log from there on, if"
+        " the log reaches back so far. Otherwise take another voter's `__cluster_metadata-0`, or"
+        " `kseg rebuild-metadata`.",
+    ),
+    "metadata-checkpoint-old": FindingKind(
+        _WARNING,
+        "A checkpoint of the metadata that isn't the newest is damaged, incomplete or another's.",
+        "None for a start, which reads the newest one. It doesn't help if that one is damaged.",
+        "Move it away while the node is down, or wait: the node deletes it as it gets old.",
+    ),
+    "metadata-log": FindingKind(
+        _WARNING,
+        "The metadata's log is damaged where the newest checkpoint has all that was in it.",
+        "None if that checkpoint stays readable: the node cuts the log, and goes on from there. Without it, what"
+        " follows the damage is lost.",
+        "Keep a copy of the newest `.checkpoint`, and let the node start.",
+    ),
+    "other-owner": FindingKind(
+        _ERROR,
+        "The user that most of a log directory belongs to can't open a file in it, by the file's owner and mode.",
+        "A broker that runs as this user refuses to start, or takes the log directory offline.",
+        "Give the file to the broker's user (`chown`, `chmod`) before the broker starts.",
+    ),
+    "copy-missing": FindingKind(
+        _ERROR,
+        "The metadata have a partition in this log directory, but there is no directory of it, and no other replica is"
+        " in sync.",
+        "The broker begins it as an empty one: all its records are gone.",
+        "Don't start the broker before the partition's directory is here again: from a backup, the copy of a replica"
+        " that isn't in sync, or a directory of its name that ends in `-delete` or `-stray`.",
+    ),
+    "partial-disk": FindingKind(
+        _NOTE,
+        "Partitions that the metadata have in a log directory aren't here, and it is taken for a copy of some of them:"
+        " most are missing, or a node's own files are.",
+        "None for a copy. A broker that starts on it begins the others as empty ones.",
+        "Nothing, unless this is the broker's own disk.",
+    ),
+    "topic-id-missing": FindingKind(
+        _ERROR,
+        "A partition's directory has no partition.metadata, which names its topic's id.",
+        "From 3.7 on the broker renames the directory to `-stray`, and the partition starts as an empty one; before,"
+        " it refuses to start.",
+        "`kseg reindex PATH --to DIR` makes it from the metadata: put it in its place while the broker is down.",
+    ),
+    "other-topic-id": FindingKind(
+        _WARNING,
+        "A partition's directory belongs to a topic of another id: one that was deleted, and then created again.",
+        "A broker that finds it at start renames it to `-stray`, and begins the new topic's partition as an empty one.",
+        "If its records are still wanted, `kseg serve` and `kseg export` read it where it is; else delete it.",
+    ),
+    "not-in-metadata": FindingKind(
+        _WARNING,
+        "A partition is here that the cluster doesn't have: its topic was deleted, or these metadata are too old.",
+        "A broker that starts with these metadata renames it to `-stray`: no client gets its records.",
+        "Add the log directories that have newer metadata, if there are any. If the topic was deleted, so can this be.",
     ),
 }
 """By id: what is wrong in a partition or a log directory."""
@@ -447,18 +629,6 @@ CLUSTER_FINDINGS: dict[str, FindingKind] = {
         "Consumers go on after the gap; what was there is lost.",
         "Add the log directories of the other replicas, or take the segments out of the remote tier or a backup and"
         " combine all with `kseg salvage`.",
-    ),
-    "other-topic-id": FindingKind(
-        Severity.WARNING,
-        "A partition's directory belongs to a topic of another id: one that was deleted, and then created again.",
-        "A broker that finds it at start renames it to `-stray`, and begins the new topic's partition as an empty one.",
-        "If its records are still wanted, `kseg serve` and `kseg export` read it where it is; else delete it.",
-    ),
-    "not-in-metadata": FindingKind(
-        Severity.WARNING,
-        "A partition is here that the cluster doesn't have: its topic was deleted, or these metadata are too old.",
-        "A broker that starts with these metadata renames it to `-stray`: no client gets its records.",
-        "Add the log directories that have newer metadata, if there are any. If the topic was deleted, so can this be.",
     ),
     "copy-absent": FindingKind(
         Severity.NOTE,

@@ -147,7 +147,7 @@ def _parse_checkpoint(content: bytes, names: str) -> tuple[int | None, Iterator[
     if version != CHECKPOINT_VERSION:
         raise KsegError(f"line 1: version is {version}, not {CHECKPOINT_VERSION}")
     if len(lines) == 1:
-        raise KsegError("line 2: the number of entries is missing")
+        return version, iter(())
     count = _integer(lines[1], _INT32, 2)
     rows = ((number, _fields(line, names, number)) for number, line in enumerate(islice(lines, 2, None), 3))
     if count != len(lines) - 2:
@@ -271,7 +271,7 @@ def clean_shutdown_members(marker: CleanShutdown) -> dict[str, object]:
 
 def _json_object(content: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(_text(content))
+        value, _ = json.JSONDecoder().raw_decode(_text(content).lstrip())  # as Jackson does, up to the value's end
     except json.JSONDecodeError as error:
         raise KsegError(f"line {error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or arrays in arrays

@@ -1,22 +1,22 @@
-"""Checks of the files next to segments, of log directories, and of objects in a remote tier."""
+"""Checks of the files next to segments, and of objects in a remote tier."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from kseg.cluster.cluster import Cluster
-from kseg.cluster.directories import META_PROPERTIES, LogDir, read_identity
-from kseg.cluster.replicas import CopyStatus
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.findings.findings import Finding, Findings
-from kseg.formats.file_names import SUFFIXES, DirectoryState, parse_file_name
+from kseg.formats.file_names import SUFFIXES, DirectoryState, FileKind, parse_file_name
 from kseg.log.lineage import stored_epoch, unsorted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
-from kseg.log.selection import PartitionChoice
+from kseg.log.segments import CLEANED, read_tail
 from kseg.store.location import place_of
 from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
 from kseg.verify.log_checks import LogChecks, SeenEpoch
+
+DELETED = ".deleted"
+_NAMED_BY_OFFSET = frozenset({".log", ".index", ".timeindex", ".txnindex", ".snapshot"})
+"""Endings of files whose names a broker takes for offsets. Source: LogLoader, LogFileUtils."""
 
 
 def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findings) -> None:
@@ -110,48 +110,56 @@ def _add_checkpoint(
     findings.add(finding_id, file, sentence, offsets=(min(end, offset), max(end, offset)))
 
 
+def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
+    """Logs that are about to be deleted, and have records that the log lacks.
+
+    What retention deletes lies before the log; what was cleaned or split is in other segments.
+    """
+    for file in partition.leftovers:
+        name = parse_file_name(file.path)
+        base = name.base_offset
+        if name.kind is not FileKind.LOG or name.suffix not in (DELETED, CLEANED) or base is None or not file.size:
+            continue
+        slot = partition.floor_slot(base)
+        is_before = slot is None
+        if (is_before and name.suffix == DELETED) or (partition.segments and _has_records(partition, slot, base)):
+            continue
+        sentence = f"{file.size} bytes from offset {base} on, which the log doesn't have"
+        findings.add("leftover-log", file.path, sentence, offsets=(base, None))
+
+
+def _has_records(partition: PartitionLog, slot: int | None, base: int) -> bool:
+    """Whether the log goes on after an offset; of a compacted one any later offset tells."""
+    try:
+        if partition.was_compacted():
+            return partition.read_log_end_offset() > base
+        last = None if slot is None else read_tail(partition.segments[slot]).last
+    except OpenError:
+        return True
+    return last is not None and last.last_offset >= base
+
+
 def check_directory(partition: PartitionLog, findings: Findings) -> None:
     """The partition's directory: its name, its id, files that shouldn't stay."""
     if partition.state is not None:
         findings.add("leftover-directory", partition.path, f"the directory's name ends in -{partition.state}")
+    leftovers = [file.name for file in partition.leftovers]
     for file in partition.leftovers:
         suffix = parse_file_name(file.path).suffix or ""
         findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {file.size} bytes")
+    _check_leftover_logs(partition, findings)
+    deleted = {name.base_offset for name in map(parse_file_name, leftovers) if name.kind is FileKind.LOG}
     for orphan in partition.orphans:
-        for file in orphan.files:
+        for file in orphan.files if orphan.base_offset not in deleted else ():
             findings.add("orphan-index", file.path, f"{file.size} bytes, and no .log")
+    for file in partition.others:
+        stem, dot, extension = file.name.rpartition(".")
+        if f"{dot}{extension}" in _NAMED_BY_OFFSET and not stem.isdecimal():
+            findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}")
     try:
         partition.read_topic_id()
     except KsegError as error:
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
-
-
-def check_log_dir(log_dir: LogDir, findings: Findings) -> None:
-    """A log directory's own files."""
-    for problem in log_dir.problems:
-        findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
-    path = log_dir.path / META_PROPERTIES
-    try:
-        is_without_version = path.exists() and read_identity(log_dir.path).version is None
-    except KsegError as error:
-        findings.add("unreadable-text", path, error.message)
-    else:
-        if is_without_version:
-            findings.add("unreadable-text", path, "it names no version")
-
-
-def check_disks(cluster: Cluster, findings: Findings, choice: PartitionChoice) -> None:
-    """Of the partitions that are meant those in two log directories of one broker; on different ones are replicas."""
-    disks = Counter((cluster.cluster_of(each.path), each.identity.broker) for each in cluster.log_dirs)
-    if max(disks.values(), default=0) < 2:
-        return
-    for replicas in cluster.partitions_of_all(choice):
-        first = {copy.broker: copy.place for copy in reversed(replicas.copies) if copy.status is CopyStatus.CURRENT}
-        for copy in replicas.copies:
-            if copy.status is CopyStatus.DUPLICATE:
-                where = first[copy.broker].path.parent
-                sentence = f"also in {where}, a log directory of the same broker"
-                findings.add("partition-twice", copy.place.path, sentence)
 
 
 _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)

@@ -4,7 +4,7 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, counted
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, open_since
 from kseg.findings.kinds import id_of_damage
 from kseg.formats.codes import (
@@ -26,6 +26,7 @@ from kseg.log.transaction_snapshots import carried_transactions
 from kseg.reading.blocks import Damage
 from kseg.times import time_text
 from kseg.verify.batches import JUDGED, CheckedBatch, offsets_problem
+from kseg.verify.stops import Stop, stop_of
 
 REMEMBERED_EPOCHS = 10_000
 
@@ -65,6 +66,7 @@ class LogChecks:
         self._log_start = partition.log_start_offset()
         self.is_damaged = False
         self.is_compacted = partition.was_compacted()
+        self._is_gapless = partition.is_gapless()
 
     def begin(self, number: int) -> None:
         """Continues with segment `number` of the partition."""
@@ -194,7 +196,7 @@ class LogChecks:
         where = "" if batch.header.position else " before the segment's first batch"
         sentence = f"offsets {expected} to {batch.base_offset - 1}, {count} of them, are missing{where}"
         begins_keyed = None if batch.header.is_control else batch.begins_keyed
-        is_unkeyed = begins_keyed is False or self.fold.ends_keyed is False
+        is_unkeyed = begins_keyed is False or self.fold.ends_keyed is False or self._is_gapless
         self._findings.add(
             "offsets-lost" if is_unkeyed else "offsets-missing",
             self._file,
@@ -392,6 +394,9 @@ class ProducerChecks:
             self._open |= dict.fromkeys(before, _OpenTransaction(last, None, may_have_ended=self._is_doubted))
         for producer_id, transaction in self._open.items():
             self._tell_open(producer_id, transaction)
+        if self._open and not self._partition.snapshots and stop_of(self._partition) is Stop.CLEAN:
+            sentence = f"no snapshot, and {counted(len(self._open), 'open transaction')}"
+            self._findings.add("producer-state-missing", self._partition.path, sentence)
 
     # --- sequences ---------------------------------------------------------------------------------------------------
 
@@ -527,8 +532,10 @@ class ProducerChecks:
             with ProducerSnapshot(path) as snapshot:
                 if end_offset == self._first_offset and self._next_offset == end_offset:
                     self._known.states.start_with(snapshot.entries())  # what was before the log begins
+                is_newest = end_offset == max(self._partition.snapshots)
+                finding_id = "producer-state-wrong" if is_newest else "snapshot-content"
                 for sentence in self._known.contradictions(snapshot.entries(), end_offset):
-                    self._findings.add("snapshot-content", path, sentence, unless_compacted=True)
+                    self._findings.add(finding_id, path, sentence, unless_compacted=True)
         except KsegError as error:
             if path.exists():  # else a broker deleted it meanwhile
                 self._findings.add("snapshot-unreadable", path, error.message)

@@ -26,24 +26,22 @@ from kseg.index.producers import KnownProducers, snapshot_problem
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.lineage import unsorted_epochs
-from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, Checkpoints, PartitionLog
+from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, METADATA_TOPIC, Checkpoints, PartitionLog
 from kseg.log.segments import SegmentFiles, read_tail
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice
-from kseg.reading.log_file import LogFile
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
-from kseg.verify.batches import JUDGED, CheckedBatch, SelectedScope, checked_batches, eventful_batches
+from kseg.verify.batches import JUDGED, CheckedBatch, SelectedScope, eventful_batches
 from kseg.verify.directory_checks import (
     check_checkpoints,
     check_directory,
-    check_disks,
     check_end,
     check_leader_epochs,
-    check_log_dir,
     check_tier,
     without_misnamed_snapshot,
 )
+from kseg.verify.disk_checks import KRAFT_VERSION, check_against_metadata, check_disks, check_emptied, check_log_dir
 from kseg.verify.index_checks import (
     ActiveIndexCheck,
     IndexCheck,
@@ -54,6 +52,8 @@ from kseg.verify.index_checks import (
     unreadable_index,
 )
 from kseg.verify.log_checks import LogChecks, ProducerChecks
+from kseg.verify.start_judgement import judged_at_start
+from kseg.verify.stops import Stop, stop_of
 
 
 class Order(NamedTuple):
@@ -73,12 +73,16 @@ class PassedOver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerificationPlan:
-    """What to verify: log directories as such, and partitions; what is passed over; and which partitions are meant."""
+    """What to verify: log directories as such, and partitions; what is passed over; and which partitions are meant.
+
+    largest_metadata: bytes up to which the cluster's metadata are compared with the disks; None: of any size.
+    """
 
     cluster: Cluster
     orders: tuple[Order, ...]
     passed_over: tuple[PassedOver, ...] = ()
     choice: PartitionChoice = EVERY_PARTITION
+    largest_metadata: int | None = None
 
     @property
     def log_dirs(self) -> tuple[LogDir, ...]:
@@ -257,19 +261,36 @@ def verify_partition(
                 problems.append(UnreadableError(error.message, error.path, error.position))
         if on_read is not None:
             on_read(segment.size)
-    for snapshot in partition.metadata_snapshots:
-        try:
-            _check_metadata_snapshot(snapshot.path, snapshot.size, findings, keep_cache=keep_cache)
-        except OpenError as error:
-            if snapshot.path.exists():  # else a broker deleted it meanwhile
-                problems.append(UnreadableError(error.message, error.path, error.position))
+    checkpoint_end = _check_metadata(partition, findings)
     log.finish()
     producers.finish()
     check_leader_epochs(partition, log, findings)
     if partition.segments and not problems:
-        check_checkpoints(partition, log.next_offset, findings)
+        check_checkpoints(partition, _end_of(partition, log), findings)
     found = without_misnamed_snapshot(partition, findings.all(is_compacted=log.is_compacted))
+    found = judged_at_start(partition, found)
+    if checkpoint_end:
+        from kseg.verify.metadata_checks import without_superseded
+
+        found = without_superseded(found, checkpoint_end)
     return Verified(partition.path, tuple(found), tuple(problems), partition.size)
+
+
+def _check_metadata(partition: PartitionLog, findings: Findings) -> int:
+    """What a controller reads at start; gives the offset that the newest checkpoint ends before, 0 if it has no use."""
+    if partition.topic != METADATA_TOPIC and not partition.metadata_snapshots:
+        return 0
+    from kseg.verify.metadata_checks import check_metadata_checkpoints, check_quorum  # which others don't need
+
+    if partition.topic == METADATA_TOPIC:
+        check_quorum(partition, findings)
+    return check_metadata_checkpoints(partition, findings)
+
+
+def _end_of(partition: PartitionLog, log: LogChecks) -> int | None:
+    """The log's end: an empty last segment begins there, whatever came before it."""
+    last = partition.active_segment
+    return last.base_offset if last is not None and last.size == 0 else log.next_offset
 
 
 def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache: bool = False) -> Verified:
@@ -293,7 +314,8 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
         producers.begin(segment)
         _check_segment(checks, segment, keep_cache=keep_cache)
         size += segment.size
-    found = (finding for finding in findings.all(is_compacted=log.is_compacted) if scope.covers(finding))
+    judged = judged_at_start(partition, findings.all(is_compacted=log.is_compacted))
+    found = (finding for finding in judged if scope.covers(finding))
     return Verified(partition.path, tuple(found), (), size, tuple(notes))
 
 
@@ -362,7 +384,7 @@ def _check_segment(
     on_slice: Callable[[Slice], None] | None = None,
 ) -> None:
     partition, log, producers, findings = of_partition
-    is_closed = not partition.is_last(segment)
+    is_closed = not partition.is_last(segment) or stop_of(partition) is Stop.CLEAN
     with ExitStack() as stack:
         # Indexes first: a live broker writes the log before them.
         indexes = _index_checks(partition, segment, log.fold, findings, stack, is_closed=is_closed)
@@ -423,15 +445,6 @@ def _index_checks(
     return checks
 
 
-def _check_metadata_snapshot(path: Path, size: int, findings: Findings, *, keep_cache: bool) -> None:
-    """The bytes of a KRaft snapshot; its offsets are its own."""
-    with LogFile.of_directory(path, size, keep_cache=keep_cache) as log_file:
-        for item in checked_batches(log_file):
-            damage = item if isinstance(item, Damage) else item.damage
-            if damage is not None:
-                findings.add(str(damage.kind), path, damage.detail, position=damage.position)
-
-
 # --- several partitions -----------------------------------------------------------------------------------------------
 
 
@@ -462,11 +475,14 @@ def verify_paths(
 
 def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
     """What was found in log directories as such: their own files, and partitions that are in two of them."""
+    is_of_kraft = any(each.identity.version == KRAFT_VERSION for each in plan.log_dirs)
     for number, log_dir in enumerate(plan.chosen_log_dirs):
         findings = Findings()
         if number == 0:
             check_disks(plan.cluster, findings, plan.choice)
-        check_log_dir(log_dir, findings)
+            check_against_metadata(plan.cluster, findings, plan.choice, plan.largest_metadata)
+        check_log_dir(log_dir, findings, is_of_kraft=is_of_kraft)
+        check_emptied(log_dir, findings, plan.choice)
         yield Verified(log_dir.path, tuple(findings.all(is_compacted=False)))
 
 
@@ -496,6 +512,10 @@ def verify_quickly(partition: PartitionLog, *, keep_cache: bool = False) -> Veri
     findings = Findings()
     problems: list[KsegError] = []
     check_directory(partition, findings)
+    if partition.topic == METADATA_TOPIC:
+        from kseg.verify.metadata_checks import check_quorum
+
+        check_quorum(partition, findings)
     end: int | None = None
     for segment in partition.segments:
         _check_missing(partition, segment, findings)
@@ -511,7 +531,8 @@ def verify_quickly(partition: PartitionLog, *, keep_cache: bool = False) -> Veri
             findings.add("snapshot-unreadable", file.path, problem)
     if end is not None and not problems:
         check_checkpoints(partition, end, findings)
-    return Verified(partition.path, tuple(findings.all(is_compacted=False)), tuple(problems))
+    found = judged_at_start(partition, findings.all(is_compacted=False))
+    return Verified(partition.path, tuple(found), tuple(problems))
 
 
 def _check_missing(partition: PartitionLog, segment: SegmentFiles, findings: Findings) -> None:

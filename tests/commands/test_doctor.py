@@ -225,7 +225,8 @@ def test_torn_tail_needs_no_repair_unless_the_broker_was_stopped(
     shutil.copytree(golden.ROOT / "damaged" / "003-torn-records", tmp_path / "disk" / "orders-0")
     if was_stopped:
         (tmp_path / "disk" / ".kafka_cleanshutdown").touch()
-    assert findings(["disk"], tmp_path)["torn-tail"]["command"].split()[1] == command
+    name = "unclean-tail" if was_stopped else "torn-tail"
+    assert findings(["disk"], tmp_path)[name]["command"].split()[1] == command
 
 
 def test_transaction_that_hangs_says_how_much_it_holds_back(tmp_path: Path) -> None:

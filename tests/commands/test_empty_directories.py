@@ -94,7 +94,7 @@ def test_a_new_disk_without_partitions_is_one_of_its_brokers(command: str, tmp_p
     write_segment(tmp_path / "disk-1" / "orders-0", [NewBatch([NewRecord(b"k", b"v")])])
     for name in ("disk-1", "disk-2"):
         (tmp_path / name).mkdir(exist_ok=True)
-        (tmp_path / name / "meta.properties").write_text("version=1\nnode.id=1\n")
+        (tmp_path / name / "meta.properties").write_text("version=0\nbroker.id=1\n")
     ran = kseg(command.split(), tmp_path)
     assert (ran.status, b"no partition here" in ran.stderr) == (0, False)
 

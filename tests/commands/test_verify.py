@@ -194,7 +194,7 @@ def test_help_has_examples(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "status", "finding"),
     [
-        ("00000000000000000100.index", bytes(8), 0, "note orphan-index: 8 bytes, and no .log"),
+        ("00000000000000000100.index", bytes(8), 1, "error orphan-index: 8 bytes, and no .log"),
         ("00000000000000000100.snapshot", b"xx", 1, "warning snapshot-unreadable: 2 bytes, a producer snapshot has at"),
     ],
 )

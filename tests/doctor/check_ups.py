@@ -38,7 +38,7 @@ WORST: dict[str, set[str]] = {
     "index-of-corrupt-log|timeindex-of-corrupt-log": {"bad-crc"},
     "timeindex-of-torn-log": {"torn-tail"},
     "(index|timeindex)-alone|txnindex-.*": {"orphan-index"},
-    "index-.*": {"index-cut", "index-entry", "index-unsorted"},
+    "index-.*": {"index-cut", "index-entry", "index-inexact", "index-unsorted"},
     "time-empty": {"index-missing"},
     "time-.*|timeindex-.*": {"index-cut", "index-unsorted", "time-index-entry"},
     "snapshot-.*": {"snapshot-unreadable"},

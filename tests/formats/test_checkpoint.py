@@ -68,7 +68,6 @@ def test_any_line_end_white_space_and_plus_sign_are_read(content: bytes) -> None
         (b"1\n0\n", "line 1: version is 1, not 0"),
         (b"x\n0\n", "line 1: 'x' isn't an integer from -2147483648 to 2147483647"),
         (b"\n", "line 1: '' isn't an integer from -2147483648 to 2147483647"),
-        (b"0\n", "line 2: the number of entries is missing"),
         (b"0\nmany\n", "line 2: 'many' isn't an integer from -2147483648 to 2147483647"),
         (b"0\n2\na 0 5\n", "line 2: the number of entries is 2, but 1 follow"),
         (b"0\n-1\n", "line 2: the number of entries is -1, but 0 follow"),

@@ -12,6 +12,7 @@ from kseg.findings.kinds import FINDINGS, Severity
 from kseg.log.partition import PartitionLog
 from kseg.verify.verify import plan_verification, verify_partition, verify_paths
 from tests import golden
+from tests.broker_start.test_verdicts import OF_ROWS
 from tests.log import edits
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.loops import for_each
@@ -41,7 +42,7 @@ DAMAGED = {
     "record-offsets": "116-last-offset-delta-negative",
     "max-timestamp": "198-bomb-record",
     "index-cut": "270-index-cut",
-    "index-unsorted": "272-index-swapped",
+    "index-inexact": "272-index-swapped",
     "index-entry": "275-index-wrong-position",
     "time-index-entry": "290-time-too-high",
     "snapshot-unreadable": "297-snapshot-crc",
@@ -128,6 +129,28 @@ def change_snapshot(partition: Path) -> None:
     edits.edit_snapshot(sorted(partition.glob("*.snapshot"))[-1], 20, (3).to_bytes(4, "big"))
 
 
+def change_earlier_snapshot(partition: Path) -> None:
+    edits.edit_snapshot(sorted(partition.glob("*.snapshot"))[-2], 20, (3).to_bytes(4, "big"))
+
+
+def reverse_positions(partition: Path) -> None:
+    index = edits.logs(partition)[0].with_suffix(".index")
+    content = index.read_bytes()
+    entries = [content[start : start + 8] for start in range(0, len(content), 8)]
+    index.write_bytes(b"".join(one[:4] + other[4:] for one, other in zip(entries, reversed(entries), strict=True)))
+
+
+def stop_cleanly_without_snapshots(partition: Path) -> None:
+    for snapshot in partition.glob("*.snapshot"):
+        snapshot.unlink()
+    (partition.parent / ".kafka_cleanshutdown").touch()
+
+
+def lose_offsets_unknown_to_the_cleaner(partition: Path) -> None:
+    keep_whole_batches(edits.logs(partition)[0], 2)
+    (partition.parent / "cleaner-offset-checkpoint").unlink(missing_ok=True)
+
+
 def add_snapshot(partition: Path) -> None:
     last = sorted(partition.glob("*.snapshot"))[-1]
     shutil.copy(last, last.with_name(f"{int(last.stem) + 1000:020}.snapshot"))
@@ -146,7 +169,7 @@ EDITED: dict[str, tuple[str, Edit]] = {
     "cut-segment": ("3.6.2/plain-1", cut_first_log),
     "segment-overlap": ("3.6.2/plain-1", rename_last_log),
     "offsets-lost": ("2.8.2/idem-0", lambda partition: keep_whole_batches(edits.logs(partition)[0], 2)),
-    "offsets-missing": ("3.6.2/plain-1", lambda partition: keep_whole_batches(edits.logs(partition)[0], 2)),
+    "offsets-missing": ("3.6.2/plain-1", lose_offsets_unknown_to_the_cleaner),
     "leader-epoch-falls": ("3.6.2/plain-1", raise_first_epoch),
     "leader-epoch-checkpoint": ("3.6.2/plain-1", write_leader_epochs("99 0")),
     "leader-epoch-unsorted": ("3.6.2/plain-1", write_leader_epochs("0 0", "2 9", "1 20")),
@@ -163,7 +186,10 @@ EDITED: dict[str, tuple[str, Edit]] = {
     "time-index-ends-early": ("3.6.2/plain-1", cut_first_time_index),
     "transaction-unindexed": ("2.3.1/txn-1", empty_transaction_index),
     "transaction-unfounded": ("2.3.1/txn-1", add_transaction),
-    "snapshot-content": ("2.8.2/idem-0", change_snapshot),
+    "snapshot-content": ("2.8.2/idem-0", change_earlier_snapshot),
+    "producer-state-wrong": ("2.8.2/idem-0", change_snapshot),
+    "producer-state-missing": ("2.3.1/txn-1", stop_cleanly_without_snapshots),
+    "index-unsorted": ("3.6.2/plain-1", reverse_positions),
     "snapshot-beyond-end": ("2.8.2/idem-0", add_snapshot),
     "leftover-file": ("3.6.2/plain-1", add_leftover),
     "checkpoint-beyond-end": ("3.6.2/plain-1", checkpoint("recovery-point-offset-checkpoint", 5000)),
@@ -256,7 +282,7 @@ def test_partition_on_two_disks_of_a_broker_is_found(tmp_path: Path) -> None:
 
 def test_disk_that_names_no_cluster_is_of_the_only_one(tmp_path: Path) -> None:
     disks = two_disks(tmp_path, 1, 1)
-    (disks[1] / "meta.properties").write_text("version=1\nnode.id=1\n")
+    (disks[1] / "meta.properties").write_text("version=0\nbroker.id=1\n")
     assert found_on(disks) == [("partition-twice", disks[1] / "plain-1")]
 
 
@@ -281,7 +307,7 @@ def test_of_a_partition_on_two_disks_of_a_broker_the_directory_that_ends_first_i
 def test_directories_whose_broker_ids_are_none_are_not_those_of_one_broker(tmp_path: Path) -> None:
     disks = two_disks(tmp_path, 1, 1)
     for disk in disks:
-        (disk / "meta.properties").write_text(f"version=1\ncluster.id=one\nnode.id={'9' * 5000}\n")
+        (disk / "meta.properties").write_text(f"version=0\ncluster.id=one\nbroker.id={'9' * 5000}\n")
     assert found_on(disks) == []
 
 
@@ -316,9 +342,9 @@ def test_transaction_whose_marker_may_be_damaged_is_none_of_long(tmp_path: Path)
 
 
 def test_each_finding_has_a_test() -> None:
-    elsewhere = {"leftover-directory", "partition-twice", "unreadable", "index-unreadable"}
+    elsewhere = {"leftover-directory", "partition-twice", "unreadable", "index-unreadable", "partial-disk"}
     judged = {"hanging-transaction", "long-transaction"}
-    assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *elsewhere, *judged}
+    assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *OF_ROWS, *elsewhere, *judged}
 
 
 @for_each("name", [path.name for path in HEALTHY])

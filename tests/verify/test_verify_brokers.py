@@ -169,7 +169,7 @@ def test_producer_forgotten_with_the_records_below_the_log_start_offset(tmp_path
     """Before 2.4, and when a broker recovers its log, only a marker above it is known of the producer."""
     partition = edits.copy_partition(tmp_path, TRANSACTIONAL)
     change_snapshot(partition, last_sequence=-1, last_offset=-1, offset_delta=0)
-    assert [finding.id for finding in found_in(partition)] == ["snapshot-content"]
+    assert [finding.id for finding in found_in(partition)] == ["producer-state-wrong"]
     edits.write_checkpoint(partition, LOG_START, MARKER)
     assert found_in(partition) == []
 
@@ -177,7 +177,7 @@ def test_producer_forgotten_with_the_records_below_the_log_start_offset(tmp_path
 def test_transaction_that_began_in_what_retention_took(tmp_path: Path) -> None:
     partition = edits.copy_partition(tmp_path, TRANSACTIONAL)
     change_snapshot(partition, 9, current_txn_first_offset=50)
-    assert [finding.id for finding in found_in(partition)] == ["snapshot-content"]
+    assert [finding.id for finding in found_in(partition)] == ["producer-state-wrong"]
     for path in [*partition.glob(f"{6:020}.*"), *partition.glob(f"{59:020}.*")]:
         path.unlink()
     assert found_in(partition) == []
@@ -191,7 +191,7 @@ def test_marker_counted_in_a_producer_snapshot_is_how_0_11_did_it(tmp_path: Path
     change_snapshot(partition, last_offset=MARKER, offset_delta=0)
     assert found_in(partition) == []
     change_snapshot(partition, last_offset=MARKER - 3)
-    assert [finding.id for finding in found_in(partition)] == ["snapshot-content"]
+    assert [finding.id for finding in found_in(partition)] == ["producer-state-wrong"]
 
 
 def test_aborted_transaction_without_records_is_indexed_by_releases_before_2_4(tmp_path: Path) -> None:

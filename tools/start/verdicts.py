@@ -39,12 +39,13 @@ def archive_of(row: Row) -> Path:
 
 
 def sound_disk(row: Row, directory: Path) -> Path:
-    """The disk that a row's fault was put into, unpacked once; for partitions' rows, with few topics."""
-    disk = directory / f"{archive_of(row).stem.removesuffix('.tar')}-{'few' if row['kind'] else 'all'}" / "disk"
+    """The disk that a row's fault was put into, unpacked once; of partitions' faults with few of its topics."""
+    is_whole = row["file"] in ("folder", "partition.metadata")
+    disk = directory / f"{archive_of(row).stem.removesuffix('.tar')}-{'all' if is_whole else 'few'}" / "disk"
     if not disk.exists():
         disk.parent.mkdir()
         base.unpack(archive_of(row), disk)
-        for kind in COPIES if row["kind"] else ():
+        for kind in () if is_whole else COPIES:
             for topic in topics(kind)[1:]:
                 if topic != donor(kind):
                     shutil.rmtree(disk / f"{topic}-0", ignore_errors=True)  # no controller has it
@@ -67,7 +68,7 @@ def faulty_disk(row: Row, sound: Path) -> Iterator[Path]:
 def findings(command: str, disk: Path) -> Findings:
     """What `kseg verify` or `kseg doctor` finds on a disk; a refusal counts as an error."""
     names = [path.name for path in (disk, second_directory(disk)) if path.exists()]
-    ran = run.kseg([command, *names, "-o", "json"], disk.parent)
+    ran = run.kseg([command, *names, "-o", "json", "-j", "1"], disk.parent)
     said = [json.loads(line) for line in ran.stdout.splitlines()]
     found = {(each["severity"], each["id"], each.get("file", "")) for each in said if "severity" in each}
     refused = ran.stderr.decode().splitlines() if ran.status == 2 else []

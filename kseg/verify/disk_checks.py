@@ -1,0 +1,357 @@
+"""Checks of a node's disks, before any of their logs is read: whose they are, and what the metadata expect on them."""
+
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import META_PROPERTIES, DirectoryIdentity, LogDir, read_identity
+from kseg.cluster.replicas import CopyStatus, topic_id_at
+from kseg.errors import KsegError
+from kseg.findings.findings import Findings
+from kseg.formats.file_names import (
+    BOOTSTRAP_CHECKPOINT,
+    KINDS_OF_LOG_DIR,
+    LOG_KINDS,
+    DirectoryState,
+    FileKind,
+    parse_file_name,
+    parse_partition_directory,
+)
+from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, Checkpoints
+from kseg.log.selection import PartitionChoice
+from kseg.system.owners import closed_to_owner
+
+if TYPE_CHECKING:
+    from kseg.cluster.model import ClusterMetadata, ClusterPartition
+
+KRAFT_VERSION = "1"
+"""Of a `meta.properties` that a KRaft node wrote."""
+_VERSIONS = ("0", KRAFT_VERSION)
+_ALLOWED = frozenset({"remote-log-index-cache"})
+"""Directories that a broker itself makes in a log directory. Source: LogManager.loadLogs."""
+_OWN_METADATA = f"{METADATA_TOPIC}-0"
+
+
+def check_log_dir(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> None:
+    """A log directory's own files and directories; is_of_kraft: whether others that were given are a KRaft node's."""
+    for problem in log_dir.problems:
+        findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
+    _check_identity(log_dir.path, findings, is_of_kraft=is_of_kraft)
+    for path, sentence in closed_to_owner(log_dir.path, _is_read, _is_written):
+        findings.add("other-owner", path, sentence)
+    if _has_topics(log_dir) and (log_dir.path / META_PROPERTIES).exists():
+        for name in sorted(_refused_directories(log_dir.path)):
+            findings.add("foreign-directory", log_dir.path / name, "its name isn't a topic and a number")
+    _check_moves(log_dir, findings)
+    _check_bootstrap(log_dir.path / BOOTSTRAP_CHECKPOINT, findings)
+
+
+def _check_bootstrap(path: Path, findings: Findings) -> None:
+    if not path.exists():
+        return
+    from kseg.verify.metadata_checks import bootstrap_problem  # which other disks don't need
+
+    if (problem := bootstrap_problem(path)) is not None:
+        findings.add("bootstrap-checkpoint", path, problem)
+
+
+def _check_identity(log_dir: Path, findings: Findings, *, is_of_kraft: bool) -> None:
+    """A node reads `meta.properties` first; one with ZooKeeper writes it if it isn't there.
+
+    Source: MetaProperties, MetaPropertiesVersion.
+    """
+    path = log_dir / META_PROPERTIES
+    if not path.exists():
+        if _is_of_kraft(log_dir) or (is_of_kraft and _is_of_node(log_dir)):
+            findings.add("identity-missing", path, "it isn't there, but other files of a node are")
+        return
+    try:
+        identity = read_identity(log_dir)
+    except KsegError as error:
+        findings.add("unreadable-text", path, error.message)
+        return
+    if (problem := _identity_problem(identity)) is not None:
+        findings.add("unreadable-text", path, problem)
+
+
+def _identity_problem(identity: DirectoryIdentity) -> str | None:
+    if identity.version is None:
+        return "it names no version"
+    if identity.version not in _VERSIONS:
+        return f"its version is {identity.version}, not {' or '.join(_VERSIONS)}"
+    if identity.broker is None and identity.version == KRAFT_VERSION:
+        return "it names no node"
+    if identity.cluster_id is None and identity.version == KRAFT_VERSION:
+        return "it names no cluster"
+    return None
+
+
+def _is_of_kraft(log_dir: Path) -> bool:
+    """Whether a directory has files that only a KRaft node writes."""
+    return any((log_dir / name).exists() for name in (BOOTSTRAP_CHECKPOINT, _OWN_METADATA))
+
+
+def _is_of_node(log_dir: Path) -> bool:
+    """Whether a directory has files that only a node writes, and not into a partition's directory."""
+    with os.scandir(log_dir) as entries:
+        names = [entry.name for entry in entries]
+    return any(parse_file_name(name).kind in KINDS_OF_LOG_DIR for name in names)
+
+
+def _has_topics(log_dir: LogDir) -> bool:
+    """Whether a broker uses it: a controller looks at its own partition alone."""
+    return any(path.name != _OWN_METADATA for path in log_dir.directories)
+
+
+def _refused_directories(log_dir: Path) -> Iterator[str]:
+    """Directories at which a broker refuses to start. Source: UnifiedLog.parseTopicPartitionName."""
+    with os.scandir(log_dir) as entries:
+        for entry in entries:
+            if entry.is_dir() and not _is_partitions(entry.name):
+                yield entry.name
+
+
+def _is_partitions(name: str) -> bool:
+    if name in _ALLOWED or parse_partition_directory(name) is not None:
+        return True
+    topic, dash, number = name.rpartition("-")
+    return bool(dash and topic and number.lstrip("+-").isdecimal())
+
+
+def _check_moves(log_dir: LogDir, findings: Findings) -> None:
+    """A move ends by a rename, at which the broker fails if the log directory has the partition already."""
+    names = {path.name for path in log_dir.directories}
+    for path in log_dir.directories:
+        found = parse_partition_directory(path)
+        if found is not None and found.state is DirectoryState.FUTURE and f"{found.topic}-{found.partition}" in names:
+            findings.add("partition-twice", path, "the partition's own directory is in the same log directory")
+
+
+def _is_read(name: str) -> bool:
+    """Whether a node reads a file or directory of a log directory, and needs it."""
+    if parse_partition_directory(name) is not None or name == BOOTSTRAP_CHECKPOINT:
+        return True
+    kind = parse_file_name(name).kind
+    return kind in KINDS_OF_LOG_DIR and kind is not FileKind.CLEAN_SHUTDOWN
+
+
+def check_emptied(log_dir: LogDir, findings: Findings, choice: PartitionChoice) -> None:
+    """Directories without anything of a log, of partitions that had records by the checkpoints; not in a skeleton."""
+    emptied = _emptied(log_dir)
+    if 2 * len(emptied) > len(log_dir.directories):
+        return
+    for path, known in emptied.items():
+        if choice.takes_directory(path):
+            told = f"the recovery point is {known.recovery_point}, the high watermark {known.high_watermark}"
+            findings.add("log-end-lost", path, f"there is nothing of a log in it, but {told}")
+
+
+def _emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
+    """Directories without any log, of partitions that had records by the checkpoints."""
+    found: dict[Path, Checkpoints] = {}
+    for path in log_dir.directories:
+        name = parse_partition_directory(path)
+        own = None if name is None or name.state else log_dir.checkpoints.get((name.topic, name.partition))
+        if own is not None and (own.recovery_point or 0) > 0 and (own.high_watermark or 0) > 0 and _is_empty(path):
+            found[path] = own
+    return found
+
+
+def _is_empty(directory: Path) -> bool:
+    """Whether a partition's directory has no file with an offset in its name."""
+    try:
+        return not any(parse_file_name(name).base_offset is not None for name in os.listdir(directory))  # noqa: PTH208  names will do
+    except OSError:
+        return False
+
+
+def _is_written(name: str) -> bool:
+    """Whether a broker opens a file to write to it where it is; others it only reads, and replaces by new ones."""
+    return parse_file_name(name).kind in _WRITTEN
+
+
+_WRITTEN = frozenset(
+    {FileKind.LOG, FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX, FileKind.LOCK}
+)
+
+
+# --- several log directories ------------------------------------------------------------------------------------------
+
+
+def check_disks(cluster: Cluster, findings: Findings, choice: PartitionChoice) -> None:
+    """What is in two log directories of one node: partitions, and identities that contradict each other."""
+    by_node: dict[int, list[LogDir]] = defaultdict(list)
+    for each in cluster.log_dirs:
+        if each.identity.broker is not None:
+            by_node[each.identity.broker].append(each)
+    for own in by_node.values():
+        _compare_identities(own, findings)
+    disks = Counter((cluster.cluster_of(each.path), each.identity.broker) for each in cluster.log_dirs)
+    if max(disks.values(), default=0) < 2:
+        return
+    for replicas in cluster.partitions_of_all(choice):
+        first = {copy.broker: copy.place for copy in reversed(replicas.copies) if copy.status is CopyStatus.CURRENT}
+        for copy in replicas.copies:
+            if copy.status is CopyStatus.DUPLICATE:
+                where = first[copy.broker].path.parent
+                sentence = f"also in {where}, a log directory of the same broker"
+                findings.add("partition-twice", copy.place.path, sentence)
+
+
+def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
+    """Log directories that name one node. Those with metadata of their own may be nodes of different clusters."""
+    by_id: dict[str, LogDir] = {}
+    by_cluster: dict[str, LogDir] = {}
+    for each in own:
+        identity = each.identity
+        path = each.path / META_PROPERTIES
+        if identity.directory_id is not None:
+            first = by_id.setdefault(identity.directory_id, each)
+            if first is not each:
+                findings.add("identity-differs", path, f"its directory.id is that of {first.path}, too")
+        if identity.cluster_id is not None:
+            by_cluster.setdefault(identity.cluster_id, each)
+    homes = [each for each in own if _has_metadata(each)]
+    if len(by_cluster) < 2 or len({each.identity.cluster_id for each in homes}) > 1:
+        return
+    expected = (homes or own)[0]
+    for cluster_id, each in by_cluster.items():
+        if cluster_id != expected.identity.cluster_id:
+            sentence = f"its cluster.id is {cluster_id}, that of {expected.path} is {expected.identity.cluster_id}"
+            findings.add("identity-differs", each.path / META_PROPERTIES, sentence)
+
+
+def _has_metadata(log_dir: LogDir) -> bool:
+    """Whether there is anything of the metadata: a log or a checkpoint."""
+    return any(
+        parse_file_name(path).kind in LOG_KINDS
+        for path in (log_dir.path / _OWN_METADATA).glob("[0-9]*")
+        if path.is_file()
+    )
+
+
+def _is_whole(log_dir: LogDir) -> bool:
+    """Whether it is a node's own disk, by files that nobody copies with a partition; and not a skeleton of one."""
+    has_sign = any((log_dir.path / str(kind)).exists() for kind in (FileKind.CLEAN_SHUTDOWN, FileKind.LOCK))
+    return has_sign and 2 * len(_emptied(log_dir)) <= len(log_dir.directories)
+
+
+def _size_of_metadata(own: Sequence[LogDir]) -> int:
+    """Bytes of the largest copy of the metadata."""
+    return max((_size(each.path / _OWN_METADATA) for each in own if _has_metadata(each)), default=0)
+
+
+def _size(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.glob("*.log"))
+
+
+# --- the metadata -----------------------------------------------------------------------------------------------------
+
+
+def check_against_metadata(cluster: Cluster, findings: Findings, choice: PartitionChoice, largest: int | None) -> None:
+    """Each KRaft node's log directories against its cluster's metadata: topic ids, and partitions that aren't there."""
+    nodes: dict[tuple[str | None, int | None], list[LogDir]] = defaultdict(list)
+    for each in cluster.log_dirs:
+        if each.identity.version == KRAFT_VERSION:
+            nodes[each.identity.cluster_id, each.identity.broker].append(each)
+    for own in nodes.values():
+        _check_node(cluster, own, findings, choice, largest)
+
+
+def _check_node(
+    cluster: Cluster, own: Sequence[LogDir], findings: Findings, choice: PartitionChoice, largest: int | None
+) -> None:
+    is_large = largest is not None and _size_of_metadata(own) > largest
+    metadata = None if is_large else cluster.metadata(cluster.cluster_of(own[0].path))
+    if not any(map(_has_metadata, own)) and choice.is_everything and any(map(_is_whole, own)):
+        sentence = f"no log directory of node {own[0].identity.broker} that was given has it"
+        findings.add("metadata-missing", own[0].path / _OWN_METADATA, sentence)
+    there = _check_topics(metadata, own, findings, choice)
+    if metadata is None:
+        return
+    for log_dir in own:
+        _check_registration(metadata, log_dir, len(own), findings)
+    chosen = [each for each in metadata.partitions if choice.takes(each.topic, each.partition)]
+    homes = [(each, home) for each in chosen if (home := _home(metadata, own, each)) is not None]
+    missing = [(each, home) for each, home in homes if (each.topic, each.partition) not in there]
+    if missing and (2 * len(missing) > len(homes) > 1 or not any(map(_is_whole, own))):
+        sentence = f"{_as_of(metadata)} have {len(homes)} partitions here, and {len(missing)} of them aren't"
+        findings.add("partial-disk", own[0].path, sentence)
+        return
+    for expected, home in missing:
+        sentence = f"{_as_of(metadata)} have it here, and no other replica in sync"
+        findings.add("copy-missing", home.path / f"{expected.topic}-{expected.partition}", sentence)
+
+
+def _as_of(metadata: "ClusterMetadata") -> str:
+    return f"the metadata, up to offset {metadata.offset},"
+
+
+def _check_topics(
+    metadata: "ClusterMetadata | None", own: Sequence[LogDir], findings: Findings, choice: PartitionChoice
+) -> set[tuple[str, int]]:
+    """The topics that directories are of, by the metadata; gives the partitions that a start takes."""
+    ids = {} if metadata is None else {topic.name: topic.topic_id for topic in metadata.topics}
+    there: set[tuple[str, int]] = set()
+    for path in (path for log_dir in own for path in log_dir.directories if choice.takes_directory(path)):
+        found = parse_partition_directory(path)
+        if found is None or found.topic == METADATA_TOPIC or found.state not in (None, DirectoryState.FUTURE):
+            continue
+        if metadata is not None and found.topic not in ids:
+            if found.state is None:
+                findings.add("not-in-metadata", path, f"{_as_of(metadata)} have no such topic")
+        elif _is_of_topic(path, ids.get(found.topic), findings):
+            there.add((found.topic, found.partition))
+    return there
+
+
+def _check_registration(metadata: "ClusterMetadata", log_dir: LogDir, count: int, findings: Findings) -> None:
+    """The id of one of so many log directories against what brokers said of theirs when they registered."""
+    node, own_id = log_dir.identity.broker, log_dir.identity.directory_id
+    if own_id is None or node is None:
+        return
+    from kseg.cluster.model import NO_DIRECTORY  # as for the metadata themselves
+
+    path = log_dir.path / META_PROPERTIES
+    registered = {broker.broker_id: broker.log_dirs for broker in metadata.brokers}
+    owner = next((broker for broker, directories in registered.items() if own_id in directories), None)
+    voter = next((each for each in metadata.voters if each.voter_id == node), None)
+    if owner not in (None, node):
+        sentence = f"its node.id is {node}, but by the metadata the directory is node {owner}'s"
+        findings.add("identity-differs", path, sentence)
+    elif voter is not None and voter.directory_id not in (None, NO_DIRECTORY, own_id) and _has_metadata(log_dir):
+        sentence = f"its directory.id is {own_id}, but voter {node} has {voter.directory_id}"
+        findings.add("identity-differs", path, sentence)
+    elif owner is None and count <= len(registered.get(node, ())):
+        sentence = f"its directory.id is {own_id}, the metadata have {', '.join(registered[node])} of node {node}"
+        findings.add("directory-unknown", path, sentence)
+
+
+def _is_of_topic(path: Path, topic_id: str | None, findings: Findings) -> bool:
+    """Whether a directory is of the topic id that the metadata have; unknown ones count."""
+    file = path / PARTITION_METADATA
+    if not file.exists():
+        findings.add("topic-id-missing", file, "it isn't there, so that nothing tells which topic the directory is of")
+        return True
+    own = topic_id_at(path)
+    if own is None or topic_id is None or own == topic_id:
+        return True
+    findings.add("other-topic-id", file, f"its topic id is {own}, that of the topic in the metadata {topic_id}")
+    return False
+
+
+def _home(metadata: "ClusterMetadata", own: Sequence[LogDir], expected: "ClusterPartition") -> LogDir | None:
+    """The log directory of a node that must have a partition, as only it can have its records; None if none must."""
+    node = own[0].identity.broker
+    if node not in expected.replicas or any(each != node for each in (*expected.isr, *expected.elr)):
+        return None
+    by_id = {each.identity.directory_id: each for each in own}
+    directories = dict(zip(expected.replicas, expected.directories, strict=False))
+    assigned = directories.get(node)
+    if assigned in by_id:
+        return by_id[assigned]
+    registered = next((each.log_dirs for each in metadata.brokers if each.broker_id == node), ())
+    return own[0] if len(own) == 1 and len(registered) == 1 else None

@@ -1,0 +1,118 @@
+"""What a broker's next start makes of what was found in a partition: it mends some of it, and fails at some.
+
+How a node was stopped decides, where it is known: one that was stopped cleanly leaves `.kafka_cleanshutdown`, and
+trusts its files; one that was killed recovers each log from its recovery point on. `golden/start` has measured rows.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from kseg.errors import OpenError
+from kseg.findings.findings import Finding
+from kseg.formats.file_names import FileKind, parse_file_name
+from kseg.index.entries import OffsetIndex
+from kseg.index.header_scan import checked_headers
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import SegmentFiles
+from kseg.reading.blocks import Damage
+from kseg.verify.stops import Stop, stop_of
+
+_INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
+_END_WITNESSES = frozenset({"checkpoint-beyond-end", "snapshot-beyond-end"})
+_TAILS = frozenset({"torn-tail", "zero-tail"})
+
+
+def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings in a partition, by what a start does about them."""
+    stop = stop_of(partition)
+    findings = list(found)
+    witnesses = [each for each in findings if each.id in _END_WITNESSES]
+    is_end_lost = len({each.file for each in witnesses}) > 1
+    if is_end_lost:
+        findings = [each for each in findings if each not in witnesses]
+        yield _lost_end(partition, witnesses)
+    recovered = _recovered(partition) if stop is Stop.KILLED else None
+    empty = _empty_logs(partition)
+    emptied: set[Path] = set()
+    for each in findings:
+        kind = parse_file_name(each.file).kind
+        log = each.file.with_suffix(".log")
+        if kind in _INDEXES and each.counts and log in empty:
+            if log not in emptied:
+                yield Finding("cut-segment", log, f"it is empty, but {each.file.name} has entries")
+            emptied.add(log)
+        elif kind in _INDEXES:
+            yield _index(partition, each, stop, recovered)
+        elif each.id in _TAILS and stop is Stop.CLEAN:
+            yield replace(each, id="unclean-tail")
+        else:
+            yield each
+
+
+def _lost_end(partition: PartitionLog, witnesses: Sequence[Finding]) -> Finding:
+    name = f"{partition.path.name}: "
+    said = "; ".join(f"{each.file.name}: {each.sentence.removeprefix(name)}" for each in witnesses)
+    file = partition.active_segment.path if partition.active_segment else partition.path
+    first = min(each.first_offset for each in witnesses if each.first_offset is not None)
+    last = max(each.last_offset for each in witnesses if each.last_offset is not None)
+    return Finding("log-end-lost", file, said, first_offset=first, last_offset=last)
+
+
+def _empty_logs(partition: PartitionLog) -> set[Path]:
+    """Logs that had batches if their indexes have entries; the last one may have been cut on purpose."""
+    return {segment.path for segment in partition.segments[:-1] if not segment.size}
+
+
+def _recovered(partition: PartitionLog) -> int:
+    """The base offset of the first segment that a recovery reads. Source: LogLoader.recoverLog."""
+    slot = partition.floor_slot(partition.checkpoints().recovery_point or 0)
+    return partition.base_offsets[slot or 0] if partition.base_offsets else 0
+
+
+def _index(partition: PartitionLog, finding: Finding, stop: Stop, recovered: int | None) -> Finding:
+    """What is found in an index: a recovery rebuilds those of the segments that it reads."""
+    base = parse_file_name(finding.file).base_offset or 0
+    if finding.id == "orphan-index":
+        return finding
+    if recovered is not None and base >= recovered and finding.counts and finding.id != "index-unreadable":
+        return replace(finding, id="index-rebuilt", sentence=f"{finding.id}: {finding.sentence}")
+    kind = parse_file_name(finding.file).kind
+    segment = partition.segments[partition.floor_slot(base) or 0]
+    is_first, is_last = base == partition.base_offsets[0], base == partition.base_offsets[-1]
+    match finding.id:
+        case "index-preallocated" if stop is Stop.CLEAN and is_last and kind is not FileKind.TRANSACTION_INDEX:
+            return replace(finding, id="unclean-index")
+        case "index-preallocated" if kind is FileKind.TIME_INDEX:
+            return replace(finding, id="time-index-zeros" if is_first else "time-index-ends-early")
+        case "index-unsorted" if kind is FileKind.TIME_INDEX:
+            return replace(finding, id="time-index-entry")
+        case "index-entry" | "index-unsorted" if not _misleads(segment, is_appended=is_last):
+            return replace(finding, id="index-inexact")
+        case "transaction-unfounded" if finding.last_offset is not None and finding.last_offset < base:
+            return replace(finding, id="index-rebuilt", sentence=f"{finding.id}: {finding.sentence}")
+        case _:
+            return finding
+
+
+def _misleads(segment: SegmentFiles, *, is_appended: bool) -> bool:
+    """Whether a lookup by the offset index doesn't lead to a batch at or before the one that has the offset.
+
+    is_appended: the broker will append to the segment, and look up what it appends.
+    """
+    if segment.offset_index is None:
+        return False
+    try:
+        with OffsetIndex(segment.offset_index.path, segment.base_offset) as index, segment.open_log() as log_file:
+            starts, last_offset = {0}, segment.base_offset - 1
+            for header in checked_headers(log_file):
+                if isinstance(header, Damage):
+                    return True
+                starts.add(header.position)
+                last_offset = header.last_offset
+                position = index.lookup(last_offset).position
+                if position > header.position or position not in starts:
+                    return True
+            return is_appended and any(entry.offset > last_offset for entry in index.entries())
+    except OpenError:
+        return True

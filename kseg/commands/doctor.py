@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -15,7 +15,7 @@ from kseg.commands.options import (
     now_option,
     option_values,
     output_option,
-    paths_argument,
+    paths_of,
     processes_option,
     progress_option,
     quiet_option,
@@ -33,11 +33,15 @@ from kseg.text.doctor_page import DoctorReport
 from kseg.text.findings import passed_over_line, write_explanation
 from kseg.times import parse_zone, time_or_none
 
+if TYPE_CHECKING:
+    from kseg.text.broker_log import LogAnswer
+
 
 class DoctorOptions(NamedTuple):
     """What is examined, and how the page looks."""
 
     explain: str | None
+    broker_log: Path | None
     quick: bool
     now: str | None
     zone: str
@@ -48,8 +52,14 @@ class DoctorOptions(NamedTuple):
 
 
 @click.command()
-@paths_argument
+@click.argument("paths", nargs=-1, type=click.Path(), callback=paths_of)
 @click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
+@click.option(
+    "--broker-log",
+    metavar="FILE",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="Name the findings that lines of a broker's log tell of (server.log, also .gz, - for stdin).",
+)
 @partition_options
 @click.option("--quick", is_flag=True, help="Read names, small files and the ends of logs, not their contents.")
 @now_option
@@ -80,6 +90,7 @@ def doctor(
       kseg doctor disk1/ disk2/ --quick
       kseg doctor kafka-logs/ -o json | jq -r 'select(.severity == "error") | .command'
       kseg doctor --explain torn-tail
+      kseg doctor --broker-log server.log kafka-logs/
 
     PATHS are log directories (all disks of a broker together), partition directories, or parents of these; by default
     the current directory. `doctor` makes all checks of `kseg verify`, judges open transactions by their coordinators
@@ -90,22 +101,31 @@ def doctor(
     It reads every byte of the logs, once. --quick reads what `kseg ls` reads, so it can't see damage within logs,
     open transactions, or who wrote a time. The commands that it prints change nothing by themselves.
 
-    Findings are errors, warnings and notes, as for `verify`. The exit status is 1 if there are errors or warnings.
+    With --broker-log, a section before the page lists the known lines of a broker's log: the findings that each tells
+    of, the file to look at, and whether it was found in PATHS. Without PATHS only the log is read.
+
+    Findings are errors, warnings and notes, as for `verify`. The exit status is 1 if there are errors or warnings;
+    those of a broker's log count only without PATHS.
     """
     if options.explain is not None:
         write_explanation(options.explain, KINDS)
         return
+    answer = None if options.broker_log is None else read_answer(options.broker_log, quiet=work.quiet)
+    if answer is not None and not paths:
+        write_answer(answer, options)
+        command.exit(int(not answer.is_well))
     processes = work.begin()
     refuse, note, zone = Refusals(), note_unless(quiet=work.quiet), parse_zone(options.zone)
     now_ms = time_or_none(options.now, zone)
     settings = ExaminationSettings(
         now_ms, is_quick=options.quick, keep_cache=work.keep_cache, static=options.server_properties
     )
-    plan = plan_examination(paths, refuse, choice)
+    plan = plan_examination(paths or (Path(),), refuse, choice)
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
     found = CheckUpInWork(plan, is_quick=options.quick, zone=zone)
     report = DoctorReport(options.output, found.result, verbose=options.verbose, quiet=work.quiet, color=options.color)
+    report.log_answer = answer
     with report, ProgressBar.before_output(work.has_bar) as bar:
         on_read = bar.counting("doctor", plan.size)
         unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
@@ -116,3 +136,29 @@ def doctor(
         report.is_complete = not refuse.status
     flush_stdout()
     command.exit(max(refuse.status, int(not found.result().is_well)))
+
+
+def read_answer(path: Path, *, quiet: bool) -> "LogAnswer":
+    """What a broker's log tells; says so if that is nothing."""
+    from kseg.findings.broker_log import named_causes, read_broker_log
+    from kseg.text.broker_log import LogAnswer
+
+    answer = LogAnswer(path, named_causes(read_broker_log(path)))
+    if not answer.causes:
+        note_unless(quiet=quiet)(
+            f"{path}: no line is known to tell of a finding; give the log of the start that failed, or log directories"
+        )
+    return answer
+
+
+def write_answer(answer: "LogAnswer", options: DoctorOptions) -> None:
+    """Writes what a broker's log tells, without directories to look into."""
+    from kseg.output.pager import write_styled_lines
+    from kseg.output.rows import write_json
+
+    if options.output == "json":
+        for each in answer.objects(None):
+            write_json(each)
+    elif answer.causes:
+        write_styled_lines(answer.lines(None, verbose=options.verbose), color=options.color)
+    flush_stdout()

@@ -594,14 +594,17 @@ def id_of_damage(kind: DamageKind, *, is_last: bool) -> str:
 
 
 def explanation(name: str, kinds: Mapping[str, FindingKind]) -> str:
-    """What `--explain` prints of one of some kinds, or of `all`: meaning, risk, next step.
+    """What `--explain` prints of one of some kinds, or of `all`: meaning, risk, next step, and the words of a broker.
 
     Raises UsageError if there is no such kind.
     """
     if name != "all" and name not in kinds:
         raise UsageError(f"--explain: there is no finding {name!r}, only {', '.join(kinds)}")
+    from kseg.findings.broker_log import lines_about
+
     return "\n".join(
         f"{each} ({kind.severity})\n{kind.meaning}\nRisk: {kind.risk}\nNext step: {kind.next_step}\n"
+        + "".join(f"In the broker's log: {line}\n" for line in lines_about(each))
         for each, kind in kinds.items()
         if name in ("all", each)
     )

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from kseg.doctor.examination import CheckUp, Disk, TopicUse, Trouble
 from kseg.errors import counted
@@ -10,6 +11,9 @@ from kseg.findings.kinds import Severity
 from kseg.output.pager import BOLD, FAINT, Fold, StyledLine, write_styled_lines
 from kseg.output.rows import human_size, write_json
 from kseg.output.table import bar
+
+if TYPE_CHECKING:
+    from kseg.text.broker_log import LogAnswer
 
 NAMED, NAMED_LATER = 3, 1
 """Places that are named of the first kinds of trouble, and of the others."""
@@ -232,7 +236,7 @@ class DoctorReport:
         """Takes text or json; what gives the check-up; how much is wanted; colours, None: the terminal's.
 
         verbose: every place, topic and note. quiet: nothing but findings, in text only those that count. is_complete:
-        whether all was examined.
+        whether all was examined. log_answer: what a broker's log told, which stands before all.
         """
         self._is_json = form == "json"
         self._result = result
@@ -240,6 +244,7 @@ class DoctorReport:
         self._quiet = quiet
         self._color = color
         self.is_complete = False
+        self.log_answer: LogAnswer | None = None
 
     def __enter__(self) -> "DoctorReport":
         return self
@@ -248,15 +253,21 @@ class DoctorReport:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         found = self._result()
-        if not (found.partitions or found.troubles or self.is_complete or self._is_json):
+        has_page = bool(found.partitions or found.troubles or self.is_complete)
+        if not (has_page or self.log_answer or self._is_json):
             return  # nothing could be opened, as stderr says
         if self._is_json:
+            for each in self.log_answer.objects(found.troubles) if self.log_answer else ():
+                write_json(each)
             for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
                 write_json(each)
             return
-        write_styled_lines(self._lines(found), color=self._color)
+        write_styled_lines(self._lines(found, has_page=has_page), color=self._color)
 
-    def _lines(self, found: CheckUp) -> Iterator[StyledLine]:
+    def _lines(self, found: CheckUp, *, has_page: bool) -> Iterator[StyledLine]:
+        if self.log_answer is not None:
+            yield from self.log_answer.lines(found.troubles, verbose=self._verbose)
         if self._quiet:
-            return serious_lines(found, verbose=self._verbose)
-        return page(found, is_complete=self.is_complete, verbose=self._verbose)
+            yield from serious_lines(found, verbose=self._verbose)
+        elif has_page:
+            yield from page(found, is_complete=self.is_complete, verbose=self._verbose)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from kseg.doctor.kinds import OWN
+from kseg.findings.broker_log import KNOWN_LINES
 from kseg.findings.kinds import CLUSTER_FINDINGS, FINDINGS, TIER_FINDINGS, FindingKind, Severity
 
 INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
@@ -36,14 +37,34 @@ _OWN = """## Of `kseg doctor` alone
 The time that counts is the clock's, or that of a file that was written later; `--now` gives another. A time is taken
 for seconds, microseconds or nanoseconds if it lies between 2001 and now in that unit.
 """
+_LOG_LINES = """## Lines of a broker's log
+
+A broker that refuses to start, or repairs something, logs lines like these. `…` and names in capitals stand for what
+varies. `kseg doctor --broker-log server.log` looks for them
+([what the broker's log says](../how-to/will-not-load.md#what-does-the-brokers-log-say)). The findings that a line may
+tell of are in order, the likeliest first.
+"""
 
 
 def page() -> str:
-    """All findings, by severity; then those of clusters, and those that only the doctor has."""
+    """All findings, by severity; then those of clusters, those that only the doctor has, and a broker's words."""
     sections = [f"## {severity.capitalize()}s\n\n{_table(_of(severity))}" for severity in Severity]
     tiers = [_TIERS, _table(TIER_FINDINGS, with_severity=True)]
     clusters = [_OF_CLUSTERS, _table(CLUSTER_FINDINGS, with_severity=True)]
-    return "\n".join([INTRODUCTION, *sections, *tiers, *clusters, _OWN, _table(OWN, with_severity=True)])
+    own = [_OWN, _table(OWN, with_severity=True)]
+    return "\n".join([INTRODUCTION, *sections, *tiers, *clusters, *own, _LOG_LINES, _log_lines()])
+
+
+def _log_lines() -> str:
+    """A row for each line of a broker's log; words with backticks need two around them."""
+    said: dict[str, tuple[str, ...]] = {}
+    for known in KNOWN_LINES:
+        said[known.readable] = tuple(dict.fromkeys((*said.get(known.readable, ()), *known.ids)))
+    rows = [
+        f"| {f'`` {words} ``' if '`' in words else f'`{words}`'} | {', '.join(f'`{each}`' for each in ids)} |\n"
+        for words, ids in said.items()
+    ]
+    return "".join(["| line | findings |\n", "|---|---|\n", *rows])
 
 
 def _of(severity: Severity) -> dict[str, FindingKind]:

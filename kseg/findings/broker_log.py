@@ -1,0 +1,399 @@
+"""Lines of a broker's log that tell of findings, and the reading of such a log (`server.log`)."""
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+from io import BufferedIOBase, BufferedReader
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, cast
+
+from kseg.errors import UnreadableError, UsageError, reason
+from kseg.system.files import open_regular
+
+
+class KnownLine(NamedTuple):
+    """Words of a broker that tell of findings.
+
+    words: as the broker says them; `…` is anything, `{file}`, `{dir}`, `{partition}` and `{offset}` are what they
+    name. ids: of the findings, the likeliest first. place: the file or directory to look at. under: words that the
+    entry's first line must have, if its exception alone could be of anything. release: whose words these are, if
+    releases differ.
+    """
+
+    words: str
+    ids: tuple[str, ...]
+    place: str = "{file}"
+    under: str = ""
+    release: str = ""
+
+    @property
+    def readable(self) -> str:
+        """The words with what varies in capitals."""
+        words = re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), self.words)
+        return f"{words} (Kafka {self.release})" if self.release else words
+
+
+_PROPERTIES = "meta.properties"
+_IN_DIRECTORY = "{dir}/meta.properties"
+_METADATA = "__cluster_metadata-0"
+_SEGMENT = "{dir}/{partition}/{offset}.log"
+_STARTING = "starting SharedServer"
+_LOADING = "during logs loading"
+
+_TEXT = ("unreadable-text", "other-owner", "unreadable")
+_CUT = ("bad-crc", "torn-tail", "unclean-tail", "cut-segment", "bad-length", "zero-tail", "bad-magic", "offsets-fall")
+_CUT_METADATA = ("metadata-log", "zero-tail", "torn-tail")
+_SHORT = ("unclean-tail", "cut-segment", "bad-length", "zero-tail", "torn-tail", "bad-crc", "bad-magic")
+_IMAGE = ("metadata-checkpoint", "metadata-log", "metadata-missing")
+_STRAY = (
+    *("not-in-metadata", "topic-id-missing", "other-topic-id", "copy-missing", "unreadable-text"),
+    *("metadata-checkpoint", "metadata-missing"),
+)
+_INDEX = ("index-rebuilt", "unclean-index", "index-preallocated", "index-cut", "index-unsorted", "index-entry")
+
+KNOWN_LINES: tuple[KnownLine, ...] = (
+    # small files
+    KnownLine("Malformed line in checkpoint file [{file}]: ", ("unreadable-text",), release="3.9.1 and later"),
+    KnownLine("Malformed line in checkpoint file ({file}): ", ("unreadable-text",), release="2.8.2"),
+    KnownLine(
+        "Expected […] entries in checkpoint file [{file}], but found only",
+        ("unreadable-text",),
+        release="3.9.1 and later",
+    ),
+    KnownLine("Expected … entries in checkpoint file ({file}), but found only", ("unreadable-text",), release="2.8.2"),
+    KnownLine("Malformed line in partition metadata file [{file}]: ", ("unreadable-text",)),
+    KnownLine("Error while reading checkpoint file {file}", _TEXT),
+    KnownLine("Error while reading partition metadata file {file}", _TEXT),
+    KnownLine("Failed to access checkpoint file {file} in dir {dir}", _TEXT, "{dir}/{file}"),
+    KnownLine("Error occurred while reading {file} file of directory {dir}, resetting", _TEXT, "{dir}/{file}"),
+    KnownLine("Error while reading the Quorum status from the file {file}", _TEXT),
+    KnownLine("QuorumStateData: unable to locate field", ("unreadable-text",), f"{_METADATA}/quorum-state"),
+    KnownLine('Cannot invoke "java.lang.CharSequence.length()"', ("unreadable-text",), "partition.metadata", _LOADING),
+    KnownLine('Cannot invoke "java.lang.CharSequence.length()"', ("unreadable-text",), "partition.metadata", _STARTING),
+    KnownLine("Input string `…` decoded as … bytes, which is not", ("unreadable-text",), "partition.metadata"),
+    KnownLine("Input string with prefix `…` is too long to be decoded", ("unreadable-text",), "partition.metadata"),
+    # the identity of a directory
+    KnownLine("Unable to read … as a Uuid: ", ("unreadable-text",), _PROPERTIES),
+    KnownLine("Unknown meta.properties version number", ("unreadable-text",), _PROPERTIES),
+    KnownLine("Error while reading meta.properties file {file}", _TEXT),
+    KnownLine("Error: node ID not found in {dir}", ("unreadable-text",), _IN_DIRECTORY),
+    KnownLine(
+        "No readable meta.properties files found.", ("identity-missing", "unreadable-text", "other-owner"), _PROPERTIES
+    ),
+    KnownLine("No `meta.properties` found in {dir} (have you run", ("identity-missing",), _IN_DIRECTORY),
+    KnownLine("Invalid cluster.id in: {file}. Expected", ("identity-differs",)),
+    KnownLine("doesn't match stored clusterId … in meta.properties", ("identity-differs",), _PROPERTIES),
+    KnownLine("Unexpected error INCONSISTENT_CLUSTER_ID in", ("identity-differs",), _PROPERTIES),
+    KnownLine(
+        "Stored node id … doesn't match previous node id … in {file}. If you moved",
+        ("identity-differs",),
+        release="3.9.1 and later",
+    ),
+    KnownLine(
+        "Configured broker.id … doesn't match stored broker.id … in meta.properties",
+        ("identity-differs",),
+        _PROPERTIES,
+        release="2.8.2",
+    ),
+    KnownLine(
+        "Duplicate directory ID … found. It was the ID of {dir}, but also of", ("identity-differs",), _IN_DIRECTORY
+    ),
+    # directories and files in a log directory
+    KnownLine("Found directory {dir}, '…' is not in the form of topic-partition", ("foreign-directory",), "{dir}"),
+    KnownLine("Duplicate log directories for {partition} are found in both {dir} and", ("partition-twice",), "{dir}"),
+    KnownLine(
+        "Error while renaming dir for {partition} in log dir {dir}",
+        ("partition-twice", "other-owner"),
+        "{dir}/{partition}",
+    ),
+    KnownLine("Log in {dir} marked stray and renamed to", _STRAY, "{dir}"),
+    KnownLine("Loaded stray log: {dir}", ("leftover-directory", "copy-missing"), "{dir}"),
+    KnownLine(
+        "Tried to assign topic ID … to log for topic partition __cluster_metadata-0",
+        ("unreadable-text",),
+        f"{_METADATA}/partition.metadata",
+    ),
+    KnownLine(
+        "Tried to assign topic ID … to log for topic partition {partition},",
+        ("other-topic-id", "copy-missing"),
+        "{partition}/partition.metadata",
+    ),
+    KnownLine(
+        "Unable to start fetching {partition} with topic ID … due to InconsistentTopicIdException",
+        ("other-topic-id", "copy-missing"),
+        "{partition}/partition.metadata",
+    ),
+    KnownLine('NumberFormatException: For input string: "', ("misnamed-file", "unreadable-text"), "", _LOADING),
+    KnownLine('NumberFormatException: For input string: "', ("unreadable-text",), "leader-epoch-checkpoint", _STARTING),
+    # permissions, and the disk itself
+    KnownLine("AccessDeniedException: {file}", ("other-owner",)),
+    KnownLine("FileNotFoundException: {file} (Permission denied)", ("other-owner",)),
+    KnownLine("IOException: Could not read file {file}", ("other-owner",)),
+    KnownLine("Disk error while locking directory {dir}", ("other-owner", "unreadable"), "{dir}/.lock"),
+    KnownLine("IOException: Input/output error", ("unreadable", "index-unreadable"), ""),
+    KnownLine("IOException: No space left on device", ("disk-full",), ""),
+    # the metadata of a node
+    KnownLine("in the bootstrap metadata from the binary bootstrap metadata file: {file}", ("bootstrap-checkpoint",)),
+    KnownLine(
+        "smaller than minimum record overhead (…) in file …bootstrap.checkpoint",
+        ("bootstrap-checkpoint",),
+        "bootstrap.checkpoint",
+    ),
+    KnownLine(
+        "smaller than minimum record overhead (…) in file …__cluster_metadata-0/{file}.",
+        _CUT_METADATA,
+        f"{_METADATA}/{{file}}",
+    ),
+    KnownLine("Record size … is less than the minimum record overhead", ("metadata-checkpoint",), _METADATA, _STARTING),
+    KnownLine("Record is corrupt (stored crc = …, computed crc = …)", ("metadata-checkpoint",), _METADATA, _STARTING),
+    KnownLine("Error while loading snapshot OffsetAndEpoch", ("metadata-checkpoint",), _METADATA),
+    KnownLine(
+        "Unhandled fault in MetadataLoader#handleLoadSnapshot. Snapshot offset was", ("metadata-checkpoint",), _METADATA
+    ),
+    KnownLine("Unhandled fault in MetadataLoader#handleCommit", _IMAGE, _METADATA),
+    KnownLine("Error loading metadata log record from offset", _IMAGE, _METADATA),
+    KnownLine("Unknown metadata version for FeaturesImage", _IMAGE, _METADATA),
+    KnownLine("The metadata log appears to be empty", ("metadata-missing", "metadata-checkpoint"), _METADATA),
+    KnownLine("Unexpected offset in append to __cluster_metadata-0", ("metadata-log",), _METADATA),
+    # logs and their indexes
+    KnownLine(
+        "Found invalid messages in log segment …__cluster_metadata-0/{file} at byte offset",
+        _CUT_METADATA,
+        f"{_METADATA}/{{file}}",
+    ),
+    KnownLine("Found invalid messages in log segment {file} at byte offset", _CUT),
+    KnownLine(
+        "partition=__cluster_metadata-0, dir={dir}] Corruption found in segment {offset}, truncating",
+        _CUT_METADATA,
+        f"{{dir}}/{_METADATA}/{{offset}}.log",
+    ),
+    KnownLine("partition={partition}, dir={dir}] Corruption found in segment {offset}, truncating", _CUT, _SEGMENT),
+    KnownLine(
+        "partition={partition}, dir={dir}] Found invalid offset during recovery. Deleting the corrupt segment",
+        ("offsets-fall", "offset-below-base", "duplicate-batch"),
+        "{dir}/{partition}",
+    ),
+    KnownLine("smaller than minimum record overhead (…) in file {file}.", _SHORT),
+    KnownLine("Record is corrupt (stored crc = …, computed crc = …)", ("bad-crc", "metadata-log"), ""),
+    KnownLine("Found invalid number of record headers", ("bad-record", "bootstrap-checkpoint"), ""),
+    KnownLine(
+        "permitted for segments with overflow, and the problem path is {file}", ("offset-below-base", "offset-too-far")
+    ),
+    KnownLine("permitted for segments with overflow", ("offset-below-base", "offset-too-far"), "", release="2.8.2"),
+    KnownLine("Unexpected offset in append to {partition}.", ("offsets-fall", "duplicate-batch"), "{partition}"),
+    KnownLine(
+        "Attempt to append an offset … no larger than the last offset appended (…) to {file}",
+        ("offsets-fall", "duplicate-batch", "index-unsorted"),
+    ),
+    KnownLine(
+        "Unexpected exception thrown when cleaning log …(dir={dir}, topic=",
+        ("bad-crc", "bad-body", "bad-record", "bad-codec", "bad-length"),
+        "{dir}",
+    ),
+    KnownLine(
+        "__cluster_metadata-0, dir={dir}] Found an orphaned index file", ("metadata-log",), f"{{dir}}/{_METADATA}"
+    ),
+    KnownLine("Found an orphaned index file {file}", ("orphan-index",)),
+    KnownLine("Could not find offset index file corresponding to log file {file}", ("index-missing",)),
+    KnownLine("Found a corrupted index file corresponding to log file {file}", _INDEX),
+    KnownLine("Corrupt index found, index file ({file}) has non-zero size", _INDEX),
+    KnownLine("Index file {file} is corrupt, found … bytes", ("index-cut", *_INDEX)),
+    KnownLine("IllegalArgumentException: newPosition > limit: (", ("unclean-index",), "", _LOADING),
+    KnownLine("Failed to load producer snapshot from '{file}", ("snapshot-unreadable",)),
+    KnownLine(
+        "dirty offset for partition {partition} is …, which is larger than the log end offset",
+        ("checkpoint-stale",),
+        "cleaner-offset-checkpoint",
+    ),
+)
+"""What is exact stands before what is more general: of several that fit a line, the first one counts."""
+
+STANDARD_INPUT = Path("-")
+LONGEST_LINE = 1 << 16
+"""Bytes of a line that are looked at; what follows in it is skipped."""
+MOST_CAUSES = 1000
+"""Causes that are told apart; others are counted with one of the same findings."""
+_LEVEL = re.compile(rb"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
+_LEVEL_WITHIN = 100
+_LOGGER = re.compile(r" \([\w.$]+\)$")
+_END = r"(?:[,'].*| due to .*)?$"
+"""What may follow a name at the end of known words. A line may be cut off before it."""
+_GZIP = b"\x1f\x8b"
+
+
+class LogLine(NamedTuple):
+    """A line of a log that may be known; number: from 1. under: the first line of its entry, and that line's number."""
+
+    number: int
+    text: str
+    under: str
+    under_number: int
+
+
+@dataclass(slots=True)
+class NamedCause:
+    """What a broker's log tells of one cause.
+
+    line: the number of the first line; text: this line. count: how many entries tell of it. ids: of the findings that
+    it may be, the likeliest first. place: the file or directory to look at, empty if the line has none.
+    """
+
+    line: int
+    text: str
+    ids: tuple[str, ...]
+    place: str
+    count: int = 1
+
+    def fits(self, other: "NamedCause") -> bool:
+        """Whether both may be the same cause."""
+        return is_same_place(self.place, other.place) and not set(self.ids).isdisjoint(other.ids)
+
+    def narrow(self, other: "NamedCause") -> None:
+        """Keeps what both say: findings, and the longer place."""
+        self.ids = tuple(each for each in self.ids if each in other.ids)
+        self.place = max(self.place, other.place, key=len)
+
+
+def is_same_place(one: str, other: str) -> bool:
+    """Whether two paths may be of the same file: one ends as the other, or isn't known."""
+    parts, others = PurePosixPath(one).parts, PurePosixPath(other).parts
+    count = min(len(parts), len(others))
+    return not count or parts[-count:] == others[-count:]
+
+
+def read_broker_log(path: Path) -> Iterator[LogLine]:
+    """The lines of a broker's log that may be known ones: warnings, errors, exceptions.
+
+    `-` is standard input. What gzip compressed is decompressed. Raises OpenError if the file can't be opened,
+    UnreadableError if it can't be read to the end.
+    """
+    with _opened(path) as file:
+        if file.peek(len(_GZIP))[: len(_GZIP)] != _GZIP:
+            yield from _candidates(file, path)
+            return
+        import gzip
+        import zlib
+
+        with gzip.GzipFile(fileobj=file) as stream:
+            try:
+                yield from _candidates(stream, path)
+            except (EOFError, zlib.error) as error:
+                raise UnreadableError(f"can't be decompressed: {reason(error)}; give a complete file", path) from error
+
+
+def _opened(path: Path) -> AbstractContextManager[BufferedReader]:
+    if path != STANDARD_INPUT:
+        return os.fdopen(open_regular(path)[0], "rb")
+    if sys.stdin is None:
+        raise UsageError("there is no standard input")
+    return nullcontext(cast(BufferedReader, sys.stdin.buffer))
+
+
+def _candidates(stream: BufferedIOBase, path: Path) -> Iterator[LogLine]:
+    under, under_number, number = "", 0, 0
+    for number, line in enumerate(_lines(stream, path), 1):
+        is_first = _LEVEL.search(line, 0, _LEVEL_WITHIN) is not None
+        is_candidate = b"WARN" in line or b"ERROR" in line or b"FATAL" in line or b"Exception" in line
+        if is_first:
+            under, under_number = _decoded(line) if is_candidate else "", number
+        if is_candidate:
+            yield LogLine(number, under if is_first else _decoded(line), under, under_number)
+
+
+def _lines(stream: BufferedIOBase, path: Path) -> Iterator[bytes]:
+    try:
+        while line := stream.readline(LONGEST_LINE):
+            yield line
+            while len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                line = stream.readline(LONGEST_LINE)
+    except OSError as error:
+        raise UnreadableError(f"can't be read: {error.strerror or reason(error)}", path) from error
+
+
+def _decoded(line: bytes) -> str:
+    return _LOGGER.sub("", line.decode("utf-8", "replace").rstrip())
+
+
+def named_causes(lines: Iterable[LogLine]) -> list[NamedCause]:
+    """What the lines tell of, in their order: a cause once, however often it is logged."""
+    causes: list[NamedCause] = []
+    entry: list[NamedCause] = []
+    entry_number = 0
+    for line in lines:
+        if line.under_number != entry_number:
+            _join(causes, entry)
+            entry, entry_number = [], line.under_number
+        cause = _cause_of(line)
+        if cause is None:
+            continue
+        known = next((each for each in entry if each.fits(cause)), None)
+        if known is None:
+            entry.append(cause)
+        elif len(cause.ids) < len(known.ids):
+            cause.narrow(known)
+            entry[entry.index(known)] = cause
+        else:
+            known.narrow(cause)
+    _join(causes, entry)
+    return causes
+
+
+def _join(causes: list[NamedCause], entry: list[NamedCause]) -> None:
+    """Adds an entry's causes to those of the entries before it."""
+    for cause in entry:
+        known = next((each for each in causes if bool(each.place) == bool(cause.place) and each.fits(cause)), None)
+        if known is None and len(causes) >= MOST_CAUSES:
+            known = next((each for each in causes if each.ids == cause.ids), None)
+        elif known is not None:
+            known.narrow(cause)
+        if known is None:
+            causes.append(cause)
+        else:
+            known.count += 1
+
+
+def _cause_of(line: LogLine) -> NamedCause | None:
+    for known, words, pattern in _patterns():
+        if words in line.text and known.under in line.under and (match := pattern.search(line.text)):
+            return NamedCause(line.number, line.text, known.ids, _place(known, match))
+    return None
+
+
+def _place(known: KnownLine, match: re.Match[str]) -> str:
+    found = match.groupdict("")
+    if "file" not in found and known.place == "{file}":
+        return ""
+    if "offset" in found:
+        found["offset"] = found["offset"].zfill(20)
+    return known.place.format(**found)
+
+
+@cache
+def _patterns() -> list[tuple[KnownLine, str, re.Pattern[str]]]:
+    """The known lines, each with its longest words that don't vary, and its regular expression."""
+    return [
+        (known, max(re.split(r"…|\{\w+\}", known.words), key=len), re.compile(_expression(known.words)))
+        for known in KNOWN_LINES
+    ]
+
+
+def _expression(words: str) -> str:
+    """A regular expression with a named group for what a line names."""
+    parts = re.split(r"(…|\{\w+\})", words)
+    written = [
+        ".*?" if part == "…" else rf"(?P<{part[1:-1]}>\S.*?)" if part.startswith("{") else re.escape(part)
+        for part in parts
+    ]
+    return "".join(written) + (_END if words.endswith("}") else "")
+
+
+def lines_about(finding_id: str) -> list[str]:
+    """The words of a broker's log that tell of a kind of finding, what varies in capitals; those of it alone first."""
+    known = sorted(
+        (each for each in KNOWN_LINES if finding_id in each.ids), key=lambda each: each.ids.index(finding_id)
+    )
+    return list(dict.fromkeys(each.readable for each in known))

@@ -1,0 +1,135 @@
+"""What a broker's log tells of findings, and whether the doctor found them, as text and JSON."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from kseg.doctor.examination import Trouble
+from kseg.doctor.kinds import KINDS, command_line
+from kseg.errors import counted, shortened
+from kseg.findings.broker_log import NamedCause, is_same_place
+from kseg.findings.kinds import Severity
+from kseg.formats.file_names import PartitionDirectory, parse_partition_directory
+from kseg.output.pager import StyledLine
+
+SHOWN = 3
+"""The most lines of a log that are shown of one kind."""
+_WORDS = 160
+_TIME = re.compile(r"^\[[^\]]*\] ")
+_STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1"}
+
+
+class LogAnswer:
+    """What a broker's log told.
+
+    troubles: what the doctor found in the given directories; None if none were given.
+    """
+
+    def __init__(self, path: Path, causes: Sequence[NamedCause]) -> None:
+        """Takes the log, and what it tells of."""
+        self.path = path
+        self.causes = causes
+
+    @property
+    def is_well(self) -> bool:
+        """Whether it tells of neither errors nor warnings."""
+        return all(_severity(each.ids[0]) is Severity.NOTE for each in self.causes)
+
+    def lines(self, troubles: Sequence[Trouble] | None, *, verbose: bool) -> Iterator[StyledLine]:
+        """Lines for people: each kind of cause, its lines in the log, what to look at, and what to run next."""
+        if not self.causes:
+            return
+        yield StyledLine(0, f"{self.path}:", f"{counted(len(self.causes), 'cause')} named by the broker")
+        for alike in _by_kind((each, _trouble_of(each, troubles)) for each in self.causes):
+            yield from _kind_lines(alike, len(alike) if verbose else SHOWN, is_examined=troubles is not None)
+        if troubles is not None:
+            yield StyledLine(0)
+
+    def objects(self, troubles: Sequence[Trouble] | None) -> Iterator[dict[str, object]]:
+        """The same for JSON."""
+        for each in self.causes:
+            trouble = _trouble_of(each, troubles)
+            ids = _ids(each, trouble)
+            yield {
+                "type": "broker-log",
+                "log": str(self.path),
+                "line": each.line,
+                "count": each.count,
+                "text": each.text,
+                "ids": list(ids),
+                "severity": str(_severity(ids[0])),
+                "place": each.place or None,
+                "found": None if troubles is None else trouble is not None,
+                "file": None if trouble is None else str(trouble.file),
+                "command": _explain(ids[0]) if trouble is None else trouble.command,
+            }
+
+
+_Cause = tuple[NamedCause, Trouble | None]
+
+
+def _severity(finding_id: str) -> Severity:
+    return KINDS[finding_id].severity
+
+
+def _ids(cause: NamedCause, trouble: Trouble | None) -> tuple[str, ...]:
+    """The findings that it may be; the one that the doctor found."""
+    return cause.ids if trouble is None else (trouble.id,)
+
+
+def _explain(finding_id: str) -> str:
+    return command_line(["doctor", "--explain", finding_id])
+
+
+def _by_kind(causes: Iterable[_Cause]) -> Iterator[list[_Cause]]:
+    """Causes of the same findings together, in the order of the log."""
+    kinds: dict[tuple[tuple[str, ...], bool], list[_Cause]] = {}
+    for cause, trouble in causes:
+        kinds.setdefault((_ids(cause, trouble), trouble is None), []).append((cause, trouble))
+    yield from kinds.values()
+
+
+def _kind_lines(alike: list[_Cause], shown: int, *, is_examined: bool) -> Iterator[StyledLine]:
+    ids = _ids(*alike[0])
+    severity = _severity(ids[0])
+    others = f"or {', '.join(ids[1:])}" if len(ids) > 1 else ""
+    yield StyledLine(0, f"{severity} {ids[0]}", others, _STYLES[severity])
+    for cause, trouble in alike[:shown]:
+        times = f" ({counted(cause.count, 'time')})" if cause.count > 1 else ""
+        yield StyledLine(2, text=f"line {cause.line}{times}: {shortened(_TIME.sub('', cause.text), _WORDS)}")
+        if cause.place:
+            yield StyledLine(4, text=f"look at: {cause.place}")
+        if is_examined:
+            yield StyledLine(
+                4, text="not found in the given directories" if trouble is None else f"found: {trouble.file}"
+            )
+    if len(alike) > shown:
+        yield StyledLine(2, text=f"and {len(alike) - shown} more: -v lists them")
+    if alike[0][1] is None:
+        yield StyledLine(2, "next:", _explain(ids[0]))
+
+
+def _trouble_of(cause: NamedCause, troubles: Sequence[Trouble] | None) -> Trouble | None:
+    """What the doctor found of a cause, where the line says; None if it didn't."""
+    fitting = [each for each in troubles or () if each.id in cause.ids and _is_there(cause.place, each)]
+    return min(fitting, key=lambda each: cause.ids.index(each.id), default=None)
+
+
+def _is_there(place: str, trouble: Trouble) -> bool:
+    """Whether something was found at a place of the broker's: in this partition, or in a file of this name.
+
+    The given directories may be copies, so only the ends of paths are compared.
+    """
+    partition = _partition_in(PurePosixPath(place))
+    if partition is not None:
+        found = _partition_in(PurePosixPath(trouble.file))
+        return found is not None and (found.topic, found.partition) == (partition.topic, partition.partition)
+    return is_same_place(PurePosixPath(place).name, trouble.file.name)
+
+
+def _partition_in(path: PurePosixPath) -> PartitionDirectory | None:
+    """The partition whose directory, or a file in it, is at a path."""
+    for name in (path.name, path.parent.name):
+        if name and (directory := parse_partition_directory(name)) is not None:
+            return directory
+    return None

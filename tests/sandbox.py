@@ -73,7 +73,9 @@ def make_sandbox(root: Path) -> Path:
     (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n{"key":"c","value":null}\n')
     for folder in (".zfunc", ".config/fish/completions", "copy", "piece", "day", "mended", "tmp", "out"):
         (root / folder).mkdir(parents=True)
-    (root / "server.log").write_text("[2026-11-01 03:00:01,201] ERROR Exiting Kafka (kafka.Kafka$)\n")
+    (root / "server.log").write_text(
+        "[2026-11-01 03:00:01,201] WARN Loaded stray log: orders-7.0-stray (kafka.log.LogManager)\n"
+    )
     (root / "report.sql").write_text("select count(*) from orders;\n")
     (root / "out/names.csv").write_text("key,name\ncustomer-7,Ada\n")
     return root

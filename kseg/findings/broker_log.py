@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from io import BufferedIOBase, BufferedReader
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple, cast
 
 from kseg.errors import UnreadableError, UsageError, reason
@@ -139,12 +139,12 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     # the metadata of a node
     KnownLine("in the bootstrap metadata from the binary bootstrap metadata file: {file}", ("bootstrap-checkpoint",)),
     KnownLine(
-        "smaller than minimum record overhead (…) in file …bootstrap.checkpoint",
+        "Found record size … smaller than minimum record overhead (…) in file …bootstrap.checkpoint",
         ("bootstrap-checkpoint",),
         "bootstrap.checkpoint",
     ),
     KnownLine(
-        "smaller than minimum record overhead (…) in file …__cluster_metadata-0/{file}.",
+        "Found record size … smaller than minimum record overhead (…) in file …__cluster_metadata-0/{file}.",
         _CUT_METADATA,
         f"{_METADATA}/{{file}}",
     ),
@@ -177,13 +177,16 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         ("offsets-fall", "offset-below-base", "duplicate-batch"),
         "{dir}/{partition}",
     ),
-    KnownLine("smaller than minimum record overhead (…) in file {file}.", _SHORT),
+    KnownLine("Found record size … smaller than minimum record overhead (…) in file {file}.", _SHORT),
     KnownLine("Record is corrupt (stored crc = …, computed crc = …)", ("bad-crc", "metadata-log"), ""),
     KnownLine("Found invalid number of record headers", ("bad-record", "bootstrap-checkpoint"), ""),
     KnownLine(
-        "permitted for segments with overflow, and the problem path is {file}", ("offset-below-base", "offset-too-far")
+        "Split operation is only permitted for segments with overflow, and the problem path is {file}",
+        ("offset-below-base", "offset-too-far"),
     ),
-    KnownLine("permitted for segments with overflow", ("offset-below-base", "offset-too-far"), "", release="2.8.2"),
+    KnownLine(
+        "Split operation is only permitted for segments with overflow", ("offset-below-base", "offset-too-far"), ""
+    ),
     KnownLine("Unexpected offset in append to {partition}.", ("offsets-fall", "duplicate-batch"), "{partition}"),
     KnownLine(
         "Attempt to append an offset … no larger than the last offset appended (…) to {file}",
@@ -201,7 +204,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     KnownLine("Could not find offset index file corresponding to log file {file}", ("index-missing",)),
     KnownLine("Found a corrupted index file corresponding to log file {file}", _INDEX),
     KnownLine("Corrupt index found, index file ({file}) has non-zero size", _INDEX),
-    KnownLine("Index file {file} is corrupt, found … bytes", ("index-cut", *_INDEX)),
+    KnownLine("Index file {file} is corrupt, found … bytes", ("index-cut", "index-rebuilt")),
     KnownLine("IllegalArgumentException: newPosition > limit: (", ("unclean-index",), "", _LOADING),
     KnownLine("Failed to load producer snapshot from '{file}", ("snapshot-unreadable",)),
     KnownLine(
@@ -215,8 +218,8 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
 STANDARD_INPUT = Path("-")
 LONGEST_LINE = 1 << 16
 """Bytes of a line that are looked at; what follows in it is skipped."""
-MOST_CAUSES = 1000
-"""Causes that are told apart; others are counted with one of the same findings."""
+MOST_CAUSES = 200
+"""Causes that are told apart; those after them are counted with one of the same findings, if there is one."""
 _LEVEL = re.compile(rb"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _LEVEL_WITHIN = 100
 _LOGGER = re.compile(r" \([\w.$]+\)$")
@@ -260,9 +263,7 @@ class NamedCause:
 
 def is_same_place(one: str, other: str) -> bool:
     """Whether two paths may be of the same file: one ends as the other, or isn't known."""
-    parts, others = PurePosixPath(one).parts, PurePosixPath(other).parts
-    count = min(len(parts), len(others))
-    return not count or parts[-count:] == others[-count:]
+    return one == other or not one or not other or one.endswith(f"/{other}") or other.endswith(f"/{one}")
 
 
 def read_broker_log(path: Path) -> Iterator[LogLine]:
@@ -294,10 +295,12 @@ def _opened(path: Path) -> AbstractContextManager[BufferedReader]:
 
 
 def _candidates(stream: BufferedIOBase, path: Path) -> Iterator[LogLine]:
-    under, under_number, number = "", 0, 0
+    under, under_number, has_levels = "", 0, False
     for number, line in enumerate(_lines(stream, path), 1):
         is_first = _LEVEL.search(line, 0, _LEVEL_WITHIN) is not None
-        is_candidate = b"WARN" in line or b"ERROR" in line or b"FATAL" in line or b"Exception" in line
+        has_levels = has_levels or is_first
+        # words that were copied without their level are looked at too
+        is_candidate = not has_levels or b"WARN" in line or b"ERROR" in line or b"FATAL" in line or b"Exception" in line
         if is_first:
             under, under_number = _decoded(line) if is_candidate else "", number
         if is_candidate:
@@ -320,40 +323,60 @@ def _decoded(line: bytes) -> str:
 
 def named_causes(lines: Iterable[LogLine]) -> list[NamedCause]:
     """What the lines tell of, in their order: a cause once, however often it is logged."""
-    causes: list[NamedCause] = []
+    causes = _Causes()
     entry: list[NamedCause] = []
     entry_number = 0
     for line in lines:
         if line.under_number != entry_number:
-            _join(causes, entry)
+            causes.join(entry)
             entry, entry_number = [], line.under_number
         cause = _cause_of(line)
-        if cause is None:
-            continue
-        known = next((each for each in entry if each.fits(cause)), None)
-        if known is None:
-            entry.append(cause)
-        elif len(cause.ids) < len(known.ids):
-            cause.narrow(known)
-            entry[entry.index(known)] = cause
-        else:
-            known.narrow(cause)
-    _join(causes, entry)
-    return causes
+        if cause is not None:
+            _add_to_entry(entry, cause)
+    causes.join(entry)
+    return causes.all
 
 
-def _join(causes: list[NamedCause], entry: list[NamedCause]) -> None:
-    """Adds an entry's causes to those of the entries before it."""
-    for cause in entry:
-        known = next((each for each in causes if bool(each.place) == bool(cause.place) and each.fits(cause)), None)
-        if known is None and len(causes) >= MOST_CAUSES:
-            known = next((each for each in causes if each.ids == cause.ids), None)
-        elif known is not None:
-            known.narrow(cause)
-        if known is None:
-            causes.append(cause)
-        else:
-            known.count += 1
+def _add_to_entry(entry: list[NamedCause], cause: NamedCause) -> None:
+    """Adds what a line of an entry tells of, or what it says more exactly of a cause that the entry has."""
+    for place, known in enumerate(entry):
+        if known.fits(cause):
+            exact, other = (cause, known) if len(cause.ids) < len(known.ids) else (known, cause)
+            exact.narrow(other)
+            entry[place] = exact
+            return
+    if len(entry) < MOST_CAUSES:
+        entry.append(cause)
+
+
+class _Causes:
+    """Causes of a log so far, with those of each place and of each findings, since a log may repeat them very often."""
+
+    def __init__(self) -> None:
+        self.all: list[NamedCause] = []
+        self._by_place: dict[str, list[NamedCause]] = {}
+        self._by_ids: dict[tuple[str, ...], NamedCause] = {}
+
+    def join(self, entry: Iterable[NamedCause]) -> None:
+        """Adds an entry's causes to those of the entries before it."""
+        for cause in entry:
+            known = self._known(cause)
+            if known is not None:
+                known.narrow(cause)
+                known.count += 1
+            elif len(self.all) >= MOST_CAUSES and cause.ids in self._by_ids:
+                self._by_ids[cause.ids].count += 1
+            elif len(self.all) < MOST_CAUSES:
+                self.all.append(cause)
+                self._by_place.setdefault(cause.place, []).append(cause)
+                self._by_ids.setdefault(cause.ids, cause)
+
+    def _known(self, cause: NamedCause) -> NamedCause | None:
+        for places in (self._by_place.get(cause.place, ()), self.all):
+            for each in places:
+                if bool(each.place) == bool(cause.place) and each.fits(cause):
+                    return each
+        return None
 
 
 def _cause_of(line: LogLine) -> NamedCause | None:

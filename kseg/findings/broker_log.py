@@ -223,8 +223,8 @@ MOST_CAUSES = 200
 _LEVEL = re.compile(rb"\b(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b")
 _LEVEL_WITHIN = 100
 _LOGGER = re.compile(r" \([\w.$]+\)$")
-_END = r"(?:[,'].*| due to .*)?$"
-"""What may follow a name at the end of known words. A line may be cut off before it."""
+_AFTER_NAME = re.compile(r"[,']| due to ")
+_OFFSET_DIGITS = 20
 _GZIP = b"\x1f\x8b"
 
 
@@ -380,38 +380,47 @@ class _Causes:
 
 
 def _cause_of(line: LogLine) -> NamedCause | None:
-    for known, words, pattern in _patterns():
-        if words in line.text and known.under in line.under and (match := pattern.search(line.text)):
-            return NamedCause(line.number, line.text, known.ids, _place(known, match))
+    for known, parts, longest in _parts():
+        if longest in line.text and known.under in line.under and (names := _names(parts, line.text)) is not None:
+            return NamedCause(line.number, line.text, known.ids, _place(known, names))
     return None
 
 
-def _place(known: KnownLine, match: re.Match[str]) -> str:
-    found = match.groupdict("")
-    if "file" not in found and known.place == "{file}":
+def _place(known: KnownLine, names: dict[str, str]) -> str:
+    if "{file}" not in known.words and known.place == "{file}":
         return ""
-    if "offset" in found:
-        found["offset"] = found["offset"].zfill(20)
-    return known.place.format(**found)
+    return known.place.format(**names)
 
 
 @cache
-def _patterns() -> list[tuple[KnownLine, str, re.Pattern[str]]]:
-    """The known lines, each with its longest words that don't vary, and its regular expression."""
-    return [
-        (known, max(re.split(r"…|\{\w+\}", known.words), key=len), re.compile(_expression(known.words)))
-        for known in KNOWN_LINES
-    ]
+def _parts() -> list[tuple[KnownLine, list[str], str]]:
+    """The known lines, each with its words and what varies between them by turns, and the longest of the words."""
+    split = [(known, re.split(r"(…|\{\w+\})", known.words)) for known in KNOWN_LINES]
+    return [(known, parts, max(parts[::2], key=len)) for known, parts in split]
 
 
-def _expression(words: str) -> str:
-    """A regular expression with a named group for what a line names."""
-    parts = re.split(r"(…|\{\w+\})", words)
-    written = [
-        ".*?" if part == "…" else rf"(?P<{part[1:-1]}>\S.*?)" if part.startswith("{") else re.escape(part)
-        for part in parts
-    ]
-    return "".join(written) + (_END if words.endswith("}") else "")
+def _names(parts: list[str], text: str) -> dict[str, str] | None:
+    """What a line names; None if it hasn't these words in this order. No way back, so that no line takes long."""
+    end = text.find(parts[0])
+    if end < 0:
+        return None
+    end += len(parts[0])
+    names: dict[str, str] = {}
+    for varying, literal in zip(parts[1::2], parts[2::2], strict=True):
+        begin = end
+        end = text.find(literal, begin) if literal else _end_of_name(text, begin)
+        name = text[begin:end]
+        if end < 0 or (varying != "…" and not name):
+            return None
+        names[varying[1:-1]] = name.zfill(_OFFSET_DIGITS) if varying == "{offset}" else name
+        end += len(literal)
+    return names
+
+
+def _end_of_name(text: str, begin: int) -> int:
+    """Where a name at the end of known words ends, if the line goes on."""
+    after = _AFTER_NAME.search(text, begin)
+    return len(text) if after is None else after.start()
 
 
 def lines_about(finding_id: str) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
-from kseg.doctor.examination import Trouble
+from kseg.doctor.examination import CheckUp, Trouble
 from kseg.doctor.kinds import KINDS, command_line
 from kseg.errors import counted, shortened
 from kseg.findings.broker_log import NamedCause, is_same_place
@@ -20,10 +20,7 @@ _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: "1"}
 
 
 class LogAnswer:
-    """What a broker's log told.
-
-    troubles: what the doctor found in the given directories; None if none were given.
-    """
+    """What a broker's log told, and what the doctor found of it."""
 
     def __init__(self, path: Path, causes: Sequence[NamedCause]) -> None:
         """Takes the log, and what it tells of."""
@@ -35,20 +32,24 @@ class LogAnswer:
         """Whether it tells of neither errors nor warnings."""
         return all(_severity(each.ids[0]) is Severity.NOTE for each in self.causes)
 
-    def lines(self, troubles: Sequence[Trouble] | None, *, verbose: bool) -> Iterator[StyledLine]:
-        """Lines for people: each kind of cause, its lines in the log, what to look at, and what to run next."""
+    def lines(self, found: CheckUp | None, *, verbose: bool) -> Iterator[StyledLine]:
+        """Lines for people: each kind of cause, its lines in the log, what to look at, and what to run next.
+
+        found: in the given directories; None if none were examined.
+        """
         if not self.causes:
             return
         yield StyledLine(0, f"{self.path}:", f"{counted(len(self.causes), 'cause')} named by the broker")
-        for alike in _by_kind((each, _trouble_of(each, troubles)) for each in self.causes):
-            yield from _kind_lines(alike, len(alike) if verbose else SHOWN, is_examined=troubles is not None)
-        if troubles is not None:
+        absent = "not found with --quick" if found and found.is_quick else "not found in the given directories"
+        for alike in _by_kind((each, _trouble_of(each, found)) for each in self.causes):
+            yield from _kind_lines(alike, len(alike) if verbose else SHOWN, None if found is None else absent)
+        if found is not None:
             yield StyledLine(0)
 
-    def objects(self, troubles: Sequence[Trouble] | None) -> Iterator[dict[str, object]]:
+    def objects(self, found: CheckUp | None) -> Iterator[dict[str, object]]:
         """The same for JSON."""
         for each in self.causes:
-            trouble = _trouble_of(each, troubles)
+            trouble = _trouble_of(each, found)
             ids = _ids(each, trouble)
             yield {
                 "type": "broker-log",
@@ -59,7 +60,7 @@ class LogAnswer:
                 "ids": list(ids),
                 "severity": str(_severity(ids[0])),
                 "place": each.place or None,
-                "found": None if troubles is None else trouble is not None,
+                "found": None if found is None else trouble is not None,
                 "file": None if trouble is None else str(trouble.file),
                 "command": _explain(ids[0]) if trouble is None else trouble.command,
             }
@@ -89,7 +90,8 @@ def _by_kind(causes: Iterable[_Cause]) -> Iterator[list[_Cause]]:
     yield from kinds.values()
 
 
-def _kind_lines(alike: list[_Cause], shown: int, *, is_examined: bool) -> Iterator[StyledLine]:
+def _kind_lines(alike: list[_Cause], shown: int, absent: str | None) -> Iterator[StyledLine]:
+    """A kind of cause; absent: what to say of one that wasn't found, None if nothing was examined."""
     ids = _ids(*alike[0])
     severity = _severity(ids[0])
     others = f"or {', '.join(ids[1:])}" if len(ids) > 1 else ""
@@ -99,19 +101,19 @@ def _kind_lines(alike: list[_Cause], shown: int, *, is_examined: bool) -> Iterat
         yield StyledLine(2, text=f"line {cause.line}{times}: {shortened(_TIME.sub('', cause.text), _WORDS)}")
         if cause.place:
             yield StyledLine(4, text=f"look at: {cause.place}")
-        if is_examined:
-            yield StyledLine(
-                4, text="not found in the given directories" if trouble is None else f"found: {trouble.file}"
-            )
+        if absent is not None:
+            yield StyledLine(4, text=absent if trouble is None else f"found: {trouble.file}")
     if len(alike) > shown:
         yield StyledLine(2, text=f"and {len(alike) - shown} more: -v lists them")
     if alike[0][1] is None:
         yield StyledLine(2, "next:", _explain(ids[0]))
 
 
-def _trouble_of(cause: NamedCause, troubles: Sequence[Trouble] | None) -> Trouble | None:
+def _trouble_of(cause: NamedCause, found: CheckUp | None) -> Trouble | None:
     """What the doctor found of a cause, where the line says; None if it didn't."""
-    fitting = [each for each in troubles or () if each.id in cause.ids and _is_there(cause.place, each)]
+    fitting = [
+        each for each in (found.troubles if found else ()) if each.id in cause.ids and _is_there(cause.place, each)
+    ]
     return min(fitting, key=lambda each: cause.ids.index(each.id), default=None)
 
 

@@ -257,7 +257,7 @@ class DoctorReport:
         if not (has_page or self.log_answer or self._is_json):
             return  # nothing could be opened, as stderr says
         if self._is_json:
-            for each in self.log_answer.objects(found.troubles) if self.log_answer else ():
+            for each in self.log_answer.objects(found if has_page else None) if self.log_answer else ():
                 write_json(each)
             for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
                 write_json(each)
@@ -266,7 +266,7 @@ class DoctorReport:
 
     def _lines(self, found: CheckUp, *, has_page: bool) -> Iterator[StyledLine]:
         if self.log_answer is not None:
-            yield from self.log_answer.lines(found.troubles, verbose=self._verbose)
+            yield from self.log_answer.lines(found if has_page else None, verbose=self._verbose)
         if self._quiet:
             yield from serious_lines(found, verbose=self._verbose)
         elif has_page:

@@ -211,6 +211,13 @@ def test_causes_of_a_log_do_not_count_where_directories_are_well(server_log: Pat
     assert kseg(["doctor", "--broker-log", str(server_log), "logs/3.6.2/plain-1"], restored).status == 0
 
 
+def test_directories_that_are_not_there_are_not_said_to_lack_a_cause(server_log: Path) -> None:
+    ran = kseg(["doctor", "--broker-log", "server.log", "none"], server_log.parent)
+    assert (ran.status, ran.stderr) == (2, b"kseg: none: no such file or directory\n")
+    assert b"3 causes" in ran.stdout
+    assert b"not found" not in ran.stdout
+
+
 def test_log_without_a_known_line_says_so(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_text("[2026-11-01 03:00:00,001] INFO started (kafka.server.KafkaRaftServer)\n")
     ran = kseg(["doctor", "--broker-log", "server.log"], tmp_path)

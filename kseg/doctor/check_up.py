@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 
+from kseg.cluster.metadata_copy import CHEAP_METADATA
 from kseg.cluster.settings import SettingSource
 from kseg.coordinators.transactions import FindingsJudge
 from kseg.doctor.examination import CheckUp, Disk, Examined, TopicUse, Trouble, badness
@@ -189,6 +190,8 @@ class CheckUpInWork:
 
     def __init__(self, plan: VerificationPlan, *, is_quick: bool, zone: tzinfo = UTC) -> None:
         """Looks at log directories and their disks. `is_quick`: of the examination; `zone`: of times in sentences."""
+        if is_quick:
+            plan = replace(plan, largest_metadata=CHEAP_METADATA)
         self._zone = zone
         self._is_quick = is_quick
         self._judge = FindingsJudge(plan)

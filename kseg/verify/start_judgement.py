@@ -20,6 +20,8 @@ from kseg.verify.stops import Stop, stop_of
 
 _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_INDEX)
 _END_WITNESSES = frozenset({"checkpoint-beyond-end", "snapshot-beyond-end"})
+_UNJUDGED = frozenset({"orphan-index", "index-unreadable", "leftover-file", "unreadable"})
+"""Of indexes: what a start doesn't mend, and what isn't a segment's."""
 _TAILS = frozenset({"torn-tail", "zero-tail"})
 
 
@@ -42,7 +44,7 @@ def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterat
             if log not in emptied:
                 yield Finding("cut-segment", log, f"it is empty, but {each.file.name} has entries")
             emptied.add(log)
-        elif kind in _INDEXES:
+        elif kind in _INDEXES and partition.segments and each.id not in _UNJUDGED:
             yield _index(partition, each, stop, recovered)
         elif each.id in _TAILS and stop is Stop.CLEAN:
             yield replace(each, id="unclean-tail")
@@ -73,9 +75,7 @@ def _recovered(partition: PartitionLog) -> int:
 def _index(partition: PartitionLog, finding: Finding, stop: Stop, recovered: int | None) -> Finding:
     """What is found in an index: a recovery rebuilds those of the segments that it reads."""
     base = parse_file_name(finding.file).base_offset or 0
-    if finding.id == "orphan-index":
-        return finding
-    if recovered is not None and base >= recovered and finding.counts and finding.id != "index-unreadable":
+    if recovered is not None and base >= recovered and finding.counts:
         return replace(finding, id="index-rebuilt", sentence=f"{finding.id}: {finding.sentence}")
     kind = parse_file_name(finding.file).kind
     segment = partition.segments[partition.floor_slot(base) or 0]

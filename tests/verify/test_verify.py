@@ -341,6 +341,27 @@ def test_transaction_whose_marker_may_be_damaged_is_none_of_long(tmp_path: Path)
     assert [finding.id for finding in found_in(partition) if finding.sentence.endswith(doubt)] == ["open-transaction"]
 
 
+def test_directory_with_nothing_but_what_a_deletion_left_is_well(tmp_path: Path) -> None:
+    for suffix in (".log", ".index", ".timeindex"):
+        (tmp_path / f"{0:020}{suffix}.deleted").touch()
+    assert ids(tmp_path) == {"leftover-file"}
+
+
+@pytest.mark.parametrize("was_stopped", [True, False])
+def test_damage_in_a_nodes_log_directory_is_judged_to_the_end(
+    was_stopped: bool, restored: Path, tmp_path: Path
+) -> None:
+    damaged = sorted(path for path in (restored / "damaged").iterdir() if path.is_dir())
+    for damage in damaged[int(was_stopped) :: 2]:
+        disk = tmp_path / damage.name
+        shutil.copytree(damage, disk / "orders-0")
+        (disk / "meta.properties").write_text("version=0\nbroker.id=1\n")
+        if was_stopped:
+            (disk / ".kafka_cleanshutdown").touch()
+        plan = plan_verification([disk], lambda _: None)
+        assert {finding.id for verified in verify_paths(plan) for finding in verified.findings} <= set(FINDINGS)
+
+
 def test_each_finding_has_a_test() -> None:
     elsewhere = {"leftover-directory", "partition-twice", "unreadable", "index-unreadable", "partial-disk"}
     judged = {"hanging-transaction", "long-transaction"}

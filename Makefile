@@ -22,6 +22,7 @@ FUZZ :=# other options of tests/fuzz
 # CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built. They start kseg hundreds of
 # times: its compiled modules are kept, whatever the environment says.
 PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
+LOCAL := not kafka and not cluster and not spark and not go and not browser and not tmux
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
@@ -132,8 +133,8 @@ test-browser: $(BROWSER) site ## Run the tests that open reports and the site in
 test-one: $(DEVELOPMENT) ## Ask all commands the same questions in all ways, and compare with brokers; needs Java and Maven
 	$(PYTEST) $(PATIENT) -m 'exhaustive or kafka' tests/cluster tests/live/test_one_answer.py tests/live/test_transactions.py $(TESTS)
 
-test-exhaustive: $(DEVELOPMENT) ## Try each case of which `make test` tries some: writes that fail, ways to ask
-	$(PYTEST) $(PATIENT) -m exhaustive $(TESTS)
+test-exhaustive: $(DEVELOPMENT) ## Run the tests with all cases of which `make test` takes some; takes hours. TESTS=… for one file
+	KSEG_TESTS=all $(PYTEST) $(PATIENT) -n auto --dist worksteal -m '$(LOCAL)' $(TESTS)
 
 HOURS := 200
 test-hours: $(DEVELOPMENT) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven

@@ -5,10 +5,11 @@ A case that skips itself, or expects to fail, is a failure: it would go unseen a
 
 import functools
 import inspect
+import os
 import traceback
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -16,6 +17,14 @@ SHOWN = 10
 """Failures that are shown; the others are counted."""
 WIDTH = 100
 """Characters of a case's name that are shown."""
+TAKES_ALL = os.environ.get("KSEG_TESTS") == "all"
+"""Whether all cases are wanted: `make test-exhaustive`."""
+Case = TypeVar("Case")
+
+
+def some(cases: Iterable[Case], every: int) -> list[Case]:
+    """One in so many cases, for what takes long: `make test` runs these, `make test-exhaustive` all."""
+    return list(cases)[:: 1 if TAKES_ALL else every]
 
 
 def for_each(

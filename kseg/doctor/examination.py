@@ -14,8 +14,8 @@ from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.settings import SettingSource
 from kseg.doctor.kinds import KINDS, URGENCY, SuspectTimes, TimesWatch, suspect_segments, unit_of
 from kseg.errors import OpenError, UnreadableError
+from kseg.findings.finding_kind import FindingKind, Severity
 from kseg.findings.findings import Finding
-from kseg.findings.kinds import FindingKind, Severity
 from kseg.formats.codes import DamageKind
 from kseg.formats.file_names import KINDS_BESIDE, parse_file_name
 from kseg.log.cleaner import CleaningSettings

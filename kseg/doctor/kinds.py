@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from kseg import kernel
-from kseg.findings.kinds import FINDINGS, TIER_FINDINGS, FindingKind, Severity
+from kseg.findings.finding_kind import FindingKind, Severity
+from kseg.findings.kinds import FINDINGS
+from kseg.findings.tier_kinds import TIER_FINDINGS
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.index.header_scan import header_of

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kseg.findings.kinds import ALL_FINDINGS, FindingKind, Severity
+from kseg.findings.finding_kind import FindingKind, Severity
+from kseg.findings.kinds import ALL_FINDINGS
 
 SHOWN_ALIKE = 20
 """The number of findings of one id in one file that are kept; the last one says how many more there are."""

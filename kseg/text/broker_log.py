@@ -8,7 +8,7 @@ from kseg.doctor.examination import CheckUp, Trouble
 from kseg.doctor.kinds import KINDS, command_line
 from kseg.errors import counted, shortened
 from kseg.findings.broker_log import NamedCause, is_same_place
-from kseg.findings.kinds import Severity
+from kseg.findings.finding_kind import Severity
 from kseg.formats.file_names import PartitionDirectory, parse_partition_directory
 from kseg.output.pager import StyledLine
 

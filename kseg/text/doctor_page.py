@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kseg.doctor.examination import CheckUp, Disk, TopicUse, Trouble
 from kseg.errors import counted
-from kseg.findings.kinds import Severity
+from kseg.findings.finding_kind import Severity
 from kseg.output.pager import BOLD, FAINT, Fold, StyledLine, write_styled_lines
 from kseg.output.rows import human_size, write_json
 from kseg.output.table import bar

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
 from kseg.errors import KsegError, counted
+from kseg.findings.finding_kind import FindingKind, Severity
 from kseg.findings.findings import Finding
-from kseg.findings.kinds import FindingKind, Severity, explanation
+from kseg.findings.kinds import explanation
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, printable, takes_colors, write_line, write_stdout, write_styled
 from kseg.verify.verify import PassedOver, Verified

@@ -12,7 +12,7 @@ import pytest
 
 from kseg.doctor.kinds import KINDS
 from kseg.findings.broker_log import KNOWN_LINES, LONGEST_LINE, MOST_CAUSES, NamedCause, named_causes, read_broker_log
-from kseg.findings.kinds import Severity
+from kseg.findings.finding_kind import Severity
 from tests import golden
 from tests.run import kseg
 

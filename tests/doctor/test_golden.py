@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kseg.doctor.examination import ExaminationSettings, examine, plan_examination
-from kseg.findings.kinds import Severity
+from kseg.findings.finding_kind import Severity
 from tests import golden
 from tests.doctor.check_ups import AFTER_ALL, BESIDE, check_up
 from tests.loops import for_each

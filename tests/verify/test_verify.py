@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kseg.findings.finding_kind import Severity
 from kseg.findings.findings import Finding
-from kseg.findings.kinds import FINDINGS, Severity
+from kseg.findings.kinds import FINDINGS
 from kseg.log.partition import PartitionLog
 from kseg.verify.verify import plan_verification, verify_partition, verify_paths
 from tests import golden

@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 from kseg.doctor.kinds import OWN
 from kseg.findings.broker_log import KNOWN_LINES
-from kseg.findings.kinds import CLUSTER_FINDINGS, FINDINGS, TIER_FINDINGS, FindingKind, Severity
+from kseg.findings.disk_kinds import CLUSTER_FINDINGS
+from kseg.findings.finding_kind import FindingKind, Severity
+from kseg.findings.kinds import FINDINGS
+from kseg.findings.tier_kinds import TIER_FINDINGS
 
 INTRODUCTION = """# What `kseg verify` and `kseg doctor` find
 
@@ -18,7 +21,7 @@ Each next step of `verify` was tried on damaged disks of a 4.3.1 broker, after a
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
 fills.
 
-`python tools/generate.py` writes this page from the tables in `kseg/findings/kinds.py` and
+`python tools/generate.py` writes this page from the tables in `kseg/findings/*_kinds.py` and
 `kseg/doctor/kinds.py`: edit these.
 """
 _TIERS = """## In remote tiers

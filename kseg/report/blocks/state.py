@@ -11,7 +11,7 @@ from kseg.coordinators.members import Group
 from kseg.doctor.examination import Trouble
 from kseg.doctor.kinds import command_line, path_word
 from kseg.errors import counted
-from kseg.findings.kinds import Severity
+from kseg.findings.finding_kind import Severity
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import Rolled, RollSettings
 from kseg.output.rows import human_size

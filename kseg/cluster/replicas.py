@@ -13,7 +13,6 @@ from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lineage import EpochStarts, Lineage, agreed_end, latest_epoch, noted_epochs, read_lineage
 from kseg.log.partition import METADATA_TOPIC, PartitionLog, read_topic_id
-from kseg.log.segments import read_tail
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata, ClusterPartition
@@ -501,7 +500,8 @@ def history_of(partition: PartitionLog, is_exact: bool) -> History:
     written = NO_TIMESTAMP if end.last is None else end.last.max_timestamp
     lineage = read_lineage(partition, end.offset) if is_exact else _noted_lineage(partition, end.offset, epoch)
     has_logs = bool(partition.segments)
-    return History(lineage, epoch, written, _has_damaged_end(partition), has_logs=has_logs)
+    is_damaged = end.damage is not None and end.damage.kind not in TAIL_KINDS
+    return History(lineage, epoch, written, is_damaged, has_logs=has_logs)
 
 
 def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
@@ -510,12 +510,6 @@ def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
     if epoch > epochs.latest:
         epochs = EpochStarts(((epoch, start),))
     return Lineage(epochs, start, end, partition.checkpoints().high_watermark)
-
-
-def _has_damaged_end(partition: PartitionLog) -> bool:
-    active = partition.active_segment
-    damage = None if active is None else read_tail(active).damage
-    return damage is not None and damage.kind not in TAIL_KINDS
 
 
 def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:

@@ -296,12 +296,18 @@ class PartitionLog:
         return end._replace(offset=max(end.offset, self.log_start_offset()))
 
     def _read_end_of_batches(self, known: Mapping[int, BatchHeader | None]) -> "PartitionEnd":
+        damage: Damage | None = None
         for segment in reversed(self.segments):
-            last = known[segment.base_offset] if segment.base_offset in known else read_tail(segment).last
+            if segment.base_offset in known:
+                last = known[segment.base_offset]
+            else:
+                tail = read_tail(segment)
+                last = tail.last
+                damage = tail.damage if segment is self.active_segment else damage
             if last is not None:
-                return PartitionEnd(last.last_offset + 1, last)
+                return PartitionEnd(last.last_offset + 1, last, damage)
             if segment.size == 0 or segment is self.segments[0]:
-                return PartitionEnd(segment.base_offset, None)
+                return PartitionEnd(segment.base_offset, None, damage)
         return PartitionEnd(0, None)
 
     def read_topic_id(self) -> str | None:
@@ -366,10 +372,14 @@ def _segments(
 
 
 class PartitionEnd(NamedTuple):
-    """The end of a partition's log: the next offset to write, and the batch before it if its last segment has one."""
+    """The end of a partition's log: the next offset to write, and the batch before it if its last segment has one.
+
+    damage: at the active segment's end; None too where its last batch was known already.
+    """
 
     offset: int
     last: BatchHeader | None
+    damage: Damage | None = None
 
 
 def _next_offset(base_offset: int, log: FoundFile) -> int | None:

@@ -163,7 +163,8 @@ def _emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
 def _is_empty(directory: Path) -> bool:
     """Whether a partition's directory has no file with an offset in its name."""
     try:
-        return not any(parse_file_name(name).base_offset is not None for name in os.listdir(directory))  # noqa: PTH208  names will do
+        with os.scandir(directory) as entries:
+            return not any(parse_file_name(entry.name).base_offset is not None for entry in entries)
     except OSError:
         return False
 

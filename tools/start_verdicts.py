@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from start.verdicts import Findings, Row, contradicts, faulty_disk, findings, rows, sound_disk, verdict
+from start.verdicts import Findings, Row, answer, contradicts, faulty_disk, rows, sound_disk, verdict
 
 COMMANDS = ("verify", "doctor")
 COLUMNS = ("release", "role", "stop", "kind", "file", "fault", "class")
@@ -40,12 +40,12 @@ def disagreements(wanted: Iterable[Row], directory: Path) -> Iterable[str]:
 
     @cache
     def usual(command: str, disk: Path) -> Findings:
-        return findings(command, disk)
+        return answer(command, disk).findings
 
     for row in wanted:
         sound = sound_disk(row, directory)
         with faulty_disk(row, sound) as disk:
-            verdicts = [verdict(findings(command, disk), usual(command, sound)) for command in COMMANDS]
+            verdicts = [verdict(answer(command, disk).findings, usual(command, sound)) for command in COMMANDS]
         if any(contradicts(row, each.worst) for each in verdicts):
             said = (f"{each.worst}: {', '.join(each.ids)}" if each.ids else each.worst for each in verdicts)
             yield "\t".join([*(str(row[name]) for name in COLUMNS), *said])

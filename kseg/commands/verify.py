@@ -25,6 +25,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.text.findings import FindingsReport, passed_over_line, write_explanation
+from kseg.verify.start_effects import StartForecast
 from kseg.verify.verify import plan_verification
 
 
@@ -79,7 +80,8 @@ def verify(
     PATHS are partition directories or files in them (which mean the whole partition), log directories, parents of
     these, or remote tiers; by default the current directory. `verify` prints a line per finding, errors first, then
     warnings, or `ok` if there are none and something was read. The exit status is 1 if there are errors or warnings.
-    Notes are counted; -v lists them. Files that are skipped because they aren't Kafka's are named on stderr.
+    Notes are counted; -v lists them, and says first how a start of a broker on these disks ends, as `kseg doctor` does.
+    Files that are skipped because they aren't Kafka's are named on stderr.
 
     With --cluster, the PATHS are compared with the cluster's metadata in one of them: is there a copy of each
     partition, one of an in-sync replica, of the same topic id, without gaps? -v lists all copies, the longest first.
@@ -98,7 +100,9 @@ def verify(
     plan = plan_verification(paths, refuse, choice)
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
-    report = FindingsReport(options.output, len(plan.orders), verbose=options.verbose, color=options.color)
+    is_judged = selection.is_everything and bool(plan.orders) and not work.quiet
+    forecast = StartForecast(plan.cluster, choice) if is_judged else None
+    report = FindingsReport(options.output, len(plan.orders), forecast, verbose=options.verbose, color=options.color)
     with report, ProgressBar(work.has_bar) as bar:
         on_read = bar.counting("verify", plan.size)
         results = judged_findings(plan, selection, keep_cache=work.keep_cache, processes=processes, on_read=on_read)
@@ -111,8 +115,9 @@ def verify(
             report.take(verified_copies(copies))
             write_copies(copies, options.output, verbose=options.verbose)
             note(copies_line(copies))
+        report.is_complete = not refuse.status
     if not work.quiet:
-        report.finish(is_complete=not refuse.status)
+        report.finish()
     flush_stdout()
     if report.has_any:
         note(report.counts_line())

@@ -26,6 +26,7 @@ from kseg.log.lineage import latest_epoch
 from kseg.log.partition import METADATA_TOPIC, PartitionLog, RemoteTier
 from kseg.log.segments import read_tail
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.verify.start_effects import effects_on_node
 from kseg.verify.verify import Verified
 
 NO_COPY, NO_IN_SYNC_COPY, OFFSETS_IN_NO_COPY = "no-copy", "no-in-sync-copy", "offsets-in-no-copy"
@@ -214,8 +215,8 @@ def _with_copies(expected: ClusterPartition, found: Iterable[ClusterCopy]) -> Pa
 
 def verified_copies(copies: ClusterCopies) -> Verified:
     """What the copies of a cluster's partitions lack."""
-    findings = [finding for each in copies.partitions for finding in _findings(each, copies.path)]
-    return Verified(copies.path, tuple(findings))
+    findings = tuple(finding for each in copies.partitions for finding in _findings(each, copies.path))
+    return Verified(copies.path, findings, effects=tuple(effects_on_node(findings)))
 
 
 def _findings(partition: PartitionCopies, path: Path) -> Iterator[Finding]:

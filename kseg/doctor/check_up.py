@@ -32,6 +32,7 @@ from kseg.log.segment_listing import SegmentListing
 from kseg.log.segments import Retention
 from kseg.system.terminal_text import shown
 from kseg.times import duration_text, iso_time
+from kseg.verify.start_effects import StartForecast, effects_on_node
 from kseg.verify.verify import VerificationPlan, Verified, verify_log_dirs
 
 _IN_UNIT = {
@@ -202,9 +203,11 @@ class CheckUpInWork:
         self._due: dict[tuple[Path, SettingSource], _Due] = {}
         self._behind: tuple[int, int, Path] | None = None
         self._partitions = self._size = self._read = 0
+        self._forecast = StartForecast(plan.cluster, plan.choice)
         self.disks = disks_of(home for home in self._homes if shown(str(home)) == str(home))
         for trouble in disk_troubles(self.disks):
             self._add(trouble)
+            self._forecast.take(effects_on_node([Finding(trouble.id, trouble.file, trouble.sentence)]))
         for verified in verify_log_dirs(plan):
             self._take_findings(verified, None)
 
@@ -238,11 +241,13 @@ class CheckUpInWork:
             size=self._size,
             read=self._read,
             is_quick=self._is_quick,
+            forecast=self._forecast,
         )
 
     # --- findings ----------------------------------------------------------------------------------------------------
 
     def _take_findings(self, verified: Verified, listing: PartitionListing | None) -> None:
+        self._forecast.take(verified.effects)
         for finding in verified.findings:
             self._add(_of_finding(finding, listing), listing)
 

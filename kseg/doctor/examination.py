@@ -26,6 +26,7 @@ from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.reading.bodies import Slice
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.times import now_ms
+from kseg.verify.start_effects import StartForecast
 from kseg.verify.verify import (
     NothingToVerifyError,
     OnSlice,
@@ -370,7 +371,7 @@ class CheckUp:
     """All that is known, the worst and the largest first.
 
     size: bytes of all logs; read: of those that were read whole. is_quick: names, small files and ends of logs alone
-    were read.
+    were read. forecast: what a start ends in; None before anything was examined.
     """
 
     troubles: tuple[Trouble, ...]
@@ -380,6 +381,7 @@ class CheckUp:
     size: int
     read: int
     is_quick: bool
+    forecast: StartForecast | None = None
 
     def count(self, severity: Severity) -> int:
         """How many troubles are of a severity."""

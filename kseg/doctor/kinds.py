@@ -394,6 +394,7 @@ CARE: dict[str, NextStep] = {
     "bad-crc": salvage,
     "cut-segment": salvage,
     "unclean-tail": salvage,
+    "unclean-zeros": salvage,
     "log-end-lost": list_ends,
     "orphan-index": explain,
     "offset-below-base": salvage,

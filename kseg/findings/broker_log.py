@@ -21,7 +21,8 @@ class KnownLine(NamedTuple):
     words: as the broker says them; `…` is anything, `{file}`, `{dir}`, `{partition}` and `{offset}` are what they
     name. ids: of the findings, the likeliest first. place: the file or directory to look at. under: words that the
     entry's first line must have, if its exception alone could be of anything. release: whose words these are, if
-    releases differ.
+    releases differ. refuses_at: patterns of `PATH: SENTENCE`; a broker says the words as it refuses to start at a
+    finding that has one of them.
     """
 
     words: str
@@ -29,6 +30,7 @@ class KnownLine(NamedTuple):
     place: str = "{file}"
     under: str = ""
     release: str = ""
+    refuses_at: tuple[str, ...] = ()
 
     @property
     def readable(self) -> str:
@@ -47,13 +49,17 @@ _LOADING = "during logs loading"
 _TEXT = ("unreadable-text", "other-owner", "unreadable")
 _CUT = ("bad-crc", "torn-tail", "unclean-tail", "cut-segment", "bad-length", "zero-tail", "bad-magic", "offsets-fall")
 _CUT_METADATA = ("metadata-log", "zero-tail", "torn-tail")
-_SHORT = ("unclean-tail", "cut-segment", "bad-length", "zero-tail", "torn-tail", "bad-crc", "bad-magic")
+_SHORT = ("unclean-zeros", "cut-segment", "bad-length", "zero-tail", "torn-tail", "bad-crc", "bad-magic")
 _IMAGE = ("metadata-checkpoint", "metadata-log", "metadata-missing")
 _STRAY = (
     *("not-in-metadata", "topic-id-missing", "other-topic-id", "copy-missing", "unreadable-text"),
     *("metadata-checkpoint", "metadata-missing"),
 )
 _INDEX = ("index-rebuilt", "unclean-index", "index-preallocated", "index-cut", "index-unsorted", "index-entry")
+_READ_BY_CHANNEL = (
+    *("*.log: *", "*.index: *", "*.timeindex: *", "*.txnindex: *", "*.snapshot: *", "*/[0-9]*.checkpoint: *"),
+    *("*/quorum-state: *", "*/partition.metadata: *"),
+)
 
 KNOWN_LINES: tuple[KnownLine, ...] = (
     # small files
@@ -66,32 +72,73 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     ),
     KnownLine("Expected … entries in checkpoint file ({file}), but found only", ("unreadable-text",), release="2.8.2"),
     KnownLine("Malformed line in partition metadata file [{file}]: ", ("unreadable-text",)),
-    KnownLine("Error while reading checkpoint file {file}", _TEXT),
-    KnownLine("Error while reading partition metadata file {file}", _TEXT),
+    KnownLine("Error while reading checkpoint file {file}", _TEXT, refuses_at=("*-checkpoint: *",)),
+    KnownLine(
+        "Error while reading partition metadata file {file}",
+        _TEXT,
+        refuses_at=("*/partition.metadata: line 2: 1 lines*",),
+    ),
     KnownLine("Failed to access checkpoint file {file} in dir {dir}", _TEXT, "{dir}/{file}"),
     KnownLine("Error occurred while reading {file} file of directory {dir}, resetting", _TEXT, "{dir}/{file}"),
-    KnownLine("Error while reading the Quorum status from the file {file}", _TEXT),
-    KnownLine("QuorumStateData: unable to locate field", ("unreadable-text",), f"{_METADATA}/quorum-state"),
-    KnownLine('Cannot invoke "java.lang.CharSequence.length()"', ("unreadable-text",), "partition.metadata", _LOADING),
+    KnownLine(
+        "QuorumStateData: unable to locate field",
+        ("unreadable-text",),
+        f"{_METADATA}/quorum-state",
+        refuses_at=("*/quorum-state: * is missing",),
+    ),
+    KnownLine(
+        "Error while reading the Quorum status from the file {file}", _TEXT, refuses_at=("*/quorum-state: line *",)
+    ),
+    KnownLine(
+        'Cannot invoke "java.lang.CharSequence.length()"',
+        ("unreadable-text",),
+        "partition.metadata",
+        _LOADING,
+        refuses_at=("*/partition.metadata: line 1: 0 lines*",),
+    ),
     KnownLine('Cannot invoke "java.lang.CharSequence.length()"', ("unreadable-text",), "partition.metadata", _STARTING),
-    KnownLine("Input string `…` decoded as … bytes, which is not", ("unreadable-text",), "partition.metadata"),
-    KnownLine("Input string with prefix `…` is too long to be decoded", ("unreadable-text",), "partition.metadata"),
+    KnownLine(
+        "Input string with prefix `…` is too long to be decoded",
+        ("unreadable-text",),
+        "partition.metadata",
+        refuses_at=("*/partition.metadata: *… isn't a topic id*",),
+    ),
+    KnownLine(
+        "Input string `…` decoded as … bytes, which is not",
+        ("unreadable-text",),
+        "partition.metadata",
+        refuses_at=("*/partition.metadata: * isn't a topic id*",),
+    ),
     # the identity of a directory
     KnownLine("Unable to read … as a Uuid: ", ("unreadable-text",), _PROPERTIES),
-    KnownLine("Unknown meta.properties version number", ("unreadable-text",), _PROPERTIES),
-    KnownLine("Error while reading meta.properties file {file}", _TEXT),
-    KnownLine("Error: node ID not found in {dir}", ("unreadable-text",), _IN_DIRECTORY),
     KnownLine(
-        "No readable meta.properties files found.", ("identity-missing", "unreadable-text", "other-owner"), _PROPERTIES
+        "Unknown meta.properties version number",
+        ("unreadable-text",),
+        _PROPERTIES,
+        refuses_at=("*/meta.properties: its version is *",),
+    ),
+    KnownLine(
+        "Error: node ID not found in {dir}",
+        ("unreadable-text",),
+        _IN_DIRECTORY,
+        refuses_at=("*/meta.properties: it names no *",),
+    ),
+    KnownLine("Error while reading meta.properties file {file}", _TEXT, refuses_at=("*/meta.properties: *",)),
+    KnownLine(
+        "No readable meta.properties files found.",
+        ("identity-missing", "unreadable-text", "other-owner"),
+        _PROPERTIES,
+        refuses_at=("*/meta.properties: it isn't there*",),
     ),
     KnownLine("No `meta.properties` found in {dir} (have you run", ("identity-missing",), _IN_DIRECTORY),
-    KnownLine("Invalid cluster.id in: {file}. Expected", ("identity-differs",)),
+    KnownLine("Invalid cluster.id in: {file}. Expected", ("identity-differs",), refuses_at=("*: its cluster.id is *",)),
     KnownLine("doesn't match stored clusterId … in meta.properties", ("identity-differs",), _PROPERTIES),
     KnownLine("Unexpected error INCONSISTENT_CLUSTER_ID in", ("identity-differs",), _PROPERTIES),
     KnownLine(
         "Stored node id … doesn't match previous node id … in {file}. If you moved",
         ("identity-differs",),
         release="3.9.1 and later",
+        refuses_at=("*: its node.id is *",),
     ),
     KnownLine(
         "Configured broker.id … doesn't match stored broker.id … in meta.properties",
@@ -100,15 +147,29 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         release="2.8.2",
     ),
     KnownLine(
-        "Duplicate directory ID … found. It was the ID of {dir}, but also of", ("identity-differs",), _IN_DIRECTORY
+        "Duplicate directory ID … found. It was the ID of {dir}, but also of",
+        ("identity-differs",),
+        _IN_DIRECTORY,
+        refuses_at=("*: its directory.id is that of *",),
     ),
     # directories and files in a log directory
-    KnownLine("Found directory {dir}, '…' is not in the form of topic-partition", ("foreign-directory",), "{dir}"),
-    KnownLine("Duplicate log directories for {partition} are found in both {dir} and", ("partition-twice",), "{dir}"),
+    KnownLine(
+        "Found directory {dir}, '…' is not in the form of topic-partition",
+        ("foreign-directory",),
+        "{dir}",
+        refuses_at=("*",),
+    ),
+    KnownLine(
+        "Duplicate log directories for {partition} are found in both {dir} and",
+        ("partition-twice",),
+        "{dir}",
+        refuses_at=("*: also in *",),
+    ),
     KnownLine(
         "Error while renaming dir for {partition} in log dir {dir}",
         ("partition-twice", "other-owner"),
         "{dir}/{partition}",
+        refuses_at=("*: the partition's own directory is in the same *",),
     ),
     KnownLine("Log in {dir} marked stray and renamed to", _STRAY, "{dir}"),
     KnownLine("Loaded stray log: {dir}", ("leftover-directory", "copy-missing"), "{dir}"),
@@ -116,6 +177,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         "Tried to assign topic ID … to log for topic partition __cluster_metadata-0",
         ("unreadable-text",),
         f"{_METADATA}/partition.metadata",
+        refuses_at=("*/__cluster_metadata-0/partition.metadata: its topic id is *",),
     ),
     KnownLine(
         "Tried to assign topic ID … to log for topic partition {partition},",
@@ -127,35 +189,73 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         ("other-topic-id", "copy-missing"),
         "{partition}/partition.metadata",
     ),
-    KnownLine('NumberFormatException: For input string: "', ("misnamed-file", "unreadable-text"), "", _LOADING),
+    KnownLine(
+        'NumberFormatException: For input string: "',
+        ("misnamed-file", "unreadable-text"),
+        "",
+        _LOADING,
+        refuses_at=("*: its name doesn't begin with an offset*",),
+    ),
     KnownLine('NumberFormatException: For input string: "', ("unreadable-text",), "leader-epoch-checkpoint", _STARTING),
     # permissions, and the disk itself
-    KnownLine("AccessDeniedException: {file}", ("other-owner",)),
+    KnownLine("IOException: Could not read file {file}", ("other-owner",), refuses_at=_READ_BY_CHANNEL),
+    KnownLine("AccessDeniedException: {file}", ("other-owner",), refuses_at=("*",)),
     KnownLine("FileNotFoundException: {file} (Permission denied)", ("other-owner",)),
-    KnownLine("IOException: Could not read file {file}", ("other-owner",)),
-    KnownLine("Disk error while locking directory {dir}", ("other-owner", "unreadable"), "{dir}/.lock"),
-    KnownLine("IOException: Input/output error", ("unreadable", "index-unreadable"), ""),
-    KnownLine("IOException: No space left on device", ("disk-full",), ""),
+    KnownLine(
+        "Disk error while locking directory {dir}",
+        ("other-owner", "unreadable"),
+        "{dir}/.lock",
+        refuses_at=("*/.lock: *",),
+    ),
+    KnownLine("IOException: Input/output error", ("unreadable", "index-unreadable"), "", refuses_at=("*",)),
+    KnownLine("IOException: No space left on device", ("disk-full",), "", refuses_at=("*",)),
     # the metadata of a node
-    KnownLine("in the bootstrap metadata from the binary bootstrap metadata file: {file}", ("bootstrap-checkpoint",)),
     KnownLine(
         "Found record size … smaller than minimum record overhead (…) in file …bootstrap.checkpoint",
         ("bootstrap-checkpoint",),
         "bootstrap.checkpoint",
+        refuses_at=("*/bootstrap.checkpoint: zero-tail *",),
+    ),
+    KnownLine(
+        "in the bootstrap metadata from the binary bootstrap metadata file: {file}",
+        ("bootstrap-checkpoint",),
+        refuses_at=("*",),
     ),
     KnownLine(
         "Found record size … smaller than minimum record overhead (…) in file …__cluster_metadata-0/{file}.",
         _CUT_METADATA,
         f"{_METADATA}/{{file}}",
     ),
-    KnownLine("Record size … is less than the minimum record overhead", ("metadata-checkpoint",), _METADATA, _STARTING),
-    KnownLine("Record is corrupt (stored crc = …, computed crc = …)", ("metadata-checkpoint",), _METADATA, _STARTING),
-    KnownLine("Error while loading snapshot OffsetAndEpoch", ("metadata-checkpoint",), _METADATA),
+    KnownLine(
+        "Record size … is less than the minimum record overhead",
+        ("metadata-checkpoint",),
+        _METADATA,
+        _STARTING,
+        refuses_at=("*.checkpoint: zero-tail *",),
+    ),
+    KnownLine(
+        "Record is corrupt (stored crc = …, computed crc = …)",
+        ("metadata-checkpoint",),
+        _METADATA,
+        _STARTING,
+        refuses_at=("*.checkpoint: bad-crc *", "*.checkpoint: * can't be read whole"),
+    ),
+    KnownLine(
+        "Error while loading snapshot OffsetAndEpoch",
+        ("metadata-checkpoint",),
+        _METADATA,
+        refuses_at=("*.checkpoint: it doesn't begin *", "*.checkpoint: torn-tail *"),
+    ),
     KnownLine(
         "Unhandled fault in MetadataLoader#handleLoadSnapshot. Snapshot offset was", ("metadata-checkpoint",), _METADATA
     ),
     KnownLine("Unhandled fault in MetadataLoader#handleCommit", _IMAGE, _METADATA),
-    KnownLine("Error loading metadata log record from offset", _IMAGE, _METADATA),
+    KnownLine(
+        "Error loading metadata log record from offset",
+        _IMAGE,
+        _METADATA,
+        refuses_at=("*.checkpoint: *another's",),
+    ),
     KnownLine("Unknown metadata version for FeaturesImage", _IMAGE, _METADATA),
     KnownLine("The metadata log appears to be empty", ("metadata-missing", "metadata-checkpoint"), _METADATA),
     KnownLine("Unexpected offset in append to __cluster_metadata-0", ("metadata-log",), _METADATA),
@@ -177,12 +277,15 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         ("offsets-fall", "offset-below-base", "duplicate-batch"),
         "{dir}/{partition}",
     ),
-    KnownLine("Found record size … smaller than minimum record overhead (…) in file {file}.", _SHORT),
+    KnownLine(
+        "Found record size … smaller than minimum record overhead (…) in file {file}.", _SHORT, refuses_at=("*: *",)
+    ),
     KnownLine("Record is corrupt (stored crc = …, computed crc = …)", ("bad-crc", "metadata-log"), ""),
     KnownLine("Found invalid number of record headers", ("bad-record", "bootstrap-checkpoint"), ""),
     KnownLine(
         "Split operation is only permitted for segments with overflow, and the problem path is {file}",
         ("offset-below-base", "offset-too-far"),
+        refuses_at=("*",),
     ),
     KnownLine(
         "Split operation is only permitted for segments with overflow", ("offset-below-base", "offset-too-far"), ""
@@ -205,7 +308,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     KnownLine("Found a corrupted index file corresponding to log file {file}", _INDEX),
     KnownLine("Corrupt index found, index file ({file}) has non-zero size", _INDEX),
     KnownLine("Index file {file} is corrupt, found … bytes", ("index-cut", "index-rebuilt")),
-    KnownLine("IllegalArgumentException: newPosition > limit: (", ("unclean-index",), "", _LOADING),
+    KnownLine("IllegalArgumentException: newPosition > limit: (", ("unclean-index",), "", _LOADING, refuses_at=("*",)),
     KnownLine("Failed to load producer snapshot from '{file}", ("snapshot-unreadable",)),
     KnownLine(
         "dirty offset for partition {partition} is …, which is larger than the log end offset",

@@ -19,6 +19,10 @@ _REINDEX_EPOCHS = (
     " just delete the file: after a clean stop no broker writes it again."
 )
 _REPLICA_OR_NOTHING = "Take an intact replica if there is one. Nothing else repairs it: the finding stays."
+_RECOVER = (
+    "Remove `.kafka_cleanshutdown` from the log directory: the broker then recovers its logs, and cuts the end off."
+    " Compare the log end offset with the other replicas' before that."
+)
 
 LOG_FINDINGS: dict[str, FindingKind] = {
     # bytes of the log
@@ -68,11 +72,15 @@ LOG_FINDINGS: dict[str, FindingKind] = {
     ),
     "unclean-tail": FindingKind(
         _ERROR,
-        "The last segment ends in zeros or in the middle of a batch, though the broker was stopped cleanly.",
-        "A broker that trusts the clean stop doesn't cut that off: it refuses to start once because of zeros, and"
-        " appends after half a batch, so that all later reads fail there.",
-        "Remove `.kafka_cleanshutdown` from the log directory: the broker then recovers its logs, and cuts the end off."
-        " Compare the log end offset with the other replicas' before that.",
+        "The last segment ends in the middle of a batch, though the broker was stopped cleanly.",
+        "A broker that trusts the clean stop doesn't cut that off: it appends after it, and later reads fail there.",
+        _RECOVER,
+    ),
+    "unclean-zeros": FindingKind(
+        _ERROR,
+        "The last segment ends in zeros, though the broker was stopped cleanly.",
+        "The first start fails at them. The second one works, since the first has removed the sign of a clean stop.",
+        _RECOVER,
     ),
     "log-end-lost": FindingKind(
         _ERROR,

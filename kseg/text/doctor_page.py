@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from kseg.doctor.examination import CheckUp, Disk, TopicUse, Trouble
 from kseg.errors import counted
+from kseg.findings.at_start import AtStart
 from kseg.findings.finding_kind import Severity
 from kseg.output.pager import BOLD, FAINT, Fold, StyledLine, write_styled_lines
 from kseg.output.rows import human_size, write_json
 from kseg.output.table import bar
+from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
+from kseg.verify.start_effects import StartForecast
 
 if TYPE_CHECKING:
     from kseg.text.broker_log import LogAnswer
@@ -26,7 +29,9 @@ _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: BOLD
 
 
 def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[StyledLine]:
-    """The lines of the page: the verdict, errors and warnings by kind, what fills the disk, notes."""
+    """The lines of the page: a start's end, the verdict, errors and warnings by kind, what fills the disk, notes."""
+    if found.forecast is not None:
+        yield from _forecast_lines(found.forecast, is_all=is_complete and not found.is_quick)
     yield _verdict(found, is_complete=is_complete)
     yield StyledLine(0, "", _extent(found), FAINT)
     if not found.is_well:
@@ -34,6 +39,13 @@ def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[Styled
     yield from serious_lines(found, verbose=verbose)
     yield from _use_lines(found, verbose=verbose)
     yield from _note_lines([each for each in found.troubles if each.severity is Severity.NOTE], verbose=verbose)
+
+
+def _forecast_lines(forecast: StartForecast, *, is_all: bool) -> Iterator[StyledLine]:
+    is_good = forecast.consequence is AtStart.WELL
+    style = (_GOOD if is_all and forecast.is_of_all else BOLD) if is_good else _STYLES[Severity.ERROR]
+    yield StyledLine(0, forecast_sentence(forecast, is_all=is_all), style=style)
+    yield StyledLine(0, "", assumptions(forecast), FAINT)
 
 
 def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:
@@ -203,8 +215,10 @@ def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) 
         }
     result = ("ok" if is_complete else "incomplete") if found.is_well else "findings"
     counts = {f"{severity}s": found.count(severity) for severity in Severity}
+    is_all = is_complete and not found.is_quick
+    start = {} if found.forecast is None else forecast_fields(found.forecast, is_all=is_all)
     sizes = {"partitions": found.partitions, "bytes": found.size, "bytesRead": found.read, "quick": found.is_quick}
-    yield {"type": "summary", "result": result, **sizes, **counts}
+    yield {"type": "summary", "result": result, **sizes, **counts, **start}
 
 
 def trouble_object(each: Trouble) -> dict[str, object]:

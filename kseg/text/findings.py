@@ -11,6 +11,8 @@ from kseg.findings.findings import Finding
 from kseg.findings.kinds import explanation
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, printable, takes_colors, write_line, write_stdout, write_styled
+from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
+from kseg.verify.start_effects import StartForecast
 from kseg.verify.verify import PassedOver, Verified
 
 SHOWN = 5
@@ -77,15 +79,29 @@ class FindingsReport:
     A context manager: lines are written when it is left, so that whoever interrupts it sees what was found.
     """
 
-    def __init__(self, form: str, partition_count: int, *, verbose: bool, color: bool | None) -> None:
-        """Takes text or json, whether notes are wanted in text, and colours; None lets the terminal decide."""
+    def __init__(
+        self,
+        form: str,
+        partition_count: int,
+        forecast: StartForecast | None,
+        *,
+        verbose: bool,
+        color: bool | None,
+    ) -> None:
+        """Takes text or json, whether notes are wanted in text, and colours; None lets the terminal decide.
+
+        forecast: what a start ends in, to which findings are added; None if not all of a partition is looked at.
+        is_complete: whether everything requested was read.
+        """
         self._is_json = form == "json"
+        self._forecast = forecast
         self._partition_count = partition_count
         self._verbose = verbose
         self._color = color
         self._counts: Counter[Severity] = Counter()
         self._found: list[Finding] = []
         self._size = 0
+        self.is_complete = False
 
     def __enter__(self) -> "FindingsReport":
         return self
@@ -93,10 +109,15 @@ class FindingsReport:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if self._forecast is not None and self._verbose and not self._is_json:
+            write_line(forecast_sentence(self._forecast, is_all=self.is_complete))
+            write_line(assumptions(self._forecast))
         write_findings(self._found, color=self._color)
 
     def take(self, verified: Verified) -> None:
         """Takes what was found in a partition or a log directory."""
+        if self._forecast is not None:
+            self._forecast.take(verified.effects)
         for finding in verified.findings:
             if self._is_json:
                 write_json(finding_object(finding))
@@ -116,11 +137,11 @@ class FindingsReport:
             for problem in verified.problems:
                 refuse(problem)
 
-    def finish(self, *, is_complete: bool) -> None:
-        """Writes the end; `is_complete`: whether everything requested was read."""
+    def finish(self) -> None:
+        """Writes the end."""
         if self._is_json:
-            write_json(self._summary(is_complete=is_complete))
-        elif self.is_well and is_complete:
+            write_json(self._summary())
+        elif self.is_well and self.is_complete:
             write_stdout(b"ok\n")
 
     @property
@@ -142,12 +163,14 @@ class FindingsReport:
         is_hidden = counts[Severity.NOTE] and not self._verbose and not self._is_json
         return f"{severities} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
 
-    def _summary(self, *, is_complete: bool) -> dict[str, object]:
-        """The last object: whether all is well, and the counts."""
+    def _summary(self) -> dict[str, object]:
+        """The last object: whether all is well, the counts, and what a start ends in."""
+        start = {} if self._forecast is None else forecast_fields(self._forecast, is_all=self.is_complete)
         return {
             "type": "summary",
-            "result": ("ok" if is_complete else "incomplete") if self.is_well else "findings",
+            "result": ("ok" if self.is_complete else "incomplete") if self.is_well else "findings",
             "partitions": self._partition_count,
             "bytes": self._size,
             **{f"{severity}s": self._counts[severity] for severity in Severity},
+            **start,
         }

@@ -137,7 +137,7 @@ class LogChecks:
         if damage.kind is DamageKind.ZERO_TAIL:
             lost = f", {damage.size} bytes"
         first, last = self.next_offset, None if damage.next_offset is None else damage.next_offset - 1
-        if damage.size == 0 or first is None or last is None or last < first:
+        if damage.size == 0 or first is None or (last is not None and last < first):
             first = last = None
         self._findings.add(
             finding_id, self._file, f"{damage.detail}{lost}", position=damage.position, offsets=(first, last)

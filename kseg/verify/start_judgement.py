@@ -22,7 +22,8 @@ _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_IND
 _END_WITNESSES = frozenset({"checkpoint-beyond-end", "snapshot-beyond-end"})
 _UNJUDGED = frozenset({"orphan-index", "index-unreadable", "leftover-file", "unreadable"})
 """Of indexes: what a start doesn't mend, and what isn't a segment's."""
-_TAILS = frozenset({"torn-tail", "zero-tail"})
+_UNCLEAN = {"torn-tail": "unclean-tail", "zero-tail": "unclean-zeros"}
+"""What the ends are of logs that a clean stop left."""
 
 
 def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[Finding]:
@@ -46,8 +47,8 @@ def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterat
             emptied.add(log)
         elif kind in _INDEXES and partition.segments and each.id not in _UNJUDGED:
             yield _index(partition, each, stop, recovered)
-        elif each.id in _TAILS and stop is Stop.CLEAN:
-            yield replace(each, id="unclean-tail")
+        elif each.id in _UNCLEAN and stop is Stop.CLEAN:
+            yield replace(each, id=_UNCLEAN[each.id])
         else:
             yield each
 

@@ -1,6 +1,7 @@
 """How a node was stopped: that decides what its next start trusts."""
 
 from enum import StrEnum
+from pathlib import Path
 
 from kseg.cluster.directories import META_PROPERTIES
 from kseg.formats.file_names import FileKind
@@ -21,9 +22,11 @@ class Stop(StrEnum):
 
 def stop_of(partition: PartitionLog) -> Stop:
     """How the node of a partition's log directory was stopped; that decides nothing for the metadata's own log."""
-    log_dir = partition.log_dir
-    if partition.topic == METADATA_TOPIC:
-        return Stop.UNKNOWN
+    return Stop.UNKNOWN if partition.topic == METADATA_TOPIC else stop_at(partition.log_dir)
+
+
+def stop_at(log_dir: Path) -> Stop:
+    """How the node of a log directory was stopped."""
     if (log_dir / CLEAN_SHUTDOWN).exists():
         return Stop.CLEAN
     return Stop.KILLED if (log_dir / META_PROPERTIES).exists() else Stop.UNKNOWN

@@ -1,7 +1,7 @@
 """Verification of partitions: every check in one pass over the logs, or quickly without reading them."""
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -52,6 +52,7 @@ from kseg.verify.index_checks import (
     unreadable_index,
 )
 from kseg.verify.log_checks import LogChecks, ProducerChecks
+from kseg.verify.start_effects import StartEffect, effects_on_node, effects_on_partition
 from kseg.verify.start_judgement import judged_at_start
 from kseg.verify.stops import Stop, stop_of
 
@@ -207,7 +208,8 @@ class Verified:
     """What was found in a partition or a log directory.
 
     path: its directory. problems: files that couldn't be opened; nothing is known of them. size: bytes of logs read.
-    notes: which index wasn't trusted for a selection, and what was left out, in words.
+    notes: which index wasn't trusted for a selection, and what was left out, in words. effects: what a start makes of
+    the findings.
     """
 
     path: Path
@@ -215,6 +217,7 @@ class Verified:
     problems: tuple[KsegError, ...] = ()
     size: int = 0
     notes: tuple[str, ...] = ()
+    effects: tuple[StartEffect, ...] = ()
 
     @property
     def is_well(self) -> bool:
@@ -273,7 +276,7 @@ def verify_partition(
         from kseg.verify.metadata_checks import without_superseded
 
         found = without_superseded(found, checkpoint_end)
-    return Verified(partition.path, tuple(found), tuple(problems), partition.size)
+    return _verified(partition, found, problems, partition.size)
 
 
 def _check_metadata(partition: PartitionLog, findings: Findings) -> int:
@@ -483,7 +486,8 @@ def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
             check_against_metadata(plan.cluster, findings, plan.choice, plan.largest_metadata)
         check_log_dir(log_dir, findings, is_of_kraft=is_of_kraft)
         check_emptied(log_dir, findings, plan.choice)
-        yield Verified(log_dir.path, tuple(findings.all(is_compacted=False)))
+        found = tuple(findings.all(is_compacted=False))
+        yield Verified(log_dir.path, found, effects=tuple(effects_on_node(found)))
 
 
 def _cost_of(order: Order) -> int:
@@ -531,8 +535,13 @@ def verify_quickly(partition: PartitionLog, *, keep_cache: bool = False) -> Veri
             findings.add("snapshot-unreadable", file.path, problem)
     if end is not None and not problems:
         check_checkpoints(partition, end, findings)
-    found = judged_at_start(partition, findings.all(is_compacted=False))
-    return Verified(partition.path, tuple(found), tuple(problems))
+    return _verified(partition, judged_at_start(partition, findings.all(is_compacted=False)), problems, 0)
+
+
+def _verified(partition: PartitionLog, found: Iterable[Finding], problems: Sequence[KsegError], size: int) -> Verified:
+    findings = tuple(found)
+    effects = tuple(effects_on_partition(partition, findings))
+    return Verified(partition.path, findings, tuple(problems), size, effects=effects)
 
 
 def _check_missing(partition: PartitionLog, segment: SegmentFiles, findings: Findings) -> None:

@@ -19,7 +19,7 @@ from tests.run import kseg
 sys.path.insert(0, str(golden.ROOT.parent / "tools"))
 from start.classes import REFUSES
 from start.rows import Row
-from start.verdicts import faulty_disk, findings, rows, sound_disk
+from start.verdicts import answer, faulty_disk, rows, sound_disk
 
 SAYS_NOTHING = "no end, and no open port"
 FOREIGN = "Found directory {}, '{}' is not in the form of topic-partition or topic-partition.uniqueId-delete (if marked"
@@ -93,7 +93,7 @@ def test_log_of_a_refused_start_names_what_verify_finds_on_its_disk(file: str, f
     row = next(each for each in rows() if (each["file"], each["fault"], each["class"]) == (file, fault, REFUSES))
     named = {finding for cause in causes(words(row), tmp_path) for finding in cause.ids}
     with faulty_disk(row, sound_disk(row, tmp_path)) as disk:
-        assert named & {finding for _, finding, _ in findings("verify", disk)}
+        assert named & {finding for _, finding, _ in answer("verify", disk).findings}
 
 
 def test_each_known_line_names_findings_that_there_are() -> None:

@@ -65,14 +65,28 @@ def faulty_disk(row: Row, sound: Path) -> Iterator[Path]:
         shutil.rmtree(parent)
 
 
-def findings(command: str, disk: Path) -> Findings:
-    """What `kseg verify` or `kseg doctor` finds on a disk; a refusal counts as an error."""
+class Answer(NamedTuple):
+    """What a command says of a disk.
+
+    findings: a refusal counts as an error. start: the end of a start; sentence: the same in words; None if there is
+    no summary.
+    """
+
+    findings: Findings
+    start: str | None
+    sentence: str
+
+
+def answer(command: str, disk: Path) -> Answer:
+    """What `kseg verify` or `kseg doctor` says of a disk."""
     names = [path.name for path in (disk, second_directory(disk)) if path.exists()]
     ran = run.kseg([command, *names, "-o", "json", "-j", "1"], disk.parent)
     said = [json.loads(line) for line in ran.stdout.splitlines()]
     found = {(each["severity"], each["id"], each.get("file", "")) for each in said if "severity" in each}
     refused = ran.stderr.decode().splitlines() if ran.status == 2 else []
-    return frozenset(found | {("error", line, "") for line in refused})
+    summary = next((each for each in said if each["type"] == "summary"), {})
+    whole = frozenset(found | {("error", line, "") for line in refused})
+    return Answer(whole, summary.get("start"), summary.get("startSentence", ""))
 
 
 def verdict(found: Findings, usual: Findings) -> Verdict:

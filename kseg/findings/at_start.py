@@ -1,0 +1,78 @@
+"""What a broker's start makes of each kind of findings. `golden/start` has what was measured."""
+
+from enum import StrEnum
+from fnmatch import fnmatch
+from pathlib import Path
+
+from kseg.findings.broker_log import KNOWN_LINES
+from kseg.findings.findings import Finding
+from kseg.formats.file_names import parse_file_name
+
+
+class AtStart(StrEnum):
+    """What becomes of a node and its records, the gravest first."""
+
+    REFUSES = "refuses"
+    EMPTY = "empty"
+    HIDES = "hides"
+    "Partitions' directories become `-stray` ones, and the partitions begin as empty ones."
+    LOSES = "loses"
+    "No consumer gets them: they are gone, or lie behind what can't be read."
+    WRONG = "serves-wrong"
+    "Some are served twice, or where they don't belong, or though they were aborted; or lookups miss them."
+    WELL = "well"
+
+    @property
+    def rank(self) -> int:
+        """What to sort by, the gravest first."""
+        return list(AtStart).index(self)
+
+
+_BY_CONSEQUENCE = {
+    AtStart.REFUSES: (
+        *("foreign-directory", "misnamed-file", "partition-twice", "other-owner", "disk-full"),
+        *("unreadable-text", "identity-missing", "identity-differs", "bootstrap-checkpoint", "metadata-checkpoint"),
+        *("index-unreadable", "unclean-index", "unclean-zeros"),
+    ),
+    AtStart.EMPTY: ("metadata-missing",),
+    AtStart.HIDES: ("topic-id-missing",),
+    AtStart.LOSES: (
+        *("unreadable", "bad-length", "bad-magic", "bad-crc", "bad-codec", "bad-body", "bad-record", "bad-count"),
+        *("unclean-tail", "log-end-lost", "cut-segment", "offsets-lost", "record-offsets", "orphan-index"),
+        *("time-index-zeros", "leftover-log", "log-start-beyond-end", "copy-missing", "no-copy"),
+        *("remote-manifest", "remote-missing", "remote-size", "remote-gap", "remote-lost"),
+    ),
+    AtStart.WRONG: (
+        *("offsets-fall", "duplicate-batch", "segment-overlap", "offset-below-base", "offset-too-far"),
+        *("index-unsorted", "index-entry", "transaction-unindexed", "transaction-unfounded"),
+        *("producer-state-wrong", "producer-state-missing"),
+    ),
+}
+AT_START = {finding_id: each for each, ids in _BY_CONSEQUENCE.items() for finding_id in ids}
+"""By the finding's id; a start has no trouble with the others."""
+_IF_RECOVERED = {"offset-below-base": AtStart.REFUSES}
+"""What a start makes of it if it recovers the log."""
+
+
+def at_start(finding_id: str, *, is_recovered: bool) -> AtStart:
+    """What a start makes of a finding; is_recovered: whether it recovers the log, as it does after a kill."""
+    usual = AT_START.get(finding_id, AtStart.WELL)
+    return _IF_RECOVERED.get(finding_id, usual) if is_recovered else usual
+
+
+def refusal(finding: Finding) -> str | None:
+    """What a broker logs as it refuses to start at a finding, with the names of files; None if that isn't known."""
+    for known in KNOWN_LINES:
+        if finding.id in known.ids and any(
+            fnmatch(f"/{finding.file}: {finding.sentence}", each) for each in known.refuses_at
+        ):
+            return _filled(known.words, finding.file, is_directory=known.place == "{dir}")
+    return None
+
+
+def _filled(words: str, file: Path, *, is_directory: bool) -> str:
+    """The words with the names that a broker has in them."""
+    directory = file if is_directory else file.parent
+    partition = file.name if is_directory else file.parent.name
+    offset = parse_file_name(file).base_offset
+    return words.format(file=file, dir=directory, partition=partition, offset=offset).rstrip(": ")

@@ -1,0 +1,90 @@
+"""What starts on the given disks end in, as a sentence and for JSON."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from kseg.errors import counted
+from kseg.findings.at_start import AtStart, refusal
+from kseg.verify.start_effects import NodeStart, StartForecast
+from kseg.verify.stops import Stop
+
+_STOPS = {
+    Stop.CLEAN: "stopped cleanly (.kafka_cleanshutdown)",
+    Stop.KILLED: "killed (no .kafka_cleanshutdown)",
+    Stop.UNKNOWN: "stopped in a way that isn't known here",
+}
+
+
+def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
+    """What a start ends in; of several nodes that with the gravest end, and how many start well.
+
+    is_all: whether everything was read.
+    """
+    nodes = forecast.nodes
+    worst = nodes[0]
+    bound = "" if is_all and forecast.is_of_all else ", by what was read"
+    if len(nodes) == 1:
+        return f"A broker {_end(worst)}{bound}."
+    if worst.consequence is AtStart.WELL:
+        return f"All {len(nodes)} nodes start well{bound}."
+    well = sum(each.consequence is AtStart.WELL for each in nodes)
+    return f"{_name(worst)} {_end(worst)}. {well} of {len(nodes)} nodes start well{bound}."
+
+
+def _name(node: NodeStart) -> str:
+    """A node by its id and its first log directory."""
+    first = node.log_dirs[0]
+    return f"The node of {first.path}" if first.identity.broker is None else f"Node {first.identity.broker}"
+
+
+def _end(node: NodeStart) -> str:
+    harms = list(_harms(node))
+    if node.refusal is not None:
+        said = refusal(node.refusal) or node.refusal.kind.meaning.rstrip(".")
+        return f"doesn't start: {said}" + (f"; when it does, it {_all(harms)}" if harms else "")
+    if node.is_empty:
+        return "starts as an empty cluster if it is a controller: all partitions' directories become `-stray` ones"
+    return f"starts, but {_all(harms)}" if harms else "starts well"
+
+
+def _all(harms: Sequence[str]) -> str:
+    return " and ".join((", ".join(harms[:-1]), harms[-1])) if len(harms) > 1 else harms[0]
+
+
+def _harms(node: NodeStart) -> Iterator[str]:
+    """What becomes of records."""
+    for consequence in (AtStart.HIDES, AtStart.LOSES, AtStart.WRONG):
+        places = node.harmed.get(consequence)
+        if places:
+            yield _harm(node, consequence, places)
+
+
+def _harm(node: NodeStart, consequence: AtStart, places: Collection[object]) -> str:
+    partitions = counted(len(places), "partition")
+    match consequence:
+        case AtStart.HIDES:
+            return f"makes strays of {partitions}, which begin as empty ones"
+        case AtStart.LOSES:
+            most = node.lost_records
+            records = "records" if most is None else f"up to {counted(most, 'record')}"
+            return f"loses {records} of {partitions}"
+        case _:
+            return f"serves wrong records of {partitions}"
+
+
+def assumptions(forecast: StartForecast) -> str:
+    """What the sentence takes for given, since the given directories don't say so."""
+    stops = {stop for node in forecast.nodes for stop in node.stops}
+    if not stops:
+        return "assumed: the broker knows these partitions, and the rest of its disks is in order"
+    stop = _STOPS[next(iter(stops))] if len(stops) == 1 else "stopped as each .kafka_cleanshutdown says"
+    known = "" if forecast.has_metadata else "; the cluster has these partitions"
+    return f"assumed: {stop}; no other log directories{known}"
+
+
+def forecast_fields(forecast: StartForecast, *, is_all: bool) -> dict[str, object]:
+    """Fields of a summary: the gravest end, the sentence, and what it takes for given."""
+    return {
+        "start": str(forecast.consequence),
+        "startSentence": forecast_sentence(forecast, is_all=is_all),
+        "startAssumed": assumptions(forecast),
+    }

@@ -1,0 +1,178 @@
+"""What a start on the given disks ends in, by all that was found on them: for each node, the gravest consequence."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import LogDir
+from kseg.findings.at_start import AtStart, at_start
+from kseg.findings.findings import Finding
+from kseg.formats.file_names import parse_file_name, parse_partition_directory
+from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.selection import PartitionChoice
+from kseg.verify.stops import Stop, stop_at, stop_of
+
+Lost = tuple[int | None, int | None]
+"""The first and the last offset that no consumer gets; None if it can't be told."""
+
+_STUCK = frozenset(
+    {
+        *("unreadable", "bad-length", "bad-magic", "bad-crc", "bad-codec", "bad-body", "bad-record", "bad-count"),
+        *("record-offsets", "log-start-beyond-end"),
+    }
+)
+"""Consumers don't get beyond these, or a recovery cuts the log there."""
+
+
+class StartEffect(NamedTuple):
+    """What a start makes of one finding.
+
+    place: the partition's directory; None of what is a node's.
+    """
+
+    finding: Finding
+    consequence: AtStart
+    place: Path | None = None
+    lost: Lost = (None, None)
+
+
+def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[StartEffect]:
+    """What a start makes of the findings in a partition; of those alone that do harm."""
+    is_recovered = stop_of(partition) is Stop.KILLED
+    for each in found:
+        consequence = at_start(each.id, is_recovered=is_recovered)
+        if consequence is AtStart.REFUSES or (consequence is not AtStart.WELL and partition.state is None):
+            lost = _lost(partition, each) if consequence is AtStart.LOSES else (None, None)
+            yield StartEffect(each, consequence, partition.path, lost)
+
+
+def effects_on_node(found: Iterable[Finding]) -> Iterator[StartEffect]:
+    """The same of what was found in a log directory as such."""
+    for each in found:
+        consequence = at_start(each.id, is_recovered=False)
+        if consequence is not AtStart.WELL:
+            yield StartEffect(each, consequence, _partition_of(each.file))
+
+
+def _partition_of(path: Path) -> Path | None:
+    return next((each for each in (path, path.parent) if parse_partition_directory(each) is not None), None)
+
+
+def _lost(partition: PartitionLog, finding: Finding) -> Lost:
+    base = parse_file_name(finding.file).base_offset
+    first = base if finding.first_offset is None else finding.first_offset
+    after = None if base is None else next((each for each in partition.base_offsets if each > base), None)
+    if first is None:
+        return None, None
+    if finding.id in _STUCK or (after is not None and first >= after):
+        end = partition.read_end()
+        is_end_known = end.damage is None or (end.last is not None and end.last.position > end.damage.position)
+        return first, end.offset - 1 if is_end_known and end.offset > first else None
+    if finding.last_offset is not None:
+        return first, finding.last_offset
+    return first, None if after is None else after - 1
+
+
+@dataclass(slots=True)
+class NodeStart:
+    """What the start of one node ends in, by what was taken so far.
+
+    log_dirs: its log directories that were given. stops: how it was stopped, by each of them. refusal: why it doesn't
+    start. harmed: partitions' directories, by what a start does to them. lost: what each of those that lose records
+    loses.
+    """
+
+    log_dirs: list[LogDir] = field(default_factory=list)
+    stops: set[Stop] = field(default_factory=set)
+    refusal: Finding | None = None
+    is_empty: bool = False
+    harmed: dict[AtStart, dict[Path, None]] = field(default_factory=dict)
+    lost: dict[Path, list[Lost]] = field(default_factory=dict)
+
+    @property
+    def consequence(self) -> AtStart:
+        """The gravest one."""
+        if self.refusal is not None:
+            return AtStart.REFUSES
+        return AtStart.EMPTY if self.is_empty else min(self.harmed, key=lambda each: each.rank, default=AtStart.WELL)
+
+    @property
+    def lost_records(self) -> int | None:
+        """The most records that are lost; None if that can't be told."""
+        counts = [_count(found) for found in self.lost.values()]
+        return None if None in counts else sum(each for each in counts if each is not None)
+
+    def take(self, effect: StartEffect) -> None:
+        """Takes what a start makes of another finding."""
+        match effect.consequence:
+            case AtStart.REFUSES:
+                self.refusal = self.refusal or effect.finding
+            case AtStart.EMPTY:
+                self.is_empty = True
+            case consequence:
+                place = effect.place or effect.finding.file
+                self.harmed.setdefault(consequence, {})[place] = None
+                if consequence is AtStart.LOSES:
+                    self.lost.setdefault(place, []).append(effect.lost)
+
+
+def _count(lost: Sequence[Lost]) -> int | None:
+    """How many offsets are lost; None if that can't be told. What has no end is known if another one has it within."""
+    known = sorted((first, last) for first, last in lost if first is not None and last is not None)
+    for first, last in lost:
+        if last is None and (first is None or not any(start <= first <= end + 1 for start, end in known)):
+            return None
+    count, end = 0, -1
+    for first, last in known:
+        count += max(last - max(first - 1, end), 0)
+        end = max(end, last)
+    return count
+
+
+class StartForecast:
+    """What the starts of all nodes end in whose disks were given; a partition without a log directory is one's too."""
+
+    def __init__(self, cluster: Cluster, choice: PartitionChoice) -> None:
+        """Takes where the disks are, and which partitions are meant."""
+        self.is_of_all = choice.is_everything
+        self._by_log_dir: dict[Path, NodeStart] = {}
+        self._by_node: dict[object, NodeStart] = {}
+        self.has_metadata = any(_has_metadata(each) for each in cluster.log_dirs)
+        known = {_node_of(each) for each in cluster.log_dirs} - {None}
+        for each in cluster.log_dirs:
+            key = _node_of(each) or (next(iter(known)) if len(known) == 1 else each.path)
+            node = self._by_node.setdefault(key, NodeStart())
+            node.log_dirs.append(each)
+            node.stops.add(stop_at(each.path))
+            self._by_log_dir[each.path] = node
+        if not self._by_node:
+            self._by_node[None] = NodeStart()
+
+    @property
+    def nodes(self) -> list[NodeStart]:
+        """All nodes, the gravest first."""
+        return sorted(self._by_node.values(), key=lambda each: each.consequence.rank)
+
+    @property
+    def consequence(self) -> AtStart:
+        """The gravest one."""
+        return self.nodes[0].consequence
+
+    def take(self, effects: Iterable[StartEffect]) -> None:
+        """Takes what starts make of further findings."""
+        for each in effects:
+            path = each.place or each.finding.file
+            home = next((parent for parent in (path, *path.parents) if parent in self._by_log_dir), None)
+            node = next(iter(self._by_node.values())) if home is None else self._by_log_dir[home]
+            node.take(each)
+
+
+def _node_of(log_dir: LogDir) -> tuple[str | None, int] | None:
+    owner = log_dir.identity
+    return None if owner.broker is None else (owner.cluster_id, owner.broker)
+
+
+def _has_metadata(log_dir: LogDir) -> bool:
+    return any(each.name == f"{METADATA_TOPIC}-0" for each in log_dir.directories)

@@ -11,10 +11,10 @@ from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.commands.inputs import reads_archives
 from kseg.commands.options import int_number, option_values, output_option, paths_of, quiet_option
-from kseg.coordinators.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Partitioner, home_of_key, home_of_state
+from kseg.coordinators.home_partition import Partitioner, home_of_key, home_of_state
 from kseg.coordinators.stored_ids import stored_ids
 from kseg.errors import UsageError
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog
 from kseg.log.selection import parse_bytes
 from kseg.output.progress import Refusals, talk
 from kseg.output.rows import write_json

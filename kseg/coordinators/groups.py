@@ -30,6 +30,7 @@ from kseg.formats.file_names import plain_text
 from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
 from kseg.formats.schemas import OFFSETS_KEYS, OFFSETS_VALUES, MessageSchema, message_schema, version_range
 from kseg.kernel.record import Record
+from kseg.log.group_loading import GroupLoading
 from kseg.log.partition import PartitionLog
 from kseg.log.replay import LatestRecords, Unreadable
 from kseg.log.selection import PartitionChoice
@@ -50,7 +51,7 @@ class GroupsView:
     """The groups of one or more partitions of `__consumer_offsets`, by name.
 
     `later_count`: keys of which the log has only records later than the time that was asked for; what they said before
-    may have been compacted away. `notes`: which partitions aren't here, in words.
+    may have been compacted away. `notes`: which partitions brokers don't load, and which aren't here, in words.
     """
 
     groups: tuple[Group, ...]
@@ -110,7 +111,10 @@ def read_groups_in(places: TopicPlaces, at_ms: int | None = None, refuse: Refuse
         tuple(groups if at_ms is not None else (_with_ends(group, beside) for group in groups)),
         sum(view.later_count for view in views),
         (*(unreadable for view in views for unreadable in view.unreadable), *shares.unreadable),
-        () if missing is None else (f"{missing}: groups of the others aren't shown",),
+        (
+            *(note for view in views for note in view.notes),
+            *(() if missing is None else (f"{missing}: groups of the others aren't shown",)),
+        ),
     )
 
 
@@ -140,7 +144,8 @@ def partition_groups(
     partition: PartitionLog, at_ms: int | None = None, topic_names: Mapping[str, str] | None = None
 ) -> GroupsView:
     """The groups of one partition; `topic_names`: of topics that records name by id."""
-    replay = LatestRecords(at_ms, _key_of, _time_of)
+    loading = GroupLoading()
+    replay = LatestRecords(at_ms, _key_of, _time_of, loading.take)
     replay.add_partition(partition)
     unreadable = list(replay.unreadable)
 
@@ -167,7 +172,13 @@ def partition_groups(
         _named(_group(Group(name, partition.partition), groups.get(name, []), pending.get(name, [])), topic_names or {})
         for name in sorted(groups.keys() | pending.keys())
     )
-    return GroupsView(tuple(found), replay.later_count, tuple(unreadable))
+    return GroupsView(tuple(found), replay.later_count, tuple(unreadable), tuple(_not_loaded(partition, loading)))
+
+
+def _not_loaded(partition: PartitionLog, loading: GroupLoading) -> Iterator[str]:
+    """That no coordinator loads the partition, and why."""
+    if (found := loading.unloadable) is not None:
+        yield f"{partition.path}: offset {found.offset}: brokers don't load these groups: {found.sentence}"
 
 
 def _named(group: Group, topic_names: Mapping[str, str]) -> Group:

@@ -69,9 +69,6 @@ def key_partition(key: bytes, partition_count: int, partitioner: Partitioner = P
     return _HASHES[partitioner](key) % partition_count
 
 
-OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
-
-
 class Home(NamedTuple):
     """A partition of a topic, None if that isn't known, of so many; the directories that hold it, of those at hand.
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from kseg.coordinators.groups import partition_groups
-from kseg.coordinators.home_partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog
 from kseg.log.transactions import coordinator_transactions
 
 COORDINATOR_TOPICS = (OFFSETS_TOPIC, TRANSACTIONS_TOPIC)

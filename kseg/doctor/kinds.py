@@ -143,6 +143,11 @@ def open_transactions(place: Place) -> Words:
     return ["txns", *map(path_word, place.log_dirs), "--open", "--topic", place.topic]
 
 
+def keep_commits(place: Place) -> Words:
+    """The groups' commits, as a CSV by which they can be reset."""
+    return ["groups", _where(place), "-o", "reset-csv"]
+
+
 def show_batches(place: Place) -> Words:
     """The headers of the batches in question."""
     if place.first_offset is None or place.last_offset is None or parse_file_name(place.file).kind is not FileKind.LOG:
@@ -394,6 +399,7 @@ CARE: dict[str, NextStep] = {
     "bad-crc": salvage,
     "cut-segment": salvage,
     "unclean-tail": salvage,
+    "group-unloadable": keep_commits,
     "unclean-zeros": salvage,
     "log-end-lost": list_ends,
     "orphan-index": explain,

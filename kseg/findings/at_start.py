@@ -18,6 +18,8 @@ class AtStart(StrEnum):
     "Partitions' directories become `-stray` ones, and the partitions begin as empty ones."
     LOSES = "loses"
     "No consumer gets them: they are gone, or lie behind what can't be read."
+    NO_GROUPS = "no-groups"
+    "A partition of `__consumer_offsets` can't be loaded."
     WRONG = "serves-wrong"
     "Some are served twice, or where they don't belong, or though they were aborted; or lookups miss them."
     WELL = "well"
@@ -42,6 +44,7 @@ _BY_CONSEQUENCE = {
         *("time-index-zeros", "leftover-log", "log-start-beyond-end", "copy-missing", "no-copy"),
         *("remote-manifest", "remote-missing", "remote-size", "remote-gap", "remote-lost"),
     ),
+    AtStart.NO_GROUPS: ("group-unloadable",),
     AtStart.WRONG: (
         *("offsets-fall", "duplicate-batch", "segment-overlap", "offset-below-base", "offset-too-far"),
         *("index-unsorted", "index-entry", "transaction-unindexed", "transaction-unfounded"),

@@ -259,6 +259,9 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     KnownLine("Unknown metadata version for FeaturesImage", _IMAGE, _METADATA),
     KnownLine("The metadata log appears to be empty", ("metadata-missing", "metadata-checkpoint"), _METADATA),
     KnownLine("Unexpected offset in append to __cluster_metadata-0", ("metadata-log",), _METADATA),
+    # groups
+    KnownLine("Failed to load metadata from {partition} with epoch", ("group-unloadable",), "{partition}"),
+    KnownLine("IllegalStateException: Received a tombstone record to delete", ("group-unloadable",), ""),
     # logs and their indexes
     KnownLine(
         "Found invalid messages in log segment …__cluster_metadata-0/{file} at byte offset",

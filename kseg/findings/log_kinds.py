@@ -218,6 +218,14 @@ LOG_FINDINGS: dict[str, FindingKind] = {
         "Look at the producer's batches: `kseg dump -o json --only batches`. Take an intact replica if there is one;"
         " otherwise the finding stays.",
     ),
+    "group-unloadable": FindingKind(
+        _ERROR,
+        "A tombstone in `__consumer_offsets` comes without another one that belongs to it: the cleaner has taken that.",
+        "Coordinators up to 4.4 fail at it and don't load the partition: none of its groups works (KAFKA-21102).",
+        "Take a replica that the cleaner hasn't been at, if there is one. Otherwise keep the commits with"
+        " `kseg groups PATH -o reset-csv`, move the partition's directories away on all replicas while they are down,"
+        " and reset the groups by the CSV (`kafka-consumer-groups.sh --reset-offsets --from-file`).",
+    ),
     "open-transaction": FindingKind(
         _NOTE,
         "A transaction has no end marker yet. Its coordinator will end it, or isn't known here.",

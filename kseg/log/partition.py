@@ -42,7 +42,8 @@ CHECKPOINT_OF_FIELD = {
     "clean_offset": "cleaner-offset-checkpoint",
 }
 """Fields of Checkpoints, and the file of a log directory for each."""
-COMPACTED_TOPICS = frozenset({"__consumer_offsets", "__transaction_state"})
+OFFSETS_TOPIC, TRANSACTIONS_TOPIC = "__consumer_offsets", "__transaction_state"
+COMPACTED_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 """Internal topics that Kafka always compacts."""
 METADATA_TOPIC = "__cluster_metadata"
 """The metadata topic of a KRaft cluster; its log has its own rules."""

@@ -51,11 +51,19 @@ class LatestRecords:
     OffsetMetadataManager.replayEndTransactionMarker.
     """
 
-    def __init__(self, at_ms: int | None = None, key_of: KeyOf = bytes, time_of: TimeOf = record_time) -> None:
+    def __init__(
+        self,
+        at_ms: int | None = None,
+        key_of: KeyOf = bytes,
+        time_of: TimeOf = record_time,
+        see: Callable[[Record], None] | None = None,
+    ) -> None:
         """Takes a time (milliseconds since 1970; None: all), and how a record's key and time are to be understood.
 
-        A record whose time isn't known (-1) is taken as early enough.
+        A record whose time isn't known (-1) is taken as early enough. see: is shown each record that isn't later, in
+        their order.
         """
+        self._see = see
         self._at_ms = at_ms
         self._key_of = key_of
         self._time_of = time_of
@@ -95,8 +103,10 @@ class LatestRecords:
             key = self._key_of(record.key)
             if self._is_later(self._time_of(record)):
                 self._later_keys.add(key)
-            else:
-                records[key] = record
+                continue
+            records[key] = record
+            if self._see is not None:
+                self._see(record)
 
     def _is_later(self, time: int) -> bool:
         return self._at_ms is not None and time != NO_TIMESTAMP and time > self._at_ms

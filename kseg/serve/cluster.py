@@ -19,14 +19,13 @@ from kseg.cluster.model import SECRET_NAME
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
-from kseg.coordinators.home_partition import OFFSETS_TOPIC, internal_count
+from kseg.coordinators.home_partition import internal_count
 from kseg.coordinators.stored_ids import COORDINATOR_TOPICS, stored_ids
 from kseg.errors import once
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.formats.messages import ZERO_UUID
-from kseg.log.partition import METADATA_TOPIC, PartitionLog, cleaned_topics
+from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog, cleaned_topics
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
-from kseg.log.transactions import TOPIC as TRANSACTIONS_TOPIC
 from kseg.log.transactions import CoordinatorTransaction, coordinator_transactions
 from kseg.serve.fetch_sessions import FetchSessions
 from kseg.serve.groups.commits import Commits, StoredGroups

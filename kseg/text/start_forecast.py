@@ -52,7 +52,7 @@ def _all(harms: Sequence[str]) -> str:
 
 def _harms(node: NodeStart) -> Iterator[str]:
     """What becomes of records."""
-    for consequence in (AtStart.HIDES, AtStart.LOSES, AtStart.WRONG):
+    for consequence in (AtStart.HIDES, AtStart.LOSES, AtStart.NO_GROUPS, AtStart.WRONG):
         places = node.harmed.get(consequence)
         if places:
             yield _harm(node, consequence, places)
@@ -67,6 +67,8 @@ def _harm(node: NodeStart, consequence: AtStart, places: Collection[object]) -> 
             most = node.lost_records
             records = "records" if most is None else f"up to {counted(most, 'record')}"
             return f"loses {records} of {partitions}"
+        case AtStart.NO_GROUPS:
+            return f"doesn't load the groups of {partitions} of __consumer_offsets"
         case _:
             return f"serves wrong records of {partitions}"
 

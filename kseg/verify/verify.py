@@ -26,7 +26,7 @@ from kseg.index.producers import KnownProducers, snapshot_problem
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.log.lineage import unsorted_epochs
-from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, METADATA_TOPIC, Checkpoints, PartitionLog
+from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, METADATA_TOPIC, OFFSETS_TOPIC, Checkpoints, PartitionLog
 from kseg.log.segments import SegmentFiles, read_tail
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.reading.blocks import Damage
@@ -265,6 +265,10 @@ def verify_partition(
         if on_read is not None:
             on_read(segment.size)
     checkpoint_end = _check_metadata(partition, findings)
+    if partition.topic == OFFSETS_TOPIC:
+        from kseg.verify.group_checks import check_group_loading  # which others don't need
+
+        check_group_loading(partition, findings)
     log.finish()
     producers.finish()
     check_leader_epochs(partition, log, findings)

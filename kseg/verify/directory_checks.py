@@ -9,7 +9,7 @@ from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import SUFFIXES, DirectoryState, FileKind, parse_file_name
 from kseg.log.lineage import stored_epoch, unsorted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
-from kseg.log.segments import CLEANED, read_tail
+from kseg.log.segments import CLEANED, SegmentFiles, read_tail
 from kseg.store.location import place_of
 from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
 from kseg.verify.log_checks import LogChecks, SeenEpoch
@@ -150,8 +150,8 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
     _check_leftover_logs(partition, findings)
     deleted = {name.base_offset for name in map(parse_file_name, leftovers) if name.kind is FileKind.LOG}
     for orphan in partition.orphans:
-        for file in orphan.files if orphan.base_offset not in deleted else ():
-            findings.add("orphan-index", file.path, f"{file.size} bytes, and no .log")
+        if orphan.base_offset not in deleted:
+            _add_orphan(orphan, findings)
     for file in partition.others:
         stem, dot, extension = file.name.rpartition(".")
         if f"{dot}{extension}" in _NAMED_BY_OFFSET and not stem.isdecimal():
@@ -160,6 +160,15 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
         partition.read_topic_id()
     except KsegError as error:
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
+
+
+def _add_orphan(orphan: SegmentFiles, findings: Findings) -> None:
+    """A segment's indexes without a log: one finding, whatever is left of them."""
+    first, *others = orphan.files
+    suffixes = "".join(f", {file.path.suffix}" for file in others)
+    beside = f" with{suffixes[1:]}" if others else ""
+    size = sum(file.size for file in orphan.files)
+    findings.add("orphan-index", first.path, f"{size} bytes{beside}, and no .log")
 
 
 _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)

@@ -33,6 +33,7 @@ from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.verify.batches import JUDGED, CheckedBatch, SelectedScope, eventful_batches
+from kseg.verify.causes import without_consequences
 from kseg.verify.directory_checks import (
     check_checkpoints,
     check_directory,
@@ -275,7 +276,7 @@ def verify_partition(
     if partition.segments and not problems:
         check_checkpoints(partition, _end_of(partition, log), findings)
     found = without_misnamed_snapshot(partition, findings.all(is_compacted=log.is_compacted))
-    found = judged_at_start(partition, found)
+    found = without_consequences(partition, tuple(judged_at_start(partition, found)))
     if checkpoint_end:
         from kseg.verify.metadata_checks import without_superseded
 

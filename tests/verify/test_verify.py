@@ -364,7 +364,14 @@ def test_damage_in_a_nodes_log_directory_is_judged_to_the_end(
 
 
 def test_each_finding_has_a_test() -> None:
-    elsewhere = {"leftover-directory", "partition-twice", "unreadable", "index-unreadable", "partial-disk"}
+    elsewhere = {
+        "leftover-directory",
+        "partition-twice",
+        "unreadable",
+        "index-unreadable",
+        "partial-disk",
+        "group-unloadable",
+    }
     judged = {"hanging-transaction", "long-transaction"}
     assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *OF_ROWS, *elsewhere, *judged}
 

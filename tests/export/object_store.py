@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from threading import Barrier, Lock, Thread
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qs
 
 import pytest
+from botocore.loaders import create_loader
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
@@ -15,6 +17,8 @@ from kseg.store import remote_files as remote
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
+LOADER = cache(create_loader)
+"""What botocore knows of S3, read once: each of its sessions reads it again, which takes longer than to ask a store."""
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y", "AWS_EC2_METADATA_DISABLED": "true"}
 
 
@@ -35,6 +39,7 @@ def meant(url: str) -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1"}.items():
             patch.setenv(name, value)
+        patch.setattr("botocore.session.create_loader", LOADER)
         remote.file_system.cache_clear()
         yield patch
         remote.file_system.cache_clear()

@@ -27,6 +27,18 @@ def some(cases: Iterable[Case], every: int) -> list[Case]:
     return list(cases)[:: 1 if TAKES_ALL else every]
 
 
+def of_each_kind(cases: Iterable[Case], kind: Callable[[Case], object]) -> list[Case]:
+    """One case of each kind, for what takes long: of one kind the first, of the next the second, and so on.
+
+    `make test` runs these, `make test-exhaustive` all.
+    """
+    cases = list(cases)
+    kinds: dict[object, list[Case]] = {}
+    for case in cases:
+        kinds.setdefault(kind(case), []).append(case)
+    return cases if TAKES_ALL else [same[turn % len(same)] for turn, same in enumerate(kinds.values())]
+
+
 def for_each(
     names: str, cases: Collection[Any], *, ids: Callable[[Any], object] = str, shards: int = 1
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

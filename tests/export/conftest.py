@@ -1,5 +1,6 @@
-"""Exports of all damaged logs that several tests look at: made once, and only read."""
+"""Damaged logs, and exports of them that several tests look at: made once, and only read."""
 
+import shutil
 from pathlib import Path
 from typing import NamedTuple
 
@@ -7,6 +8,9 @@ import pytest
 
 from kseg.export.report import Report
 from tests.export import exports
+
+WIPED = "210-wiped-batch"
+"""A directory whose damage a test tells the place of."""
 
 
 class Exported(NamedTuple):
@@ -17,21 +21,30 @@ class Exported(NamedTuple):
 
 
 @pytest.fixture(scope="session")
-def damaged_logs(restored: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+def damaged_disk(restored: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Logs with each kind of damage, as directories of one disk."""
+    disk = tmp_path_factory.mktemp("disk") / "damaged"
+    for directory in {*exports.damaged(restored), restored / "damaged" / WIPED}:
+        shutil.copytree(directory, disk / directory.name)
+    return disk
+
+
+@pytest.fixture(scope="session")
+def damaged_logs(damaged_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """All damaged logs, with control records."""
     out = tmp_path_factory.mktemp("damaged")
-    return Exported(exports.export([restored / "damaged"], out, control=True), out)
+    return Exported(exports.export([damaged_disk], out, control=True), out)
 
 
 @pytest.fixture(scope="session")
-def damaged_logs_in_small_orders(restored: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+def damaged_logs_in_small_orders(damaged_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """The same, cut into orders of few batches."""
     out = tmp_path_factory.mktemp("damaged-cut")
-    return Exported(exports.export([restored / "damaged"], out, control=True, target_size=300), out)
+    return Exported(exports.export([damaged_disk], out, control=True, target_size=300), out)
 
 
 @pytest.fixture(scope="session")
-def damaged_logs_without_control(restored: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
+def damaged_logs_without_control(damaged_disk: Path, tmp_path_factory: pytest.TempPathFactory) -> Exported:
     """All damaged logs, as exports are by default."""
     out = tmp_path_factory.mktemp("damaged-default")
-    return Exported(exports.export([restored / "damaged"], out), out)
+    return Exported(exports.export([damaged_disk], out), out)

@@ -17,9 +17,16 @@ from kseg.index.rebuild import rebuild
 from kseg.kernel.record import Record
 from kseg.reading.log_file import LogFile
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import of_each_kind
 
 YEARS_1_TO_9999 = range(-62_135_596_800_000, 253_402_300_800_000)
 """Times in milliseconds that a table holds."""
+
+
+def damaged(root: Path) -> list[Path]:
+    """Of golden's damaged directories, one with each kind of damage; all of them in `make test-exhaustive`."""
+    directories = sorted(path for path in (root / "damaged").iterdir() if path.is_dir())
+    return of_each_kind(directories, lambda path: path.name.partition("-")[2])
 
 
 def export(sources: list[Path], destination: Path, **options: Any) -> Report:

@@ -14,7 +14,6 @@ from kseg.export.report import PartitionReport, Report
 from kseg.export.settings import Isolation, OffsetRange, TableFormat, Tombstones
 from kseg.log.selection import PartitionChoice
 from kseg.text.export import report_lines
-from tests import golden
 from tests.commands.test_remote_tier import write_metadata
 from tests.export import exports
 from tests.export.conftest import Exported
@@ -76,12 +75,12 @@ def test_accounts_of_damaged_logs_are_the_same_when_they_are_cut_into_orders(
 
 @pytest.mark.parametrize("size", [300, 1 << 20])
 def test_ranges_of_damaged_logs_are_what_the_whole_logs_have_there(
-    size: int, damaged_logs: Exported, restored: Path, tmp_path: Path
+    size: int, damaged_logs: Exported, damaged_disk: Path, tmp_path: Path
 ) -> None:
     every = offsets_of_all(damaged_logs.out)
     bounds = {key: (found[len(found) // 3], found[2 * len(found) // 3]) for key, found in every.items()}
     wanted = {key: OffsetRange(*pair) for key, pair in bounds.items()}
-    report = exports.export([restored / "damaged"], tmp_path / "out", control=True, offsets_of=wanted, target_size=size)
+    report = exports.export([damaged_disk], tmp_path / "out", control=True, offsets_of=wanted, target_size=size)
     assert_adds_up(report, tmp_path / "out")
     inside = {
         key: [offset for offset in found if bounds[key][0] <= offset < bounds[key][1]] for key, found in every.items()
@@ -90,17 +89,17 @@ def test_ranges_of_damaged_logs_are_what_the_whole_logs_have_there(
 
 
 def test_two_runs_over_damaged_logs_that_grow_make_what_one_does(
-    damaged_logs: Exported, restored: Path, tmp_path: Path
+    damaged_logs: Exported, damaged_disk: Path, tmp_path: Path
 ) -> None:
     logs = tmp_path / "damaged"
-    shutil.copytree(restored / "damaged", logs)
-    cut = golden.damaged_files(".log", tmp_path)
-    assert len(cut) > 200
+    shutil.copytree(damaged_disk, logs)
+    cut = sorted(logs.rglob("*.log"))
+    assert len(cut) > 150
     for log in cut:
         cut_in_the_middle(log)
     first = exports.export([logs], tmp_path / "out", control=True)
     assert_adds_up(first, tmp_path / "out")
-    shutil.copytree(restored / "damaged", logs, dirs_exist_ok=True)
+    shutil.copytree(damaged_disk, logs, dirs_exist_ok=True)
     second = exports.export([logs], tmp_path / "out", control=True)
     assert_adds_up(second, tmp_path / "out")
     assert rows_of_all(tmp_path / "out") == rows_of_all(damaged_logs.out)
@@ -113,9 +112,9 @@ def cut_in_the_middle(log: Path) -> None:
     os.truncate(log, starts[len(starts) // 2])
 
 
-def test_accounts_of_damaged_copies_add_up(damaged_logs: Exported, restored: Path, tmp_path: Path) -> None:
+def test_accounts_of_damaged_copies_add_up(damaged_logs: Exported, damaged_disk: Path, tmp_path: Path) -> None:
     for disk in ("disk1", "disk2"):
-        shutil.copytree(restored / "damaged", tmp_path / disk)
+        shutil.copytree(damaged_disk, tmp_path / disk)
     for log in (tmp_path / "disk2").rglob("*.log"):
         os.truncate(log, min(log.stat().st_size, 100))
     report = exports.export([tmp_path / "disk1", tmp_path / "disk2"], tmp_path / "out", control=True)
@@ -124,8 +123,8 @@ def test_accounts_of_damaged_copies_add_up(damaged_logs: Exported, restored: Pat
     assert all(set(rows) <= set(both[key]) for key, rows in one.items())
 
 
-def test_accounts_of_the_latest_records_of_damaged_logs_add_up(restored: Path, tmp_path: Path) -> None:
-    report = exports.export([restored / "damaged"], tmp_path / "out", latest_per_key=Tombstones.KEEP)
+def test_accounts_of_the_latest_records_of_damaged_logs_add_up(damaged_disk: Path, tmp_path: Path) -> None:
+    report = exports.export([damaged_disk], tmp_path / "out", latest_per_key=Tombstones.KEEP)
     assert_adds_up(report, tmp_path / "out")
 
 

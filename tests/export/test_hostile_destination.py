@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests import golden, run
 from tests.export import exports
-from tests.loops import for_each
+from tests.loops import TAKES_ALL, for_each
 
 MANIFEST = "_kseg/manifest-00000002.json"
 BEFORE = "_kseg/manifest-00000001.json"
@@ -355,7 +355,7 @@ def shared_place() -> Iterator[Place]:
         yield place
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 if TAKES_ALL else 100)
 @given(chosen=st.data())
 def test_any_json_in_the_place_of_any_member_is_a_line_at_most(shared_place: Place, chosen: st.DataObject) -> None:
     place = shared_place

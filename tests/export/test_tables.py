@@ -175,8 +175,10 @@ def test_only_the_latest_of_each_key_stays(tmp_path: Path, table_format: TableFo
 
 
 @pytest.mark.parametrize("name", ["damaged", "logs/4.3.1"])
-def test_rows_and_accounts_of_golden_directories_are_those_of_plain_files(name: str, tmp_path: Path) -> None:
-    sources = [golden.ROOT / name]
+def test_rows_and_accounts_of_golden_directories_are_those_of_plain_files(
+    name: str, damaged_disk: Path, tmp_path: Path
+) -> None:
+    sources = [damaged_disk if name == "damaged" else golden.ROOT / name]
     plain, again = (accounts(exports.export(sources, tmp_path / "plain")) for _ in range(2))
     expected = plain_rows(tmp_path / "plain")
     assert expected != []

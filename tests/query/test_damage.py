@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from tests.export.exports import damaged, export, offsets
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
 from tests.query.disks import opened, queried, rows
 from tests.run import kseg
@@ -83,7 +84,7 @@ def test_offsets_that_do_not_rise_come_once(tmp_path: Path) -> None:
 
 
 def test_offsets_that_fall_when_rows_are_given_already_end_the_answer(tmp_path: Path) -> None:
-    large = [NewBatch([NewRecord(b"k", b"v" * 1000)] * 100, first) for first in range(0, 80_000, 100)]
+    large = [NewBatch([NewRecord(b"k", b"v" * 1000)] * 100, first) for first in range(0, 50_000, 100)]
     write_segment(tmp_path / "a-0", [*large, *batches(30, 80, epoch=1)])
     ran = kseg(["query", "SELECT * FROM a", "-o", "csv"], tmp_path)
     assert ran.status == 1
@@ -113,7 +114,7 @@ def test_tables_say_what_is_damaged_too(tmp_path: Path) -> None:
 
 def test_all_damaged_golden_logs_are_queried_without_a_traceback(restored: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
-    for number, directory in enumerate(sorted((restored / "damaged").iterdir())):
+    for number, directory in enumerate(damaged(restored)):
         if any(directory.glob("*.log")):
             shutil.copytree(directory, disk / f"damaged{number % 7}-{number}")
     for sql in (
@@ -132,9 +133,9 @@ def test_all_damaged_golden_logs_are_queried_without_a_traceback(restored: Path,
 
 
 def test_damaged_disk_gives_what_its_export_gives(restored: Path, tmp_path: Path) -> None:
-    from tests.export.exports import export, offsets
-
-    for number, directory in enumerate(sorted((restored / "damaged").iterdir())[:60]):
+    first = [directory for directory in damaged(restored) if directory.name < "060"]
+    assert len(first) >= 20
+    for number, directory in enumerate(first):
         if any(directory.glob("*.log")):
             shutil.copytree(directory, tmp_path / "disk" / f"damaged-{number}")
     export([tmp_path / "disk"], tmp_path / "out")

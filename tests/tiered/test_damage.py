@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from kseg.tiered.manifest import LARGEST_MANIFEST
 from kseg.tiered.segment_bytes import LARGEST_CHUNK, LARGEST_FILE, MOST_CHUNKS
 from tests import golden
-from tests.loops import for_each
+from tests.loops import TAKES_ALL, for_each
 from tests.run import Run, bounded, kseg
 from tests.tiered import aiven_objects
 from tests.tiered.aiven_objects import Plugin
@@ -280,7 +280,7 @@ def test_nothing_is_written_into_a_tier(bucket: Path, tmp_path: Path) -> None:
     assert not (bucket / "prod" / "saved").exists()
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 if TAKES_ALL else 20)
 @given(st.data())
 def test_any_bytes_end_in_lines(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     """Changed, cut or replaced objects: no traceback, a status, nothing left."""

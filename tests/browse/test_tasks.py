@@ -1,6 +1,7 @@
 """What people come for, in counted keys; the terminal has 80 columns and 24 lines."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tests import golden
 from tests.browse.driving import Driver, drive
 from tests.commands.test_remote_tier import write_partition
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
+from tests.loops import of_each_kind, some
 
 SAMPLE = golden.ROOT / "docs" / "test-1-0"
 WIPED = golden.ROOT / "damaged" / "210-wiped-batch"
@@ -191,7 +193,13 @@ def test_export_is_what_explain_prints(orders: Path, tmp_path: Path) -> None:
     assert not (orders / "orders-0" / "new.json").exists()
 
 
-def test_every_file_of_a_broker_can_be_walked_into() -> None:
+def test_every_file_of_a_broker_can_be_walked_into(tmp_path: Path) -> None:
+    files = sorted(path for path in RELEASE.rglob("*") if path.is_file())
+    for path in of_each_kind(files, lambda path: path.suffix or path.name):
+        copy = tmp_path / path.relative_to(RELEASE)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copy(path, copy)
+
     async def walk(driver: Driver) -> None:
         depth, place = len(driver.way), driver.browser.place
         for _ in range(place.count):
@@ -205,8 +213,10 @@ def test_every_file_of_a_broker_can_be_walked_into() -> None:
             await driver.press("backspace", "down")
 
     walked: list[str] = []
-    drive(RELEASE, walk)
-    assert {directory.name for directory in LogDir(RELEASE).directories} <= set(walked)
+    drive(tmp_path, walk)
+    directories = {directory.name for directory in LogDir(tmp_path).directories}
+    assert len(directories) > 2
+    assert directories <= set(walked)
 
 
 def test_index_snapshot_and_checkpoint_show_their_entries() -> None:
@@ -231,7 +241,7 @@ def test_every_golden_damage_is_said_in_red_as_verify_finds_it() -> None:
         await driver.press("d")
         assert driver.red_rows() or driver.said == "no damage from here on"
 
-    for directory in sorted((golden.ROOT / "damaged").iterdir())[::17]:
+    for directory in some(sorted((golden.ROOT / "damaged").iterdir())[::17], 2):
         drive(directory, find)
 
 

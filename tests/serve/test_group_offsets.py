@@ -20,7 +20,7 @@ from kseg.serve.values import COMMITS_SECONDS
 from tests import golden
 from tests.coordinators.coordinators import commit as stored_commit
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
-from tests.loops import for_each
+from tests.loops import for_each, some
 from tests.run import kseg
 from tests.serve.running import Running, serving
 from tests.serve.test_server import Connection, connected
@@ -230,7 +230,7 @@ def joined(client: Connection, version: int, **changed: Any) -> Fields:
     return answer
 
 
-@for_each("version", versions(JOIN_GROUP))
+@for_each("version", some(versions(JOIN_GROUP), 3))
 def test_a_member_joins_syncs_beats_and_leaves(client: Connection, version: int) -> None:
     group = f"group of version {version}"
     member = joined(client, version, groupId=group)

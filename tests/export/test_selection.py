@@ -14,6 +14,7 @@ from kseg.log.partition import PartitionLog
 from tests import golden, run
 from tests.export import exports
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
+from tests.loops import TAKES_ALL
 from tests.selections import OPTIONS, Chosen, control, selections, text_of
 
 
@@ -141,7 +142,7 @@ def test_offsets_and_timestamps_are_written_as_differences(tmp_path: Path) -> No
 # --- the selection of `kseg dump` ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 if TAKES_ALL else 25)
 @given(selections((*OPTIONS, control)))
 def test_exported_are_the_records_that_a_filter_over_the_dump_takes(
     tmp_path_factory: pytest.TempPathFactory, chosen: Chosen

@@ -39,6 +39,19 @@ def of_each_kind(cases: Iterable[Case], kind: Callable[[Case], object]) -> list[
     return cases if TAKES_ALL else [same[turn % len(same)] for turn, same in enumerate(kinds.values())]
 
 
+def some_of_each(cases: Iterable[Case], kind: Callable[[Case], object], every: int, turn: int = 0) -> list[Case]:
+    """One in so many cases of each kind, and of each kind at least one; other ones with each turn."""
+    kinds: dict[object, list[Case]] = {}
+    for case in cases:
+        kinds.setdefault(kind(case), []).append(case)
+    step = 1 if TAKES_ALL else every
+    return [
+        case
+        for number, alike in enumerate(kinds.values(), turn)
+        for case in alike[number % min(step, len(alike)) :: step]
+    ]
+
+
 def for_each(
     names: str, cases: Collection[Any], *, ids: Callable[[Any], object] = str, shards: int = 1
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

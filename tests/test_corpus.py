@@ -17,7 +17,7 @@ from tests.loops import some_of_each
 SHOWN = 5
 PRINTERS = golden.printers()
 EVERY = {"healthy": 5, "damaged": 3}
-"""Of so many runs with the same options for the same kind of file, `make test` compares one: with each kernel another."""
+"""Of so many runs with the same options for the same kind of file one is compared: another one with each kernel."""
 
 # What is wrong with a run, or None.
 Check = Callable[[GoldenCase, run.Run], str | None]

@@ -10,7 +10,7 @@ from kseg.formats.codes import BATCH_HEADER_SIZE
 from tests.export import exports
 from tests.log.edits import ABORTED_TRANSACTION, copy_partition, v2_batches
 from tests.log_files import ABORT, COMMIT, NewBatch, NewRecord, marker, write_segment
-from tests.loops import for_each
+from tests.loops import for_each, some
 from tests.run import kseg as run_kseg
 from tests.transactional import TRANSACTIONAL, committed, mutated, snapshot
 
@@ -40,7 +40,7 @@ def exported(partition: Path, target: Path, size: int) -> list[int]:
     return exports.offsets(target, part.topic, part.partition)
 
 
-@for_each("seed", range(MUTATIONS))
+@for_each("seed", some(range(MUTATIONS), 4))  # no multiple of the three partitions that seeds choose from
 def test_no_index_snapshot_or_checkpoint_changes_what_is_committed(seed: int, tmp_path: Path) -> None:
     partition, changes, random = mutated(seed, tmp_path)
     truth = committed(partition)

@@ -52,6 +52,11 @@ def some_of_each(cases: Iterable[Case], kind: Callable[[Case], object], every: i
     ]
 
 
+def examples(count: int) -> int:
+    """How many examples are generated for a property: a third of them for `make test`."""
+    return count if TAKES_ALL else count // 3
+
+
 def for_each(
     names: str, cases: Collection[Any], *, ids: Callable[[Any], object] = str, shards: int = 1
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -19,6 +19,7 @@ from kseg.log.compaction_plan import OffsetMap
 from kseg.reading.log_file import LogFile, Run
 from tests import golden
 from tests.kernel.made import INT64, BatchHeader, Message, Record, batch, damaged
+from tests.loops import examples, some
 
 KERNELS = (fast, twin)
 KEYS = st.sampled_from([b"a", b"b", b"c", b"d", b"", None])
@@ -44,7 +45,7 @@ def digest(key: bytes) -> bytes:
     return md5(key, usedforsecurity=False).digest()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.binary(max_size=3), st.integers(0, 2**63 - 1)), max_size=40), st.integers(0, 12))
 def test_tables_are_equal_to_a_dictionary(pairs: list[tuple[bytes, int]], most: int) -> None:
     for kernel in KERNELS:
@@ -60,7 +61,7 @@ def test_tables_are_equal_to_a_dictionary(pairs: list[tuple[bytes, int]], most: 
         assert table.is_full == (len(known) >= most)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(CONTENTS, st.integers(0, 8), st.integers(0, 12), INT64, st.data())
 def test_batches_are_cleaned_equally(
     content: bytes, most: int, first_offset: int, end_offset: int, data: st.DataObject
@@ -102,7 +103,7 @@ def _history(table: Any, run: Run, bodies: Any, first_offset: int) -> list[Any]:
 
 @pytest.mark.parametrize("files", [golden.files, golden.damaged_files], ids=["healthy", "damaged"])
 def test_golden_logs_are_cleaned_equally(files: Callable[[str], list[Path]]) -> None:
-    for path in files(".log"):
+    for path in some(files(".log"), 3):
         histories = []
         for kernel in KERNELS:
             table = kernel.OffsetTable(bytearray(2000 * ENTRY_SIZE), 1000, digest)

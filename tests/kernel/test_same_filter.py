@@ -10,6 +10,7 @@ from kseg.kernel.contract import BatchFilter, Headers, Problem, RecordFilter, Re
 from kseg.kernel.twin import scan as twin
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
+from tests.loops import examples
 
 LINE = "{baseOffset}+{offset} {timestamp} {key:csv} {value:csv} {headers:csv} {time}\n"
 DECODED_LINE = LINE + "{keyDecoded:csv}{valueDecoded}{keyError?!{keyError}}{valueError!fine}{key:json}\n"
@@ -72,7 +73,7 @@ def decode(key: bytes | None, value: bytes | None, offset: int, headers: Headers
     return value, key, b"%d" % offset, None if value is None else names, None, key if offset % 2 else None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     CONTENTS,
     st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)),
@@ -96,7 +97,7 @@ def test_filtered_renderings_are_equal(
     assert by_fast == by_twin
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)), RECORD_FILTERS)
 def test_filtered_columns_are_equal_and_hold_what_is_printed(
     content: bytes, bodies: list[bytes | None] | None, record_filter: RecordFilter
@@ -119,7 +120,7 @@ def test_a_row_that_is_shorter_than_its_header_gives_no_columns_but_a_problem() 
         assert (found["count"], found["problems"]) == (0, [RecordProblem(1000, Problem.BAD_RECORD, 0, 0)])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(CONTENTS.filter(bool), BATCH_FILTERS)
 def test_batches_are_chosen_equally(content: bytes, wanted: BatchFilter) -> None:
     results = []

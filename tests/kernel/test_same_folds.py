@@ -24,6 +24,7 @@ from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden
 from tests.kernel.made import BATCHES, ENTRIES, INT64, BatchHeader, batch, damaged, varint
+from tests.loops import examples
 
 KERNELS = (fast, twin)
 CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=6).map(b"".join))
@@ -35,7 +36,7 @@ STATE = [
 INT32 = st.integers(-(2**31), 2**31 - 1)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(CONTENTS, st.integers(0, 30), st.integers(0, 30), st.integers(1, 4))
 def test_walks_are_equal(content: bytes, start: int, behind: int, capacity: int) -> None:
     results = []
@@ -45,7 +46,7 @@ def test_walks_are_equal(content: bytes, start: int, behind: int, capacity: int)
     assert results[0] == results[1]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(CONTENTS, INT64.map(lambda number: abs(number) // 2))
 def test_tables_of_headers_are_equal(content: bytes, position: int) -> None:
     rows = new_rows(len(content) // 17 + 1)
@@ -77,7 +78,7 @@ ODD_MESSAGES = st.builds(message_with_sizes, MAGICS, CODECS, st.integers(0, 3), 
 RESTS = st.sampled_from([b"", b"k", bytes(14), bytes(40)])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(ODD_RECORDS, max_size=3), st.integers(-1, 3), CODECS, RESTS)
 def test_negative_sizes_in_batches_are_found_equally(records: list[bytes], count: int, codec: int, rest: bytes) -> None:
     body = b"".join(records) + rest
@@ -85,7 +86,7 @@ def test_negative_sizes_in_batches_are_found_equally(records: list[bytes], count
     assert_folds_are_equal(batch(header, body=body), body if codec else None)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(ODD_MESSAGES, st.one_of(st.none(), st.lists(ODD_MESSAGES, max_size=3)), st.booleans(), RESTS)
 def test_negative_sizes_in_messages_are_found_equally(
     message: bytes, inner: list[bytes] | None, is_cut: bool, rest: bytes
@@ -108,7 +109,7 @@ def assert_folds_are_equal(content: bytes, body: bytes | None) -> None:
         assert found[0] == found[1]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(CONTENTS, WATCHED, st.data())
 def test_folds_are_equal(content: bytes, watched: int, data: st.DataObject) -> None:
     rows = new_rows(len(content) // 17 + 1)
@@ -164,7 +165,7 @@ def _state(fold: Any) -> list[Any]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CONTENTS)
 def test_markers_are_equal(content: bytes) -> None:
     rows = new_rows(len(content) // 17 + 1)

@@ -13,7 +13,7 @@ from kseg.reading.log_file import LogFile
 from tests import golden
 from tests.kernel.made import BATCHES, ENTRIES, MESSAGES, RECORDS, BatchHeader, Message, Record, batch, damaged
 from tests.kernel.runs import records_in, rows_by_lengths, table, values
-from tests.loops import for_each
+from tests.loops import examples, for_each, some
 
 CONTENTS = damaged(st.lists(st.one_of(BATCHES, ENTRIES), max_size=4).map(b"".join))
 BODIES = st.one_of(
@@ -23,7 +23,7 @@ BODIES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)))
 def test_records_are_equal(content: bytes, bodies: list[bytes | None] | None) -> None:
     rows = rows_by_lengths(content)[: 3 * 12]
@@ -36,7 +36,7 @@ def test_records_are_equal(content: bytes, bodies: list[bytes | None] | None) ->
 
 @for_each(
     "path",
-    [*golden.files(".log"), *golden.damaged_files(".log")],
+    some([*golden.files(".log"), *golden.damaged_files(".log")], 3),
     ids=lambda path: path.relative_to(golden.ROOT),
     shards=2,
 )
@@ -52,7 +52,7 @@ def test_golden_records_and_columns_are_equal(path: Path) -> None:
                 assert table(fast, content, rows, bodies) == table(twin, content, rows, bodies)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)))
 def test_records_are_those_of_the_columns(content: bytes, bodies: list[bytes | None] | None) -> None:
     rows = rows_by_lengths(content)[: 3 * 12]
@@ -62,7 +62,7 @@ def test_records_are_those_of_the_columns(content: bytes, bodies: list[bytes | N
     assert problems == columns.problems
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CONTENTS.filter(bool), st.integers(0, 7).map(Contents))
 def test_contents_that_are_not_wanted_are_null(content: bytes, contents: Contents) -> None:
     rows = rows_by_lengths(content)[: 3 * 12]

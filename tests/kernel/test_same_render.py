@@ -9,6 +9,7 @@ from kseg.kernel.twin import scan as twin
 from kseg.layouts.template import FIELDS, compile_raw, raw_program
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
+from tests.loops import examples
 
 EVERY_FIELD = " ".join(f"{name}={{{name}}}" for name in FIELDS) + "\n"
 ODD_RECORD = (
@@ -45,7 +46,7 @@ def decode_control(key: bytes, value: bytes | None) -> bytes | None:
     return None if value is None else key + value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     CONTENTS,
     st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)),
@@ -65,7 +66,7 @@ def test_renderings_are_equal(
     assert by_fast == by_twin
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(CONTENTS.filter(bool), st.one_of(st.none(), st.lists(BODIES, min_size=12, max_size=12)))
 def test_columns_are_equal(content: bytes, bodies: list[bytes | None] | None) -> None:
     rows = rows_by_lengths(content)[: 3 * 12]

@@ -72,9 +72,47 @@ SERVES = "kseg serve "
 
 def is_plain(line: str) -> bool:
     """Whether a line does without a shell: one run of kseg, whose arguments are as they are written."""
-    unquoted = re.sub(r"""'[^']*'|"(?:[^"\\$`]|\\["\\])*\"""", "", line)
     can_be_here = OF_THE_PROCESS not in line and not line.startswith(SERVES)
-    return line.startswith("kseg ") and can_be_here and not SHELL_SIGNS & set(unquoted)
+    return line.startswith("kseg ") and can_be_here and not SHELL_SIGNS & set(without_texts(line))
+
+
+def without_texts(line: str) -> str:
+    """A line in whose quoted texts there are only letters."""
+    return re.sub(r"""'[^']*'|"(?:[^"\\$`]|\\["\\])*\"""", lambda text: "x" * len(text[0]), line)
+
+
+def cut(line: str) -> tuple[str, str]:
+    """What may run here at the start of a line, and what the shell does with what that prints; else nothing and all.
+
+    Starts of processes would take most of the time. `head` ends a run early, before it says all on stderr.
+    """
+    place = re.search("[|>]|$", without_texts(line))
+    assert place is not None
+    first, rest = line[: place.start()], line[place.start() :]
+    return (first, rest) if is_plain(first) and not re.search("[ |&;]kseg |head", rest) else ("", line)
+
+
+def run_line(line: str, directory: Path, programs: str, stderr: int = subprocess.PIPE) -> run.Run:
+    """How a line ends and what it prints: to both streams, or to one in the order in which a file would get it."""
+    first, rest = cut(line)
+    if first and not rest and stderr == subprocess.STDOUT:
+        return printed_here(shlex.split(first)[1:], directory)
+    ran = run.kseg(shlex.split(first)[1:], directory) if first else run.Run(0, b"", b"")
+    if first and not rest:
+        return ran
+    done = subprocess.run(
+        ["/bin/bash", "-o", "pipefail", "-c", f"cat {rest}" if first else line],
+        cwd=directory,
+        env={**os.environ, "PATH": programs},
+        input=ran.stdout,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        check=False,
+    )
+    status = done.returncode or ran.status
+    if stderr == subprocess.STDOUT:
+        return run.Run(status, ran.stderr + done.stdout, b"")
+    return run.Run(status, done.stdout, ran.stderr + done.stderr)
 
 
 @for_each("example", console_runs(), shards=4)
@@ -83,29 +121,19 @@ def test_commands_print_what_is_shown(example: Example, restored: Path, programs
     assert re.search(r"(^|[ ;])kseg ", command), "console blocks hold runs of kseg; use sh for what isn't run"
     for path in restored.iterdir():  # what is written beside them is the command's own
         (tmp_path / path.name).symlink_to(path)
-    if is_plain(command):
-        printed = printed_here(shlex.split(command)[1:], tmp_path)
-    else:
-        printed = subprocess.run(
-            ["/bin/sh", "-c", command],
-            cwd=tmp_path,
-            env={**os.environ, "PATH": programs},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        ).stdout
+    printed = run_line(command, tmp_path, programs, subprocess.STDOUT).stdout
     assert example.shown is not None
     assert is_excerpt(example.shown, printed.decode().splitlines()), f"printed:\n{printed.decode()[:5000]}"
 
 
-def printed_here(arguments: list[str], directory: Path) -> bytes:
+def printed_here(arguments: list[str], directory: Path) -> run.Run:
     """What kseg prints to both streams, run in this process: in the order in which a file would get it."""
     with TemporaryFile() as file:
         stdout, stderr = (os.fdopen(os.dup(file.fileno()), "w", encoding="utf-8", newline="\n") for _ in range(2))
         with stdout, stderr, chdir(directory), redirect_stdout(stdout), redirect_stderr(stderr):
-            main(arguments)
+            status = main(arguments)
         file.seek(0)
-        return file.read()
+        return run.Run(status, file.read(), b"")
 
 
 def is_excerpt(shown: list[str], printed: list[str]) -> bool:
@@ -164,7 +192,8 @@ def examples() -> list[Example]:
     for place, text in blocks("sh"):
         if not place.startswith("docs/reference/commands.md"):
             shown |= dict.fromkeys((line for line in text.splitlines() if re.search(r"(^|\| )kseg ", line)), place)
-    return [Example(place, line) for line, place in shown.items()]
+    once = {re.sub("([<>]) +", r"\1", line): line for line in shown}  # which differ in a blank do the same
+    return [Example(shown[line], line) for line in once.values()]
 
 
 @pytest.fixture(scope="session")
@@ -188,23 +217,12 @@ def test_examples_run(example: Example, template: Path, programs: str, tmp_path:
     line = command.replace(UNENDING, f"{UNENDING} --limit 10").replace("~/", f"{root}/").replace(LARGE, SMALL)
     if line.startswith(SERVES) and " -- " not in line:
         line = f"{line} -- echo {{bootstrap}}"
-    if is_plain(line):
-        ran = run.kseg(shlex.split(line)[1:], root)
-        status, said, printed = ran.status, ran.stderr, ran.stdout
-        if line.startswith(ON_A_SCREEN):
-            assert (status, said) == (2, NO_SCREEN)
-            return
-    else:
-        done = subprocess.run(
-            ["/bin/bash", "-o", "pipefail", "-c", line],
-            cwd=root,
-            env={**os.environ, "PATH": programs},
-            capture_output=True,
-            check=False,
-        )
-        status, said, printed = done.returncode, done.stderr, done.stdout
-    assert status == 0, said.decode()
-    assert printed or FINDS_NOTHING in command or set(command) & {">"} or " --to " in command
+    ran = run_line(line, root, programs)
+    if line.startswith(ON_A_SCREEN):
+        assert (ran.status, ran.stderr) == (2, NO_SCREEN)
+        return
+    assert ran.status == 0, ran.stderr.decode()
+    assert ran.stdout or FINDS_NOTHING in command or set(command) & {">"} or " --to " in command
 
 
 @for_each("page", sorted((ROOT / "docs/how-to").glob("*.md")), ids=lambda page: page.name)

@@ -11,11 +11,15 @@ import pytest
 from kseg.cli import COMMANDS
 from tests import golden
 from tests.loops import for_each
-from tests.run import Run, process
+from tests.run import Run, kseg, process
 from tests.sandbox import make_programs
 
 PAGE = (golden.ROOT.parent / "docs/reference/exit-status.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| (.+) \| `(kseg[^`]*)` \| (\d+) \|$", re.MULTILINE)
+
+
+LARGE = ("kseg export ", "kseg query ")
+"""Commands that import large libraries: they run in this process, which needs them once."""
 
 
 def rows() -> list[tuple[str, int]]:
@@ -30,9 +34,11 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def run_line(line: str, directory: Path, programs: str) -> Run:
     """Runs a line of the shell, which only those need that are more than a command."""
+    if line.startswith(LARGE):
+        return kseg(shlex.split(line)[1:], directory)
     environment = {**os.environ, "PATH": programs}
     if not set(line) & set("|&;<>$*?~#"):
-        return process(shlex.split(line)[1:], directory, environment=environment, with_arrow="export" in line)
+        return process(shlex.split(line)[1:], directory, environment=environment)
     ran = subprocess.run(
         ["/bin/sh", "-c", line],
         cwd=directory,

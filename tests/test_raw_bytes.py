@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,10 +86,11 @@ def reason_for(path: str, found: Found) -> str | None:
     return next((beginning for beginning in ALLOWED if place.startswith(beginning)), None)
 
 
-def numbers_in(path: str) -> Iterator[Found]:
+@cache
+def numbers_in(path: str) -> list[Found]:
     """The numbers in a file."""
     text = (ROOT / path).read_text(encoding="utf-8")
-    return numbers_in_python(text) if Path(path).suffix == ".py" else numbers_in_kernel(text)
+    return list(numbers_in_python(text) if Path(path).suffix == ".py" else numbers_in_kernel(text))
 
 
 # --- Python ----------------------------------------------------------------------------------------------------------
@@ -102,31 +104,42 @@ OF_STRUCT = {"Struct", "pack", "unpack", "unpack_from", "pack_into", "calcsize",
 def numbers_in_python(text: str) -> Iterator[Found]:
     """Subscripts of raw bytes by numbers, masks of attributes, and struct formats."""
     tree = ast.parse(text)
-    for function in [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]:
-        yield from (Found(function.name, what) for what in numbers_of(function, raw_names(function)))
-    yield from (Found("", what) for what in numbers_of(tree, set()))
+    functions: list[ast.AST] = [tree]
+    for function in functions:  # grows
+        own, inner = nodes_of(function)
+        functions += inner
+        is_function = isinstance(function, ast.FunctionDef)
+        raw = raw_names(function, own) if is_function else set()
+        yield from (Found(function.name if is_function else "", what) for what in numbers_of(own, raw))
 
 
-def numbers_of(function: ast.AST, raw: set[str]) -> Iterator[str]:
-    for node in own_nodes(function):
+def numbers_of(own: list[ast.AST], raw: set[str]) -> Iterator[str]:
+    for node in own:
         is_cut = isinstance(node, ast.Subscript) and is_raw(node.value, raw) and has_number(node.slice)
         if is_cut or is_mask(node) or (isinstance(node, ast.Call) and has_struct_format(node)):
             yield ast.unparse(node)
 
 
-def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """All that is in a function, or in a module, but not in functions inside it."""
-    for child in ast.iter_child_nodes(function):
-        if not isinstance(child, ast.FunctionDef):
-            yield child
-            yield from own_nodes(child)
+def nodes_of(function: ast.AST) -> tuple[list[ast.AST], list[ast.FunctionDef]]:
+    """All that is in a function, or in a module, but not in functions inside it; and these."""
+    own: list[ast.AST] = []
+    inner: list[ast.FunctionDef] = []
+    waiting = list(ast.iter_child_nodes(function))[::-1]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef):
+            inner.append(node)
+        else:
+            own.append(node)
+            waiting += list(ast.iter_child_nodes(node))[::-1]
+    return own, inner
 
 
-def raw_names(function: ast.FunctionDef) -> set[str]:
+def raw_names(function: ast.FunctionDef, own: list[ast.AST]) -> set[str]:
     """Names that hold raw bytes: annotated so, or given what is such for sure."""
     arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
     names = {argument.arg for argument in arguments if argument.annotation and is_raw_type(argument.annotation)}
-    for node in own_nodes(function):
+    for node in own:
         match node:
             case ast.AnnAssign(target=ast.Name(id=name), annotation=annotation) if is_raw_type(annotation):
                 names.add(name)

@@ -104,7 +104,7 @@ def is_found(pattern: str, text: bytes | None) -> bool:
 def grep(record: Object, _: int) -> Wanted:
     """By a piece of the value that can be an argument, and means itself as a regular expression; else by an `e`."""
     text = (record.get("value") or "")[1:4]
-    text = text if text and text.isprintable() and re.escape(text).replace("\\", "") == text else "e"
+    text = text if text and text.isprintable() and re.escape(text) == text else "e"
     return Wanted(["--grep", text], lambda one: text.encode() in (text_of(one, "value") or b""))
 
 

@@ -14,7 +14,7 @@ from tests.architecture import ROOT
 from tests.decode.schemas_topic import schema_key, schema_value, write_topic
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment
-from tests.loops import for_each
+from tests.loops import for_each, some_of_each
 
 UNPICKLING = {"pickle", "marshal", "shelve", "cloudpickle", "dill", "yaml"}
 EVALUATING = {"eval", "exec", "compile", "__import__"}
@@ -62,7 +62,7 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
     shutil.make_archive(str(root / "bundle"), "tar", logs, "compacted-txn-0")
     (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n')
-    exports.write_log(root / "big-0", 0, 40_000, per_batch=100, value=bytes(1000))
+    exports.write_log(root / "big-0", 0, 400, per_batch=4, value=bytes(100_000))  # worth processes
     schemas = [
         (1, Schema('{"type":"record","name":"A","fields":[{"name":"id","type":"long"}]}', "AVRO")),
         (2, Schema('syntax = "proto3"; message B { int64 id = 1; }', "PROTOBUF")),
@@ -88,7 +88,13 @@ def run(command: list[str], directory: Path, **environment: str) -> traps.Ended:
     return traps.run(command, directory, directory / "test-1-0", **environment)
 
 
-@for_each("line", COMMANDS, shards=2)
+def way_of(line: str) -> tuple[object, ...]:
+    """What a line may import in its own way: decoders, in processes, for an archive; others differ in the command."""
+    ways = ("decoder", "-j", "bundle", "--help", "--version")
+    return (COMMANDS[line], *(way in line for way in ways))
+
+
+@for_each("line", some_of_each(COMMANDS, way_of, 3), shards=2)
 def test_no_command_imports_what_lies_in_the_current_directory(line: str, directory: Path) -> None:
     status, sprung, stderr = run([KSEG, *line.split()], directory)
     assert (status, sprung) == (COMMANDS[line], set()), stderr

@@ -18,7 +18,7 @@ from hypothesis import given
 
 import kseg
 from tests import golden
-from tests.loops import for_each
+from tests.loops import for_each, some
 from tests.selections import CONTROL_OPTIONS, OPTIONS, PARTITIONS, Chosen, Object, records_of, selections, text_of
 
 BROKER = golden.ROOT / "logs" / "4.3.1"
@@ -55,7 +55,7 @@ def printed(record: Object) -> tuple[object, ...]:
 # --- which records ---------------------------------------------------------------------------------------------------
 
 
-@for_each("partition", LOCAL)
+@for_each("partition", some(LOCAL, 3))
 def test_all_records_of_a_partition_are_those_that_dump_prints(partition: str) -> None:
     found = kseg.open(golden.ROOT / partition).records(control=None)
     assert list(map(shown, found)) == [printed(each) for each in records_of(partition) if is_of_segment(each)]

@@ -10,7 +10,7 @@ from kseg.formats.schemas import RESPONSES, version_range
 from kseg.protocol.messages import build_response, read_response
 from kseg.serve.apis.table import APIS
 from tests.formats.test_messages import fields_of
-from tests.loops import for_each
+from tests.loops import examples, for_each
 
 ANSWERED = [
     (key, version)
@@ -34,7 +34,7 @@ def test_response_is_read_as_it_was_built(api_key: int, version: int) -> None:
     """The newest version has most fields, and most examples; the others of an API hardly differ from it."""
     is_newest = version == version_range(RESPONSES[api_key].versions).last
 
-    @settings(max_examples=25 if is_newest else 5)
+    @settings(max_examples=examples(25 if is_newest else 6))
     @given(fields_of(RESPONSES[api_key].fields, version))
     def check(body: Fields) -> None:
         built = b"".join(build_response(api_key, version, 77, body))

@@ -32,7 +32,7 @@ from kseg.rewrite.compact import Compacted, compact_partition
 from kseg.writer.batches import RecordsBuilder
 from tests import golden, run
 from tests.log.cleaner_logs import NOW, Pair, batch, batches, make, marker, produced, records
-from tests.loops import for_each
+from tests.loops import examples, for_each
 
 DAY = 86_400_000
 SMALL_MAP = 4 * ENTRY_SIZE
@@ -505,7 +505,7 @@ def one_by_one(partition: PartitionLog, settings: CompactSettings) -> tuple[byte
 
 
 @pytest.mark.parametrize("name", ["fast", "twin"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     drawn=st.lists(SHAPES, min_size=2, max_size=12),
     now_ms=st.sampled_from([NOW + 10, NOW + 2 * DAY]),

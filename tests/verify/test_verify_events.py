@@ -15,11 +15,11 @@ from kseg.verify import verify
 from kseg.verify.verify import plan_verification
 from tests import golden
 from tests.log_files import NewBatch, NewRecord, marker, write_segment
-from tests.loops import for_each
+from tests.loops import examples, for_each
 
 DIRECTORIES = sorted((golden.ROOT / "logs").iterdir())
 DAMAGED = [path for path in golden.damaged_files(".log") if path.stat().st_size < 1 << 20]
-EDITED_LOGS = 150
+EDITED_LOGS = examples(150)
 
 
 @pytest.fixture

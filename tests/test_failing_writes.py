@@ -28,9 +28,13 @@ SOURCE = Path(__file__).with_name("failing_writes.c")
 NEVER = 1 << 40
 CODES = (errno.ENOSPC, errno.EIO, errno.EACCES)
 SERVER = """
-import os, struct, sys, json
-import pyarrow.parquet
+import importlib, json, os, pkgutil, struct, sys
+import deltalake, pyarrow.parquet, pyiceberg.io.pyarrow, pyiceberg.table
+import kseg.commands.export, kseg.commands.report, kseg.export
 from kseg.cli import main
+
+for module in pkgutil.walk_packages(kseg.export.__path__, "kseg.export."):
+    importlib.import_module(module.name)
 
 def fail(*state):
     with open(os.environ["FAIL_COUNT"], "r+b", buffering=0) as file:

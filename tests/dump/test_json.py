@@ -15,6 +15,7 @@ from kseg.formats.schemas import message_schema
 from tests import golden, run
 from tests.kernel.made import MARKER_KEY, MARKER_VALUE, BatchHeader, Record, batch
 from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.loops import some
 
 BATCH_KEYS = [
     *("type", "file", "position", "size", "baseOffset", "lastOffset", "count", "magic", "compression", "crc"),
@@ -151,7 +152,7 @@ def check_batch(item: Object, one: kseg.Batch) -> None:
 def test_json_of_every_golden_log_holds_all_that_the_log_holds(releases: str) -> None:
     paths = [path for path in golden.files(".log") if folder_of(path).startswith(releases)]
     assert paths
-    for path in paths:
+    for path in some(paths, 3):
         dumped = dump(path.parent, path.name)
         with kseg.open_segment(path) as segment:
             batches = list(segment.batches())

@@ -91,7 +91,7 @@ def test_find_is_made_small() -> None:
 
 def test_worker_keeps_what_breaks_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.properties.STATUSES", (0, 1))
-    monkeypatch.setattr("tests.fuzz.worker.ATTEMPTS", 10)  # how small a find becomes is looked at above
+    monkeypatch.setattr("tests.fuzz.worker.ATTEMPTS", 30)  # how small a find becomes is looked at above
     worker = Worker(Series(1, "partition"), 1, tmp_path / "progress", tmp_path / "found")
     status = worker.work(float("inf"), 200_000)
     assert status == FOUND

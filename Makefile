@@ -69,7 +69,7 @@ test: $(DEVELOPMENT) ## Run the tests, on both kernels; TESTS='-k words' picks s
 # A copy of the sources with a kernel that AddressSanitizer and UBSan watch: what they find ends the process.
 WATCHED := build/watched
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined
-watched = cd $(WATCHED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+watched = cd $(WATCHED) && PYTHONDONTWRITEBYTECODE= LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
     ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc KSEG_KERNEL=fast \
     $(abspath $(VENV_PYTHON))
 
@@ -133,8 +133,8 @@ test-browser: $(BROWSER) site ## Run the tests that open reports and the site in
 test-one: $(DEVELOPMENT) ## Ask all commands the same questions in all ways, and compare with brokers; needs Java and Maven
 	$(PYTEST) $(PATIENT) -m 'exhaustive or kafka' tests/cluster tests/live/test_one_answer.py tests/live/test_transactions.py $(TESTS)
 
-test-exhaustive: $(DEVELOPMENT) ## Run the tests with all cases of which `make test` takes some; takes hours. TESTS=… for one file
-	KSEG_TESTS=all $(PYTEST) $(PATIENT) -n auto --dist worksteal -m '$(LOCAL)' $(TESTS)
+test-exhaustive: $(DEVELOPMENT) ## Run the tests with all cases of which `make test` takes some; takes long. TESTS=… for one file
+	ALL_CASES=yes $(PYTEST) $(PATIENT) -n auto --dist worksteal -m '$(LOCAL)' $(TESTS)
 
 HOURS := 200
 test-hours: $(DEVELOPMENT) ## Export a busy broker's disks for HOURS=200 of seconds, SEED=…; needs Java and Maven

@@ -6,6 +6,7 @@ A case that skips itself, or expects to fail, is a failure: it would go unseen a
 import functools
 import inspect
 import os
+import sys
 import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,8 @@ SHOWN = 10
 """Failures that are shown; the others are counted."""
 WIDTH = 100
 """Characters of a case's name that are shown."""
-TAKES_ALL = os.environ.pop("KSEG_TESTS", "") == "all"
-"""Whether all cases are wanted: `make test-exhaustive`. Taken out, since kseg warns of variables that it hasn't."""
+TAKES_ALL = os.environ.get("ALL_CASES") == "yes"
+"""Whether all cases are wanted: `make test-exhaustive`."""
 Case = TypeVar("Case")
 
 
@@ -27,19 +28,9 @@ def some(cases: Iterable[Case], every: int) -> list[Case]:
     return list(cases)[:: 1 if TAKES_ALL else every]
 
 
-def of_each_kind(cases: Iterable[Case], kind: Callable[[Case], object]) -> list[Case]:
-    """One case of each kind, for what takes long: of one kind the first, of the next the second, and so on.
-
-    `make test` runs these, `make test-exhaustive` all.
-    """
-    cases = list(cases)
-    kinds: dict[object, list[Case]] = {}
-    for case in cases:
-        kinds.setdefault(kind(case), []).append(case)
-    return cases if TAKES_ALL else [same[turn % len(same)] for turn, same in enumerate(kinds.values())]
-
-
-def some_of_each(cases: Iterable[Case], kind: Callable[[Case], object], every: int, turn: int = 0) -> list[Case]:
+def some_of_each(
+    cases: Iterable[Case], kind: Callable[[Case], object], every: int = sys.maxsize, turn: int = 0
+) -> list[Case]:
     """One in so many cases of each kind, and of each kind at least one; other ones with each turn."""
     kinds: dict[object, list[Case]] = {}
     for case in cases:

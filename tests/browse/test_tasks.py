@@ -13,7 +13,7 @@ from tests import golden
 from tests.browse.driving import Driver, drive
 from tests.commands.test_remote_tier import write_partition
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
-from tests.loops import of_each_kind, some
+from tests.loops import some, some_of_each
 
 SAMPLE = golden.ROOT / "docs" / "test-1-0"
 WIPED = golden.ROOT / "damaged" / "210-wiped-batch"
@@ -195,7 +195,7 @@ def test_export_is_what_explain_prints(orders: Path, tmp_path: Path) -> None:
 
 def test_every_file_of_a_broker_can_be_walked_into(tmp_path: Path) -> None:
     files = sorted(path for path in RELEASE.rglob("*") if path.is_file())
-    for path in of_each_kind(files, lambda path: path.suffix or path.name):
+    for path in some_of_each(files, lambda path: path.suffix or path.name):
         copy = tmp_path / path.relative_to(RELEASE)
         copy.parent.mkdir(exist_ok=True)
         shutil.copy(path, copy)

@@ -126,7 +126,7 @@ def test_help_has_examples() -> None:
     ],
     ids=["voters", "directories", "scram"],
 )  # fmt: skip
-def test_show_has_rows_of_each_kind(kind: str, rows: list[dict[str, object]]) -> None:
+def test_show_has_rows_some_of_each(kind: str, rows: list[dict[str, object]]) -> None:
     assert [
         {key: value for key, value in row.items() if key != "type"} for row in objects(["4.3.1", "--show", kind])
     ] == rows

@@ -17,7 +17,7 @@ from kseg.index.rebuild import rebuild
 from kseg.kernel.record import Record
 from kseg.reading.log_file import LogFile
 from tests.log_files import NewBatch, NewRecord, write_segment
-from tests.loops import of_each_kind
+from tests.loops import some_of_each
 
 YEARS_1_TO_9999 = range(-62_135_596_800_000, 253_402_300_800_000)
 """Times in milliseconds that a table holds."""
@@ -26,7 +26,7 @@ YEARS_1_TO_9999 = range(-62_135_596_800_000, 253_402_300_800_000)
 def damaged(root: Path) -> list[Path]:
     """Of golden's damaged directories, one with each kind of damage; all of them in `make test-exhaustive`."""
     directories = sorted(path for path in (root / "damaged").iterdir() if path.is_dir())
-    return of_each_kind(directories, lambda path: path.name.partition("-")[2])
+    return some_of_each(directories, lambda path: path.name.partition("-")[2])
 
 
 def export(sources: list[Path], destination: Path, **options: Any) -> Report:

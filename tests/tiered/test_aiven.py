@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import golden
-from tests.loops import for_each, of_each_kind
+from tests.loops import for_each, some_of_each
 from tests.run import Run, kseg
 from tests.tiered import aiven_objects
 from tests.tiered.aiven_objects import Plugin
@@ -60,7 +60,7 @@ def topic_id(topic: str) -> str:
 
 @for_each(
     "plugin, source",
-    of_each_kind(
+    some_of_each(
         product(PLUGINS, ["docs/test-1-0", "logs/4.3.1/compacted-txn-0", "logs/2.0.1/compacted-0"]), itemgetter(0)
     ),
     ids=" of ".join,

@@ -5,6 +5,7 @@ The cleaner may take one of several tombstones that belong together, and leave t
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import NamedTuple
 
 from kseg.errors import quoted
@@ -50,7 +51,7 @@ class GroupLoading:
         key = record.key
         if key is None or len(key) < VERSION.size or self.unloadable is not None:
             return
-        replay = _REPLAYS.get(VERSION.read(key))
+        replay = _replays().get(VERSION.read(key))
         if replay is None:
             return
         try:
@@ -130,10 +131,14 @@ _BY_NAME: dict[str, Replay] = {
     "GroupTargetAssignmentMetadataKey": _replay_target,
     "GroupTargetAssignmentMemberKey": _replay_target_member,
 }
-_REPLAYS = {
-    number: replay
-    for number, message in OFFSETS_KEYS.items()
-    for name, replay in _BY_NAME.items()
-    if message.name in (f"Consumer{name}", f"Share{name}", f"Streams{name}")
-}
-"""By the key's type."""
+
+
+@cache
+def _replays() -> dict[int, Replay]:
+    """By the key's type."""
+    return {
+        number: replay
+        for number, message in OFFSETS_KEYS.items()
+        for name, replay in _BY_NAME.items()
+        if message.name in (f"Consumer{name}", f"Share{name}", f"Streams{name}")
+    }

@@ -78,4 +78,5 @@ def _filled(words: str, file: Path, *, is_directory: bool) -> str:
     directory = file if is_directory else file.parent
     partition = file.name if is_directory else file.parent.name
     offset = parse_file_name(file).base_offset
-    return words.format(file=file, dir=directory, partition=partition, offset=offset).rstrip(": ")
+    filled = words.format(file=file, dir=directory, partition=partition, offset=offset).rstrip(": ")
+    return f'{filled}{file.name.partition(".")[0]}"' if filled.endswith('"') else filled

@@ -11,7 +11,8 @@ from kseg.doctor.kinds import KINDS
 from kseg.findings.at_start import AT_START
 from kseg.findings.finding_kind import Severity
 from kseg.findings.kinds import ALL_FINDINGS
-from tests import golden
+from tests import golden, run
+from tests.log import edits
 from tests.loops import TAKES_ALL, for_each, some
 
 sys.path.insert(0, str(golden.ROOT.parent / "tools"))
@@ -169,3 +170,10 @@ def test_fault_of_a_row_has_its_finding(finding_id: str, disks: Path) -> None:
 
 def test_every_error_has_its_end() -> None:
     assert set(AT_START) == {name for name, kind in (KINDS | ALL_FINDINGS).items() if kind.severity is Severity.ERROR}
+
+
+def test_all_records_go_if_the_log_start_lies_beyond_the_end(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    (partition.parent / "log-start-offset-checkpoint").write_text("0\n1\nplain 1 5000\n")
+    page = run.kseg(["doctor", "."], partition.parent).stdout.decode()
+    assert page.startswith("A broker starts, but loses up to 160 records of 1 partition.")

@@ -248,6 +248,27 @@ def leave_old_time(data: bytes) -> bytes:
     return data[:written] + (1 << 42).to_bytes(8, "big") + (5000).to_bytes(4, "big") + bytes(1200)
 
 
+def cut_last_batches(place: Place) -> None:
+    """The last two batches are gone, whole: nothing in the log itself tells so."""
+    log = place.logs[-1]
+    os.truncate(log, list(edits.v2_batches(log))[-2][0])
+
+
+def change_newest_snapshot(place: Place) -> None:
+    edits.edit_snapshot(last_snapshot(place), 20, (77).to_bytes(4, "big"))
+
+
+def forget_producers(place: Place) -> None:
+    """A transaction is open, and no snapshot tells of it."""
+    open_transaction(place)
+    for path in place.partition.glob("*.snapshot"):
+        path.unlink()
+
+
+def mark_deleted(place: Place) -> None:
+    place.middle.rename(place.middle.with_name(f"{place.middle.name}.deleted"))
+
+
 def lose_block(place: Place) -> None:
     assert place.disk is not None
     place.disk.lose_blocks(place.middle, range(400, 500))
@@ -335,6 +356,28 @@ def take_replica(place: Place) -> None:
     shutil.copytree(place.intact, place.partition)
 
 
+def unmark_deleted(place: Place) -> None:
+    for path in place.partition.glob("*.deleted"):
+        path.rename(path.with_suffix(""))
+
+
+def remove_last_indexes(place: Place) -> None:
+    for suffix in (".index", ".timeindex"):
+        place.logs[-1].with_suffix(suffix).unlink()
+
+
+def remove_file(name: str) -> Step:
+    return lambda place: (place.partition / name).unlink()
+
+
+def remove_partition(place: Place) -> None:
+    shutil.rmtree(place.partition)
+
+
+def put_back(place: Place) -> None:
+    shutil.copytree(place.intact, place.partition)
+
+
 def rename_to_first_offset(place: Place) -> None:
     move_segment(place.partition, 1, 0)
 
@@ -369,9 +412,12 @@ CASES = [
     Case("record-offsets", "dropped", in_batch(RECORDS + 3, b"\6"), drop_unreadable, remains=HOLES),
     Case("record-offsets", "replica", in_batch(RECORDS + 3, b"\6"), take_replica),
     Case("torn-tail", "start", shorten(-1, ".log", 5), nothing, (KILLED,)),
-    Case("torn-tail", "salvage", shorten(-1, ".log", 5), salvage),
+    Case("torn-tail", "salvage", shorten(-1, ".log", 5), salvage, (KILLED,)),
+    Case("unclean-tail", "salvage", shorten(-1, ".log", 5), salvage, (CLEAN,)),
     Case("zero-tail", "start", lengthen(-1, ".log", 300), nothing, (KILLED,)),
-    Case("zero-tail", "salvage", lengthen(-1, ".log", 300), salvage),
+    Case("zero-tail", "salvage", lengthen(-1, ".log", 300), salvage, (KILLED,)),
+    Case("unclean-zeros", "salvage", lengthen(-1, ".log", 300), salvage, (CLEAN,)),
+    Case("log-end-lost", "replica", cut_last_batches, take_replica, (CLEAN,)),
     Case("cut-segment", "alone", shorten(0, ".log", 5), salvage, remains=HOLES),
     Case("cut-segment", "replica", shorten(0, ".log", 5), take_replica),
     # offsets
@@ -415,6 +461,12 @@ CASES = [
     Case("index-entry", "reindex", content(0, ".index", move_entry), reindex),
     Case("index-entry", "removed", content(0, ".index", move_entry), remove_index),
     Case(SPARSE, "reindex", content(0, ".index", lambda data: data[:8]), reindex),
+    Case("index-inexact", "nothing", content(0, ".index", swap_entries(8)), nothing),
+    Case("index-inexact", "reindex", content(0, ".index", swap_entries(8)), reindex),
+    Case("index-rebuilt", "start", content(-1, ".index", move_entry), nothing, (KILLED,)),
+    Case("unclean-index", "removed", lengthen(-1, ".index", 800), remove_last_indexes, (CLEAN,)),
+    Case("time-index-zeros", "reindex", lengthen(0, ".timeindex", 1200), reindex),
+    Case("time-index-zeros", "removed", lengthen(0, ".timeindex", 1200), remove_index),
     Case("index-preallocated", "nothing", lengthen(0, ".index", 800), nothing),
     Case("index-old-entries", "nothing", content(-1, ".timeindex", leave_old_time), nothing),
     Case("time-index-entry", "reindex", content(0, ".timeindex", raise_time), reindex),
@@ -426,14 +478,21 @@ CASES = [
     Case("transaction-unfounded", "reindex", add_aborted, reindex),
     Case("transaction-unfounded", "removed", add_aborted, remove_index),
     Case("orphan-index", "start", write_file("00000000000000000900.index", bytes(8)), nothing),
+    Case("orphan-index", "replica", remove(1, ".log"), take_replica),
     # snapshots
     Case("snapshot-unreadable", "reindex", break_snapshot, reindex),
     Case("snapshot-unreadable", "newest", break_newest_snapshot, nothing),
     Case("snapshot-content", "reindex", change_snapshot, reindex),
     Case("snapshot-beyond-end", "start", add_snapshot, nothing),
+    Case("producer-state-wrong", "reindex", change_newest_snapshot, reindex, (CLEAN,)),
+    Case("producer-state-missing", "reindex", forget_producers, reindex, (CLEAN,)),
     # the directory
     Case("leftover-file", "start", write_file("00000000000000000000.log.cleaned", b""), nothing),
     Case("leftover-directory", "start", leave_directory, nothing),
+    Case("leftover-log", "renamed", mark_deleted, unmark_deleted),
+    Case("misnamed-file", "moved", write_file("copy.log", b""), remove_file("copy.log")),
+    Case("topic-id-missing", "reindex", remove_file("partition.metadata"), reindex),
+    Case("copy-missing", "backup", remove_partition, put_back),
     Case("unreadable-text", "epochs", write_file("leader-epoch-checkpoint", b"\0" * 20), reindex),
     Case("unreadable-text", "metadata", write_file("partition.metadata", b"\0" * 43), reindex),
     Case("checkpoint-beyond-end", "start", set_checkpoint("recovery-point-offset-checkpoint", 5000), nothing),

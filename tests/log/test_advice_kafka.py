@@ -7,7 +7,7 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -143,8 +143,55 @@ def test_advice_makes_all_well(
     assert others == set()
 
 
+ELSEWHERE = {"partition-twice", "foreign-directory", "identity-missing", "bootstrap-checkpoint", "metadata-checkpoint"}
+"""Findings whose advice other tests of this module follow."""
+NOT_FOLLOWED = {
+    "group-unloadable": "no broker loads the partition; its groups are reset by hand",
+    "identity-differs": "which of two identities is right, only people know",
+    "directory-unknown": "the same",
+    "metadata-missing": "its advice is another voter's copy; tests/live tries `kseg rebuild-metadata`",
+    "metadata-checkpoint-old": "a broker has no use for the file",
+    "metadata-log": "its advice is to let the node start, which `golden/start` has measured",
+    "other-owner": "the brokers of these tests run as a user who may read everything",
+    "partial-disk": "there is nothing to do",
+    "other-topic-id": "whether the records are wanted, only people know",
+    "not-in-metadata": "the same",
+}
+"""Findings whose advice no broker is started after, and why."""
+
+
 def test_each_finding_has_its_case() -> None:
-    assert {case.finding_id for case in CASES} | {"partition-twice"} == set(FINDINGS)
+    assert {case.finding_id for case in CASES} | ELSEWHERE | set(NOT_FOLLOWED) == set(FINDINGS)
+
+
+def test_advice_for_a_nodes_files_makes_it_start(tmp_path_factory: pytest.TempPathFactory) -> None:
+    topics = ["first", "second"]
+    cases = [Case(topic, "x", nothing, nothing) for topic in topics]
+    broker = new_broker(tmp_path_factory, SETTINGS)
+    with broker.running("first"):
+        make_topics(broker.port, [case.topic for case in cases], {})
+        write(broker.port, cases, 0, time.time_ns() // 1_000_000)
+    logs = broker.logs
+    properties = (logs / "meta.properties").read_bytes()
+
+    def fails_then_starts(finding_id: str, mend: Callable[[], object]) -> None:
+        assert finding_id in errors_of(logs)
+        page = run.kseg(["doctor", logs.name], logs.parent).stdout.decode()
+        assert page.startswith("A broker doesn't start: "), page
+        mend()
+        assert errors_of(logs) == set()
+        with broker.running(finding_id):
+            assert whole_topics(broker.port, [case.topic for case in cases]) == {case.topic for case in cases}
+
+    (logs / "photos").mkdir()
+    fails_then_starts("foreign-directory", (logs / "photos").rmdir)
+    (logs / "meta.properties").unlink()
+    fails_then_starts("identity-missing", lambda: (logs / "meta.properties").write_bytes(properties))
+    (logs / "bootstrap.checkpoint").write_bytes(b"")
+    fails_then_starts("bootstrap-checkpoint", (logs / "bootstrap.checkpoint").unlink)
+    newest = sorted((logs / "__cluster_metadata-0").glob("*.checkpoint"))[-1]
+    newest.write_bytes(newest.read_bytes()[:-40])
+    fails_then_starts("metadata-checkpoint", newest.unlink)
 
 
 GARBAGE = b"\0" * 40

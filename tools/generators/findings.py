@@ -17,9 +17,9 @@ printed by `kseg verify --explain ID`, or by `kseg doctor --explain ID`.
 `kseg doctor` makes the same findings, and has some of its own, which stand last. It groups them by kind, the most
 urgent first, and prints the next command for each; these commands change nothing by themselves.
 
-Each next step of `verify` was tried on damaged disks of a 4.3.1 broker, after a clean stop and after a kill
+The next steps of `verify` were tried on damaged disks of a 4.3.1 broker, after a clean stop and after a kill
 (`tests/log/test_advice_kafka.py`): the broker starts, and `kseg verify` then finds nothing but holes that no replica
-fills.
+fills. That test also lists the few findings whose next step only people can decide.
 
 `python tools/generate.py` writes this page from the tables in `kseg/findings/*_kinds.py` and
 `kseg/doctor/kinds.py`: edit these.

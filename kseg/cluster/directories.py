@@ -300,10 +300,10 @@ def is_partition(directory: Path) -> bool:
     """Whether a directory is a partition's: because it has segments, or by its name.
 
     A log directory may be named like a partition (`disk-1`): it has partitions in it or `meta.properties`, and no
-    segments of its own.
+    segments of its own. One of any other name may have another program's file that is named like a segment.
     """
     if parse_partition_directory(directory.absolute()) is None:
-        return holds_segments(directory)
+        return holds_segments(directory) and not (directory / META_PROPERTIES).exists()
     has_partitions = False
     try:
         with os.scandir(directory) as entries:

@@ -105,6 +105,14 @@ def test_log_directory_named_as_a_partition_is_one(tmp_path: Path) -> None:
     assert kseg(["verify", "disk-1"], tmp_path).stdout == b"ok\n"
 
 
+def test_log_directory_with_another_programs_file_named_as_a_segment_is_one(tmp_path: Path) -> None:
+    make_disks(tmp_path)
+    (tmp_path / "b" / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (tmp_path / "b" / "20261128.log").write_text("not Kafka's\n")
+    ran = kseg(["verify", "b", "-o", "json"], tmp_path)
+    assert (ran.status, json.loads(ran.stdout.splitlines()[-1])["partitions"]) == (0, 1)
+
+
 def test_quiet_names_nothing_that_was_passed_over(tmp_path: Path) -> None:
     make_disks(tmp_path)
     assert kseg(["verify", "-q", "."], tmp_path).stderr == b""

@@ -380,6 +380,7 @@ CARE: dict[str, NextStep] = {
     "identity-missing": explain,
     "identity-differs": explain,
     "bootstrap-checkpoint": explain,
+    "unpadded-name": explain,
     "misnamed-file": explain,
     "unclean-index": explain,
     "metadata-missing": explain,
@@ -390,6 +391,7 @@ CARE: dict[str, NextStep] = {
     "copy-missing": explain,
     "time-index-zeros": reindex,
     "leftover-log": explain,
+    "another-topics-id": explain,
     "topic-id-missing": reindex,
     "log-start-beyond-end": explain,
     # records are lost, or will be at the next recovery

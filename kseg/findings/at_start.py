@@ -14,6 +14,8 @@ class AtStart(StrEnum):
 
     REFUSES = "refuses"
     EMPTY = "empty"
+    SERVES_NOTHING = "serves-nothing"
+    "The broker is up, but no leader of any partition: it stops at one of them."
     HIDES = "hides"
     "Partitions' directories become `-stray` ones, and the partitions begin as empty ones."
     LOSES = "loses"
@@ -37,11 +39,13 @@ _BY_CONSEQUENCE = {
         *("index-unreadable", "unclean-index", "unclean-zeros"),
     ),
     AtStart.EMPTY: ("metadata-missing",),
+    AtStart.SERVES_NOTHING: ("another-topics-id",),
     AtStart.HIDES: ("topic-id-missing",),
     AtStart.LOSES: (
         *("unreadable", "bad-length", "bad-magic", "bad-crc", "bad-codec", "bad-body", "bad-record", "bad-count"),
         *("unclean-tail", "log-end-lost", "cut-segment", "offsets-lost", "record-offsets", "orphan-index"),
         *("time-index-zeros", "leftover-log", "log-start-beyond-end", "copy-missing", "no-copy"),
+        "unpadded-name",
         *("remote-manifest", "remote-missing", "remote-size", "remote-gap", "remote-lost"),
     ),
     AtStart.NO_GROUPS: ("group-unloadable",),

@@ -181,12 +181,12 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     ),
     KnownLine(
         "Tried to assign topic ID … to log for topic partition {partition},",
-        ("other-topic-id", "copy-missing"),
+        ("another-topics-id", "other-topic-id", "copy-missing"),
         "{partition}/partition.metadata",
     ),
     KnownLine(
         "Unable to start fetching {partition} with topic ID … due to InconsistentTopicIdException",
-        ("other-topic-id", "copy-missing"),
+        ("another-topics-id", "other-topic-id", "copy-missing"),
         "{partition}/partition.metadata",
     ),
     KnownLine(

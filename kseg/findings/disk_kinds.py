@@ -19,6 +19,12 @@ DISK_FINDINGS: dict[str, FindingKind] = {
         "Copy the file before a broker starts. If the log wasn't cut on purpose, give the segment's files their names"
         " without the ending while the broker is down.",
     ),
+    "unpadded-name": FindingKind(
+        _ERROR,
+        "A log's name hasn't exactly 20 digits.",
+        "The broker starts an empty log of the right name and the same offset next to it, and never reads this one.",
+        "Give the segment's files names of 20 digits, with zeros in front, while the broker is down.",
+    ),
     "misnamed-file": FindingKind(
         _ERROR,
         "A file in a partition's directory ends as a segment's files do, but isn't named after an offset.",
@@ -163,6 +169,14 @@ DISK_FINDINGS: dict[str, FindingKind] = {
         "From 3.7 on the broker renames the directory to `-stray`, and the partition starts as an empty one; before,"
         " it refuses to start.",
         "`kseg reindex PATH --to DIR` makes it from the metadata: put it in its place while the broker is down.",
+    ),
+    "another-topics-id": FindingKind(
+        _ERROR,
+        "A partition's directory has the id of another topic that the cluster has: it was renamed, or its"
+        " partition.metadata is another partition's.",
+        "The broker starts, fails at this partition, and leads none at all: all clients and groups wait.",
+        "Rename the directory to what its topic's id says, or restore its own partition.metadata, while the broker is"
+        " down.",
     ),
     "other-topic-id": FindingKind(
         _WARNING,

@@ -90,24 +90,31 @@ def check_checkpoints(partition: PartitionLog, end: int | None, findings: Findin
         offset = getattr(checkpoints, field)
         if offset is not None and offset > end:
             _add_checkpoint("checkpoint-beyond-end", partition, field, (offset, end), findings)
-    if checkpoints.log_start_offset is not None and checkpoints.log_start_offset > end:
-        _add_checkpoint(
-            "log-start-beyond-end", partition, "log_start_offset", (checkpoints.log_start_offset, end), findings
-        )
-    clean = checkpoints.clean_offset
     first = partition.base_offsets[0] if partition.base_offsets else 0
+    if checkpoints.log_start_offset is not None and checkpoints.log_start_offset > end:
+        offsets, lost_from = (checkpoints.log_start_offset, end), first if first < end else None
+        _add_checkpoint("log-start-beyond-end", partition, "log_start_offset", offsets, findings, lost_from=lost_from)
+    clean = checkpoints.clean_offset
     if clean is not None and not first <= clean <= end:
         _add_checkpoint("checkpoint-stale", partition, "clean_offset", (clean, end), findings)
 
 
 def _add_checkpoint(
-    finding_id: str, partition: PartitionLog, field: str, offsets: tuple[int, int], findings: Findings
+    finding_id: str,
+    partition: PartitionLog,
+    field: str,
+    offsets: tuple[int, int],
+    findings: Findings,
+    *,
+    lost_from: int | None = None,
 ) -> None:
+    """lost_from: the first offset of the log, if the log itself is lost, and not what is after its end."""
     offset, end = offsets
     path = partition.path.absolute()
     sentence = f"{path.name}: the {field.replace('_', ' ')} is {offset}, the log ends at {end}"
     file = path.parent / CHECKPOINT_OF_FIELD[field]
-    findings.add(finding_id, file, sentence, offsets=(min(end, offset), max(end, offset)))
+    concerned = (min(end, offset), max(end, offset) - 1) if lost_from is None else (lost_from, end - 1)
+    findings.add(finding_id, file, sentence, offsets=concerned)
 
 
 def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
@@ -152,6 +159,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
     for orphan in partition.orphans:
         if orphan.base_offset not in deleted:
             _add_orphan(orphan, findings)
+    _check_digits(partition, findings)
     for file in partition.others:
         stem, dot, extension = file.name.rpartition(".")
         if f"{dot}{extension}" in _NAMED_BY_OFFSET and not stem.isdecimal():
@@ -160,6 +168,17 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
         partition.read_topic_id()
     except KsegError as error:
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
+
+
+def _check_digits(partition: PartitionLog, findings: Findings) -> None:
+    """Logs whose names a broker takes for offsets, but doesn't write itself. Source: LogLoader.loadSegmentFiles."""
+    for path in (*(each.path for each in partition.segments), *(each.path for each in partition.others)):
+        if path.suffix != ".log" or not (path.stem.isdecimal() and path.stem.isascii()):
+            continue
+        name = f"{int(path.stem):020}.log"
+        if path.name != name and not path.with_name(name).exists():
+            sentence = f"its name has {len(path.stem)} digits; a broker looks for {name}"
+            findings.add("unpadded-name", path, sentence, offsets=(int(path.stem), None))
 
 
 def _add_orphan(orphan: SegmentFiles, findings: Findings) -> None:

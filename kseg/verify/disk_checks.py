@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -296,6 +296,7 @@ def _check_topics(
 ) -> set[tuple[str, int]]:
     """The topics that directories are of, by the metadata; gives the partitions that a start takes."""
     ids = {} if metadata is None else {topic.name: topic.topic_id for topic in metadata.topics}
+    others = _others_here(metadata, own[0].identity.broker)
     there: set[tuple[str, int]] = set()
     for path in (path for log_dir in own for path in log_dir.directories if choice.takes_directory(path)):
         found = parse_partition_directory(path)
@@ -304,7 +305,7 @@ def _check_topics(
         if metadata is not None and found.topic not in ids:
             if found.state is None:
                 findings.add("not-in-metadata", path, f"{_as_of(metadata)} have no such topic")
-        elif _is_of_topic(path, ids.get(found.topic), findings):
+        elif _is_of_topic(path, ids.get(found.topic), others, findings):
             there.add((found.topic, found.partition))
     return there
 
@@ -331,14 +332,30 @@ def _check_registration(metadata: "ClusterMetadata", log_dir: LogDir, count: int
         findings.add("directory-unknown", path, sentence)
 
 
-def _is_of_topic(path: Path, topic_id: str | None, findings: Findings) -> bool:
-    """Whether a directory is of the topic id that the metadata have; unknown ones count."""
+def _others_here(metadata: "ClusterMetadata | None", node: int | None) -> dict[tuple[str, int], str]:
+    """The topics of the partitions that a node has by the metadata, by their topic's id and their number."""
+    partitions = () if metadata is None else metadata.partitions
+    return {(each.topic_id, each.partition): each.topic for each in partitions if node in each.replicas}
+
+
+def _is_of_topic(path: Path, topic_id: str | None, others: Mapping[tuple[str, int], str], findings: Findings) -> bool:
+    """Whether a start takes a directory for its partition's, by the metadata's topic id; unknown ones count.
+
+    It makes a stray of one with another id, unless the node has a partition of this id and number, too.
+    Source: LogManager.isStrayReplica.
+    """
     file = path / PARTITION_METADATA
     if not file.exists():
         findings.add("topic-id-missing", file, "it isn't there, so that nothing tells which topic the directory is of")
         return True
     own = topic_id_at(path)
     if own is None or topic_id is None or own == topic_id:
+        return True
+    found = parse_partition_directory(path)
+    namesake = others.get((own, found.partition)) if found is not None and found.state is None else None
+    if namesake is not None:
+        sentence = f"its topic id is {own}, that of {namesake}; the topic's own id in the metadata is {topic_id}"
+        findings.add("another-topics-id", file, sentence)
         return True
     findings.add("other-topic-id", file, f"its topic id is {own}, that of the topic in the metadata {topic_id}")
     return False

@@ -63,7 +63,7 @@ ENDS = {
     REFUSES: ("refuses", "empty"),
     EMPTY: ("empty", "refuses"),
     HIDES: ("hides", "loses"),
-    LOSES: ("loses", "serves-wrong"),
+    LOSES: ("loses", "serves-wrong", "serves-nothing"),
     WRONG: ("serves-wrong", "loses"),
 }
 """How a start ends, and what the sentence may say then: between two of them it may be the reader who decides."""
@@ -89,7 +89,8 @@ OF_ROWS = {
     "other-owner": ("quorum-state", "unreadable", "clean"),
     "copy-missing": ("folder", "absent", "killed"),
     "topic-id-missing": ("partition.metadata", "absent", "clean"),
-    "other-topic-id": ("partition.metadata", "another's", "clean"),
+    "another-topics-id": ("partition.metadata", "another's", "clean"),
+    "other-topic-id": ("partition.metadata", "one bit changed", "clean"),
     "not-in-metadata": ("log directory", "with a partition of an unknown topic", "clean"),
     "unclean-tail": ("last .log", "cut in body", "clean"),
     "unclean-zeros": ("last .log", "padded with zeros", "clean"),

@@ -105,6 +105,13 @@ def test_log_directory_named_as_a_partition_is_one(tmp_path: Path) -> None:
     assert kseg(["verify", "disk-1"], tmp_path).stdout == b"ok\n"
 
 
+def test_log_start_after_the_end_loses_the_records_that_are_there(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    edits.write_checkpoint(partition, "log-start-offset-checkpoint", 5000)
+    summary = json.loads(kseg(["verify", str(partition), "-o", "json"], tmp_path).stdout.splitlines()[-1])
+    assert summary["startSentence"] == "A broker starts, but loses up to 160 records of 1 partition."
+
+
 def test_log_directory_with_another_programs_file_named_as_a_segment_is_one(tmp_path: Path) -> None:
     make_disks(tmp_path)
     (tmp_path / "b" / "meta.properties").write_text("version=0\nbroker.id=1\n")

@@ -157,6 +157,11 @@ def add_snapshot(partition: Path) -> None:
     shutil.copy(last, last.with_name(f"{int(last.stem) + 1000:020}.snapshot"))
 
 
+def shorten_name(partition: Path) -> None:
+    last = edits.logs(partition)[-1]
+    last.rename(last.with_name(f"{int(last.stem)}.log"))
+
+
 def add_leftover(partition: Path) -> None:
     (partition / "00000000000000000000.log.cleaned").write_bytes(b"")
 
@@ -193,6 +198,7 @@ EDITED: dict[str, tuple[str, Edit]] = {
     "index-unsorted": ("3.6.2/plain-1", reverse_positions),
     "snapshot-beyond-end": ("2.8.2/idem-0", add_snapshot),
     "leftover-file": ("3.6.2/plain-1", add_leftover),
+    "unpadded-name": ("3.6.2/plain-1", shorten_name),
     "checkpoint-beyond-end": ("3.6.2/plain-1", checkpoint("recovery-point-offset-checkpoint", 5000)),
     "checkpoint-stale": ("3.6.2/plain-1", checkpoint("cleaner-offset-checkpoint", 5000)),
     "log-start-beyond-end": ("3.6.2/plain-1", checkpoint("log-start-offset-checkpoint", 5000)),

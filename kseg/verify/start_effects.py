@@ -63,8 +63,6 @@ def _partition_of(path: Path) -> Path | None:
 def _lost(partition: PartitionLog, finding: Finding) -> Lost:
     base = parse_file_name(finding.file).base_offset
     first = base if finding.first_offset is None else finding.first_offset
-    if finding.id == "log-start-beyond-end" and first is not None and partition.base_offsets:  # all segments go
-        return partition.base_offsets[0], first - 1
     after = None if base is None else next((each for each in partition.base_offsets if each > base), None)
     if first is None:
         return None, None

@@ -234,6 +234,13 @@ def swap_entries(size: int) -> Callable[[bytes], bytes]:
     return swap
 
 
+def turn_round(data: bytes) -> bytes:
+    """An .index whose positions are those of its entries from the last to the first."""
+    places = range(0, len(data), 8)
+    pairs = zip(places, reversed(places), strict=True)
+    return b"".join(data[offset : offset + 4] + data[position + 4 : position + 8] for offset, position in pairs)
+
+
 def move_entry(data: bytes) -> bytes:
     return data[:4] + (int.from_bytes(data[4:8], "big") + 1).to_bytes(4, "big") + data[8:]
 
@@ -267,6 +274,14 @@ def forget_producers(place: Place) -> None:
 
 def mark_deleted(place: Place) -> None:
     place.middle.rename(place.middle.with_name(f"{place.middle.name}.deleted"))
+
+
+def shorten_name(place: Place) -> None:
+    place.logs[0].rename(place.partition / "0.log")
+
+
+def take_other_id(place: Place) -> None:
+    shutil.copy(place.intact.parent / "bad-crc.alone-0" / "partition.metadata", place.partition)
 
 
 def lose_block(place: Place) -> None:
@@ -361,6 +376,15 @@ def unmark_deleted(place: Place) -> None:
         path.rename(path.with_suffix(""))
 
 
+def pad_name(place: Place) -> None:
+    (log,) = place.partition.glob("0.log")
+    log.rename(log.with_name(f"{0:020}.log"))
+
+
+def restore_id(place: Place) -> None:
+    shutil.copy(place.intact / "partition.metadata", place.partition)
+
+
 def remove_last_indexes(place: Place) -> None:
     for suffix in (".index", ".timeindex"):
         place.logs[-1].with_suffix(suffix).unlink()
@@ -426,7 +450,7 @@ CASES = [
     Case("offsets-lost", "filled", batches(without_second), fill),
     Case("offsets-lost", "alone", batches(without_second), reindex, remains=HOLES),
     Case("offsets-compacted", "nothing", compact, reindex, is_keyed=True),
-    Case("offsets-missing", "filled", batches(without_second), fill, is_keyed=True),
+    Case("offsets-missing", "filled", batches(without_second), fill, is_keyed=True, is_alone=True),
     Case("segment-overlap", "salvage", rename_last_log, salvage),
     Case("offset-below-base", "renamed", rename_first, rename_to_first_offset),
     Case("offset-below-base", "salvage", rename_first, salvage, remains=HOLES),
@@ -456,21 +480,21 @@ CASES = [
     Case("index-unreadable", "reindex", lose_index, reindex),
     Case("index-cut", "reindex", shorten(0, ".index", 3), reindex),
     Case("index-cut", "removed", shorten(0, ".timeindex", 3), remove_index),
-    Case("index-unsorted", "reindex", content(0, ".index", swap_entries(8)), reindex),
-    Case("index-unsorted", "removed", content(0, ".timeindex", swap_entries(12)), remove_index),
+    Case("index-unsorted", "reindex", content(0, ".index", turn_round), reindex),
+    Case("index-unsorted", "removed", content(0, ".index", turn_round), remove_index),
     Case("index-entry", "reindex", content(0, ".index", move_entry), reindex),
     Case("index-entry", "removed", content(0, ".index", move_entry), remove_index),
     Case(SPARSE, "reindex", content(0, ".index", lambda data: data[:8]), reindex),
-    Case("index-inexact", "nothing", content(0, ".index", swap_entries(8)), nothing),
     Case("index-inexact", "reindex", content(0, ".index", swap_entries(8)), reindex),
-    Case("index-rebuilt", "start", content(-1, ".index", move_entry), nothing, (KILLED,)),
+    Case("index-rebuilt", "start", empty(-1, ".txnindex"), nothing, (KILLED,)),
     Case("unclean-index", "removed", lengthen(-1, ".index", 800), remove_last_indexes, (CLEAN,)),
     Case("time-index-zeros", "reindex", lengthen(0, ".timeindex", 1200), reindex),
     Case("time-index-zeros", "removed", lengthen(0, ".timeindex", 1200), remove_index),
     Case("index-preallocated", "nothing", lengthen(0, ".index", 800), nothing),
-    Case("index-old-entries", "nothing", content(-1, ".timeindex", leave_old_time), nothing),
+    Case("index-old-entries", "nothing", content(-1, ".timeindex", leave_old_time), nothing, (KILLED,)),
     Case("time-index-entry", "reindex", content(0, ".timeindex", raise_time), reindex),
     Case("time-index-entry", "removed", content(0, ".timeindex", raise_time), remove_index),
+    Case("time-index-entry", "swapped", content(0, ".timeindex", swap_entries(12)), remove_index),
     Case("time-index-ends-early", "reindex", empty(0, ".timeindex"), reindex),
     Case("time-index-ends-early", "removed", empty(0, ".timeindex"), remove_index),
     Case("transaction-unindexed", "reindex", empty(0, ".txnindex"), reindex),
@@ -491,6 +515,8 @@ CASES = [
     Case("leftover-directory", "start", leave_directory, nothing),
     Case("leftover-log", "renamed", mark_deleted, unmark_deleted),
     Case("misnamed-file", "moved", write_file("copy.log", b""), remove_file("copy.log")),
+    Case("unpadded-name", "renamed", shorten_name, pad_name),
+    Case("another-topics-id", "restored", take_other_id, restore_id),
     Case("topic-id-missing", "reindex", remove_file("partition.metadata"), reindex),
     Case("copy-missing", "backup", remove_partition, put_back),
     Case("unreadable-text", "epochs", write_file("leader-epoch-checkpoint", b"\0" * 20), reindex),

@@ -394,7 +394,8 @@ class ProducerChecks:
             self._open |= dict.fromkeys(before, _OpenTransaction(last, None, may_have_ended=self._is_doubted))
         for producer_id, transaction in self._open.items():
             self._tell_open(producer_id, transaction)
-        if self._open and not self._partition.snapshots and stop_of(self._partition) is Stop.CLEAN:
+        is_trusted = all(each.offset_index is not None for each in self._partition.segments)  # else some are recovered
+        if self._open and is_trusted and not self._partition.snapshots and stop_of(self._partition) is Stop.CLEAN:
             sentence = f"no snapshot, and {counted(len(self._open), 'open transaction')}"
             self._findings.add("producer-state-missing", self._partition.path, sentence)
 

@@ -12,7 +12,8 @@ from kseg.findings.findings import Finding
 from kseg.formats.file_names import parse_file_name, parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import PartitionChoice
-from kseg.verify.stops import Stop, stop_at, stop_of
+from kseg.verify.start_judgement import recovered_from
+from kseg.verify.stops import Stop, stop_at
 
 Lost = tuple[int | None, int | None]
 """The first and the last offset that no consumer gets; None if it can't be told."""
@@ -40,8 +41,10 @@ class StartEffect(NamedTuple):
 
 def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[StartEffect]:
     """What a start makes of the findings in a partition; of those alone that do harm."""
-    is_recovered = stop_of(partition) is Stop.KILLED
+    recovered = recovered_from(partition)
     for each in found:
+        base = parse_file_name(each.file).base_offset
+        is_recovered = recovered is not None and (base is None or base >= recovered)
         consequence = at_start(each.id, is_recovered=is_recovered)
         if consequence is AtStart.REFUSES or (consequence is not AtStart.WELL and partition.state is None):
             lost = _lost(partition, each) if consequence is AtStart.LOSES else (None, None)

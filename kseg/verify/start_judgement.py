@@ -35,7 +35,7 @@ def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterat
     if is_end_lost:
         findings = [each for each in findings if each not in witnesses]
         yield _lost_end(partition, witnesses)
-    recovered = _recovered(partition) if stop is Stop.KILLED else None
+    recovered = recovered_from(partition)
     empty = _empty_logs(partition)
     emptied: set[Path] = set()
     for each in findings:
@@ -67,19 +67,34 @@ def _empty_logs(partition: PartitionLog) -> set[Path]:
     return {segment.path for segment in partition.segments[:-1] if not segment.size}
 
 
-def _recovered(partition: PartitionLog) -> int:
-    """The base offset of the first segment that a recovery reads. Source: LogLoader.recoverLog."""
+def recovered_from(partition: PartitionLog) -> int | None:
+    """The base offset of the first segment that a start recovers; None if it trusts the log.
+
+    Source: LogLoader.recoverLog.
+    """
+    if stop_of(partition) is not Stop.KILLED:
+        return None
     slot = partition.floor_slot(partition.checkpoints().recovery_point or 0)
     return partition.base_offsets[slot or 0] if partition.base_offsets else 0
 
 
 def _index(partition: PartitionLog, finding: Finding, stop: Stop, recovered: int | None) -> Finding:
-    """What is found in an index: a recovery rebuilds those of the segments that it reads."""
-    base = parse_file_name(finding.file).base_offset or 0
-    if recovered is not None and base >= recovered and finding.counts:
-        return replace(finding, id="index-rebuilt", sentence=f"{finding.id}: {finding.sentence}")
-    kind = parse_file_name(finding.file).kind
+    """What is found in an index: a recovery rebuilds those of the segments that it reads.
+
+    A start recovers a segment without an offset index, too, and makes its transaction index. Source:
+    LogLoader.loadSegmentFiles.
+    """
+    name = parse_file_name(finding.file)
+    base, kind = name.base_offset or 0, name.kind
     segment = partition.segments[partition.floor_slot(base) or 0]
+    is_recovered = (recovered is not None and base >= recovered) or (
+        stop is not Stop.UNKNOWN
+        and kind is FileKind.TRANSACTION_INDEX
+        and segment.base_offset == base
+        and segment.offset_index is None
+    )
+    if is_recovered and finding.counts:
+        return replace(finding, id="index-rebuilt", sentence=f"{finding.id}: {finding.sentence}")
     is_first, is_last = base == partition.base_offsets[0], base == partition.base_offsets[-1]
     match finding.id:
         case "index-preallocated" if stop is Stop.CLEAN and is_last and kind is not FileKind.TRANSACTION_INDEX:

@@ -222,6 +222,19 @@ def ids(partition: Path) -> set[str]:
     return {finding.id for finding in found_in(partition)}
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_logs_alone_have_no_errors_as_a_start_makes_the_rest(is_clean: bool, tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "2.3.1/txn-1")
+    (partition.parent / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    (partition.parent / ".kafka_cleanshutdown").touch()
+    for path in partition.iterdir():
+        if path.suffix != ".log":
+            path.unlink()
+    if not is_clean:
+        (partition.parent / ".kafka_cleanshutdown").unlink()
+    assert verify_partition(PartitionLog(partition)).is_well
+
+
 @for_each("finding_id, damage", DAMAGED.items())
 def test_damaged_file_trips_its_check(finding_id: str, damage: str, restored: Path) -> None:
     assert finding_id in ids(restored / "damaged" / damage)

@@ -17,6 +17,8 @@ from kseg.verify.log_checks import LogChecks, SeenEpoch
 DELETED = ".deleted"
 _NAMED_BY_OFFSET = frozenset({".log", ".index", ".timeindex", ".txnindex", ".snapshot"})
 """Endings of files whose names a broker takes for offsets. Source: LogLoader, LogFileUtils."""
+_PARSED = frozenset({CLEANED, ".swap"})
+"""The same of leftovers, whatever else is in their names. Source: LogLoader.removeTempFilesAndCollectSwapFiles."""
 
 
 def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findings) -> None:
@@ -153,6 +155,10 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
     leftovers = [file.name for file in partition.leftovers]
     for file in partition.leftovers:
         suffix = parse_file_name(file.path).suffix or ""
+        stem = file.name.partition(".")[0]
+        if suffix in _PARSED and not stem.isdecimal():
+            findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}")
+            continue
         findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {file.size} bytes")
     _check_leftover_logs(partition, findings)
     deleted = {name.base_offset for name in map(parse_file_name, leftovers) if name.kind is FileKind.LOG}

@@ -290,6 +290,13 @@ def two_disks(directory: Path, *nodes: int) -> list[Path]:
     return disks
 
 
+@pytest.mark.parametrize("name", ["old.cleaned", "old.log.swap", "leader-epoch-checkpoint.swap"])
+def test_leftover_that_is_not_named_after_an_offset_is_a_misnamed_file(name: str, tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, WITHOUT_ANY)
+    (partition / name).write_bytes(b"")
+    assert ids(partition) == {"misnamed-file"}
+
+
 def found_on(disks: list[Path]) -> list[tuple[str, Path]]:
     verified = verify_paths(plan_verification(disks))
     return [(finding.id, finding.file) for each in verified for finding in each.findings]

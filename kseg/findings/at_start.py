@@ -14,8 +14,8 @@ class AtStart(StrEnum):
 
     REFUSES = "refuses"
     EMPTY = "empty"
-    SERVES_NOTHING = "serves-nothing"
-    "The broker is up, but no leader of any partition: it stops at one of them."
+    LEADERLESS = "leaderless"
+    "The broker is up, but fails at a partition, and leads none of those that it comes to after it, if any at all."
     HIDES = "hides"
     "Partitions' directories become `-stray` ones, and the partitions begin as empty ones."
     LOSES = "loses"
@@ -39,7 +39,7 @@ _BY_CONSEQUENCE = {
         *("index-unreadable", "unclean-index", "unclean-zeros"),
     ),
     AtStart.EMPTY: ("metadata-missing",),
-    AtStart.SERVES_NOTHING: ("another-topics-id",),
+    AtStart.LEADERLESS: ("another-topics-id",),
     AtStart.HIDES: ("topic-id-missing",),
     AtStart.LOSES: (
         *("unreadable", "bad-length", "bad-magic", "bad-crc", "bad-codec", "bad-body", "bad-record", "bad-count"),
@@ -82,5 +82,7 @@ def _filled(words: str, file: Path, *, is_directory: bool) -> str:
     directory = file if is_directory else file.parent
     partition = file.name if is_directory else file.parent.name
     offset = parse_file_name(file).base_offset
-    filled = words.format(file=file, dir=directory, partition=partition, offset=offset).rstrip(": ")
-    return f'{filled}{file.name.partition(".")[0]}"' if filled.endswith('"') else filled
+    filled = words.format(file=file, dir=directory, partition=partition, offset=offset)
+    if filled.endswith('"'):
+        return f'{filled}{file.name.partition(".")[0]}"'  # what a broker takes for an offset
+    return filled.rstrip(": (")

@@ -174,7 +174,8 @@ DISK_FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "A partition's directory has the id of another topic that the cluster has: it was renamed, or its"
         " partition.metadata is another partition's.",
-        "The broker starts, fails at this partition, and leads none at all: all clients and groups wait.",
+        "The broker starts, and fails at this partition. It leads none of those that it comes to after it: often all,"
+        " whose clients and groups wait.",
         "Rename the directory to what its topic's id says, or restore its own partition.metadata, while the broker is"
         " down.",
     ),

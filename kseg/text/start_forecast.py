@@ -52,7 +52,7 @@ def _all(harms: Sequence[str]) -> str:
 
 def _harms(node: NodeStart) -> Iterator[str]:
     """What becomes of records."""
-    for consequence in (AtStart.SERVES_NOTHING, AtStart.HIDES, AtStart.LOSES, AtStart.NO_GROUPS, AtStart.WRONG):
+    for consequence in (AtStart.LEADERLESS, AtStart.HIDES, AtStart.LOSES, AtStart.NO_GROUPS, AtStart.WRONG):
         places = node.harmed.get(consequence)
         if places:
             yield _harm(node, consequence, places)
@@ -61,8 +61,8 @@ def _harms(node: NodeStart) -> Iterator[str]:
 def _harm(node: NodeStart, consequence: AtStart, places: Collection[object]) -> str:
     partitions = counted(len(places), "partition")
     match consequence:
-        case AtStart.SERVES_NOTHING:
-            return f"leads no partition at all ({partitions} with another topic's id)"
+        case AtStart.LEADERLESS:
+            return f"leads few partitions or none ({partitions} with another topic's id)"
         case AtStart.HIDES:
             return f"makes strays of {partitions}, which begin as empty ones"
         case AtStart.LOSES:

@@ -63,14 +63,13 @@ ENDS = {
     REFUSES: ("refuses", "empty"),
     EMPTY: ("empty", "refuses"),
     HIDES: ("hides", "loses"),
-    LOSES: ("loses", "serves-wrong", "serves-nothing"),
+    LOSES: ("loses", "serves-wrong", "leaderless"),
     WRONG: ("serves-wrong", "loses"),
 }
 """How a start ends, and what the sentence may say then: between two of them it may be the reader who decides."""
 OTHERWISE = {
     ("last metadata .log", "another's"): "the log is in order, but for what the broker writes next",
-    ("middle .log", "one bit of a base offset changed"): "a recovery refuses some of these offsets",
-    ("middle .log", "another's"): "the same",
+    ("middle .log", "another's"): "a recovery refuses some of these offsets",
     ("last .log", "another's"): "2.8.2 has other words",
     ("bootstrap.checkpoint", "text-mangled"): "which words a broker has depends on the bytes",
     ("metadata leader-epoch-checkpoint", "one bit changed"): "the same",

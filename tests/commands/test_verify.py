@@ -112,6 +112,14 @@ def test_log_start_after_the_end_loses_the_records_that_are_there(tmp_path: Path
     assert summary["startSentence"] == "A broker starts, but loses up to 160 records of 1 partition."
 
 
+def test_name_that_stops_a_start_is_in_the_words_of_the_broker(tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, "3.6.2/plain-1")
+    (partition / "00000000000000000000 (1).log").write_bytes(b"")
+    summary = json.loads(kseg(["verify", str(partition), "-o", "json"], tmp_path).stdout.splitlines()[-1])
+    said = 'NumberFormatException: For input string: "00000000000000000000 (1)"'
+    assert summary["startSentence"] == f"A broker doesn't start: {said}."
+
+
 def test_log_directory_with_another_programs_file_named_as_a_segment_is_one(tmp_path: Path) -> None:
     make_disks(tmp_path)
     (tmp_path / "b" / "meta.properties").write_text("version=0\nbroker.id=1\n")

@@ -82,7 +82,7 @@ def assumptions(forecast: StartForecast) -> str:
         return "assumed: the broker knows these partitions, and the rest of its disks is in order"
     stop = _STOPS[next(iter(stops))] if len(stops) == 1 else "stopped as each .kafka_cleanshutdown says"
     known = "" if forecast.has_metadata else "; the cluster has these partitions"
-    return f"assumed: {stop}; no other log directories{known}"
+    return f"assumed: {stop}; the same release and settings; no harm to other log directories{known}"
 
 
 def forecast_fields(forecast: StartForecast, *, is_all: bool) -> dict[str, object]:

@@ -83,6 +83,6 @@ def _filled(words: str, file: Path, *, is_directory: bool) -> str:
     partition = file.name if is_directory else file.parent.name
     offset = parse_file_name(file).base_offset
     filled = words.format(file=file, dir=directory, partition=partition, offset=offset)
-    if filled.endswith('"'):
+    if filled.endswith(': "'):
         return f'{filled}{file.name.partition(".")[0]}"'  # what a broker takes for an offset
-    return filled.rstrip(": (")
+    return filled.rstrip(": (.")

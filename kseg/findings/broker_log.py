@@ -81,7 +81,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     KnownLine("Failed to access checkpoint file {file} in dir {dir}", _TEXT, "{dir}/{file}"),
     KnownLine("Error occurred while reading {file} file of directory {dir}, resetting", _TEXT, "{dir}/{file}"),
     KnownLine(
-        "QuorumStateData: unable to locate field",
+        "QuorumStateData: unable to locate field …",
         ("unreadable-text",),
         f"{_METADATA}/quorum-state",
         refuses_at=("*/quorum-state: * is missing",),
@@ -104,7 +104,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         refuses_at=("*/partition.metadata: *… isn't a topic id*",),
     ),
     KnownLine(
-        "Input string `…` decoded as … bytes, which is not",
+        "Input string `…` decoded as … bytes, which is not …",
         ("unreadable-text",),
         "partition.metadata",
         refuses_at=("*/partition.metadata: * isn't a topic id*",),
@@ -112,7 +112,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     # the identity of a directory
     KnownLine("Unable to read … as a Uuid: ", ("unreadable-text",), _PROPERTIES),
     KnownLine(
-        "Unknown meta.properties version number",
+        "Unknown meta.properties version number …",
         ("unreadable-text",),
         _PROPERTIES,
         refuses_at=("*/meta.properties: its version is *",),
@@ -131,11 +131,13 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         refuses_at=("*/meta.properties: it isn't there*",),
     ),
     KnownLine("No `meta.properties` found in {dir} (have you run", ("identity-missing",), _IN_DIRECTORY),
-    KnownLine("Invalid cluster.id in: {file}. Expected", ("identity-differs",), refuses_at=("*: its cluster.id is *",)),
+    KnownLine(
+        "Invalid cluster.id in: {file}. Expected …", ("identity-differs",), refuses_at=("*: its cluster.id is *",)
+    ),
     KnownLine("doesn't match stored clusterId … in meta.properties", ("identity-differs",), _PROPERTIES),
     KnownLine("Unexpected error INCONSISTENT_CLUSTER_ID in", ("identity-differs",), _PROPERTIES),
     KnownLine(
-        "Stored node id … doesn't match previous node id … in {file}. If you moved",
+        "Stored node id … doesn't match previous node id … in {file}. If you moved …",
         ("identity-differs",),
         release="3.9.1 and later",
         refuses_at=("*: its node.id is *",),
@@ -147,7 +149,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         release="2.8.2",
     ),
     KnownLine(
-        "Duplicate directory ID … found. It was the ID of {dir}, but also of",
+        "Duplicate directory ID … found. It was the ID of {dir}, but also of …",
         ("identity-differs",),
         _IN_DIRECTORY,
         refuses_at=("*: its directory.id is that of *",),
@@ -160,7 +162,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         refuses_at=("*",),
     ),
     KnownLine(
-        "Duplicate log directories for {partition} are found in both {dir} and",
+        "Duplicate log directories for {partition} are found in both {dir} and …",
         ("partition-twice",),
         "{dir}",
         refuses_at=("*: also in *",),
@@ -217,7 +219,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         refuses_at=("*/bootstrap.checkpoint: zero-tail *",),
     ),
     KnownLine(
-        "in the bootstrap metadata from the binary bootstrap metadata file: {file}",
+        "… in the bootstrap metadata from the binary bootstrap metadata file: {file}",
         ("bootstrap-checkpoint",),
         refuses_at=("*",),
     ),
@@ -241,7 +243,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
         refuses_at=("*.checkpoint: bad-crc *", "*.checkpoint: * can't be read whole"),
     ),
     KnownLine(
-        "Error while loading snapshot OffsetAndEpoch",
+        "Error while loading snapshot OffsetAndEpoch…",
         ("metadata-checkpoint",),
         _METADATA,
         refuses_at=("*.checkpoint: it doesn't begin *", "*.checkpoint: torn-tail *"),
@@ -251,7 +253,7 @@ KNOWN_LINES: tuple[KnownLine, ...] = (
     ),
     KnownLine("Unhandled fault in MetadataLoader#handleCommit", _IMAGE, _METADATA),
     KnownLine(
-        "Error loading metadata log record from offset",
+        "Error loading metadata log record from offset …",
         _IMAGE,
         _METADATA,
         refuses_at=("*.checkpoint: *another's",),

@@ -23,11 +23,16 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
     worst = nodes[0]
     bound = "" if is_all and forecast.is_of_all else ", by what was read"
     if len(nodes) == 1:
-        return f"A broker {_end(worst)}{bound}."
+        return _closed(f"A broker {_end(worst)}{bound}")
     if worst.consequence is AtStart.WELL:
         return f"All {len(nodes)} nodes start well{bound}."
     well = sum(each.consequence is AtStart.WELL for each in nodes)
-    return f"{_name(worst)} {_end(worst)}. {well} of {len(nodes)} nodes start well{bound}."
+    return f"{_closed(f'{_name(worst)} {_end(worst)}')} {well} of {len(nodes)} nodes start well{bound}."
+
+
+def _closed(sentence: str) -> str:
+    """A sentence with its full stop, which a broker's words that go on don't need."""
+    return sentence if sentence.endswith("…") else f"{sentence}."
 
 
 def _name(node: NodeStart) -> str:

@@ -168,6 +168,19 @@ def test_fault_of_a_row_has_its_finding(finding_id: str, disks: Path) -> None:
     assert finding_id in {found for _, found, _ in new}
 
 
+@for_each(
+    "file,fault,words",
+    [
+        ("meta.properties", "absent", "No readable meta.properties files found."),
+        ("partition.metadata", "empty", 'Cannot invoke "java.lang.CharSequence.length()".'),
+    ],
+)
+def test_sentence_ends_as_the_words_of_the_broker_do(file: str, fault: str, words: str, disks: Path) -> None:
+    row = next(row for row in rows() if (row["file"], row["fault"], row["class"]) == (file, fault, REFUSES))
+    with faulty_disk(row, sound_disk(row, disks)) as disk:
+        assert answer("verify", disk).sentence == f"A broker doesn't start: {words}"
+
+
 def test_every_error_has_its_end() -> None:
     assert set(AT_START) == {name for name, kind in (KINDS | ALL_FINDINGS).items() if kind.severity is Severity.ERROR}
 

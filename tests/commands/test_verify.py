@@ -120,6 +120,15 @@ def test_name_that_stops_a_start_is_in_the_words_of_the_broker(tmp_path: Path) -
     assert summary["startSentence"] == f"A broker doesn't start: {said}."
 
 
+def test_words_of_the_broker_that_go_on_are_not_cut_in_the_middle(tmp_path: Path) -> None:
+    for disk in ("one", "two"):
+        log_dir = edits.copy_partition(tmp_path, "3.6.2/plain-1").parent.rename(tmp_path / disk)
+        (log_dir / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    line = kseg(["verify", "one", "two", "-v"], tmp_path).stdout.decode().splitlines()[0]
+    words = "Duplicate log directories for plain-1 are found in both two/plain-1 and …"
+    assert line == f"A broker doesn't start: {words}"
+
+
 def test_log_directory_with_another_programs_file_named_as_a_segment_is_one(tmp_path: Path) -> None:
     make_disks(tmp_path)
     (tmp_path / "b" / "meta.properties").write_text("version=0\nbroker.id=1\n")

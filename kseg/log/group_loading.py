@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
-from kseg.errors import quoted
+from kseg.errors import counted, quoted
 from kseg.formats.codes import VERSION
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import OFFSETS_KEYS
@@ -79,9 +79,10 @@ def _replay_group(group: _LoadedGroup, _: Fields, value: bytes | None) -> str | 
     if value is not None:
         return None
     if group.members:
-        return f"its tombstone comes while it still has {len(group.members)} members"
+        return f"its tombstone comes while it still has {counted(len(group.members), 'member')}"
     if group.targets:
-        return f"its tombstone comes while {len(group.targets)} members still have a target assignment"
+        members = counted(len(group.targets), "member")
+        return f"its tombstone comes while the target assignment of {members} is still there"
     if group.target_epoch != NONE:
         return "its tombstone comes without that of its target assignment"
     return None
@@ -111,7 +112,8 @@ def _replay_current(group: _LoadedGroup, key: Fields, value: bytes | None) -> st
 
 def _replay_target(group: _LoadedGroup, _: Fields, value: bytes | None) -> str | None:
     if value is None and group.targets:
-        return f"the tombstone of its target assignment comes while {len(group.targets)} members still have one"
+        members = counted(len(group.targets), "member")
+        return f"the tombstone of its target assignment comes while that of {members} is still there"
     group.target_epoch = NONE if value is None else 0
     return None
 

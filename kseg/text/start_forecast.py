@@ -25,9 +25,10 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
     if len(nodes) == 1:
         return _closed(f"A broker {_end(worst)}{bound}")
     if worst.consequence is AtStart.WELL:
-        return f"All {len(nodes)} nodes start well{bound}."
+        return f"{'Both' if len(nodes) == 2 else f'All {len(nodes)}'} nodes start well{bound}."
     well = sum(each.consequence is AtStart.WELL for each in nodes)
-    return f"{_closed(f'{_name(worst)} {_end(worst)}')} {well} of {len(nodes)} nodes start well{bound}."
+    verb = "starts" if well == 1 else "start"
+    return f"{_closed(f'{_name(worst)} {_end(worst)}')} {well} of {len(nodes)} nodes {verb} well{bound}."
 
 
 def _closed(sentence: str) -> str:

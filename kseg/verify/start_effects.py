@@ -12,6 +12,7 @@ from kseg.findings.findings import Finding
 from kseg.formats.file_names import parse_file_name, parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import PartitionChoice
+from kseg.tiered.placed_tiers import placed_at
 from kseg.verify.start_judgement import recovered_from
 from kseg.verify.stops import Stop, stop_at
 
@@ -143,8 +144,9 @@ class StartForecast:
         self._by_log_dir: dict[Path, NodeStart] = {}
         self._by_node: dict[object, NodeStart] = {}
         self.has_metadata = any(_has_metadata(each) for each in cluster.log_dirs)
-        known = {_node_of(each) for each in cluster.log_dirs} - {None}
-        for each in cluster.log_dirs:
+        log_dirs = [each for each in cluster.log_dirs if not any(map(placed_at, each.directories))]  # but no tiers
+        known = {_node_of(each) for each in log_dirs} - {None}
+        for each in log_dirs:
             key = _node_of(each) or (next(iter(known)) if len(known) == 1 else each.path)
             node = self._by_node.setdefault(key, NodeStart())
             node.log_dirs.append(each)

@@ -129,6 +129,27 @@ def test_words_of_the_broker_that_go_on_are_not_cut_in_the_middle(tmp_path: Path
     assert line == f"A broker doesn't start: {words}"
 
 
+def test_nodes_that_start_well_are_counted(tmp_path: Path) -> None:
+    for node in (1, 2):
+        log_dir = edits.copy_partition(tmp_path, "3.6.2/plain-1").parent.rename(tmp_path / f"disk{node}")
+        (log_dir / "meta.properties").write_text(f"version=0\nbroker.id={node}\n")
+    sentence, _, *_ = kseg(["verify", "disk1", "disk2", "-v"], tmp_path).stdout.decode().splitlines()
+    assert sentence == "Both nodes start well."
+    edits.write_checkpoint(tmp_path / "disk2" / "plain-1", "log-start-offset-checkpoint", 5000)
+    sentence, _, *_ = kseg(["verify", "disk1", "disk2", "-v"], tmp_path).stdout.decode().splitlines()
+    assert sentence == "Node 2 starts, but loses up to 160 records of 1 partition. 1 of 2 nodes starts well."
+
+
+def test_remote_tier_is_no_log_directory_of_a_node(restored: Path) -> None:
+    disk, tier = "logs/4.3.1-tiered", "logs/4.3.1-tiered-remote"
+    own, both, alone = (
+        kseg(["verify", "-v", *paths], restored).stdout.decode().splitlines()[1]
+        for paths in ([disk], [disk, tier], [tier])
+    )
+    assert both == own
+    assert alone == "assumed: the broker knows these partitions, and the rest of its disks is in order"
+
+
 def test_log_directory_with_another_programs_file_named_as_a_segment_is_one(tmp_path: Path) -> None:
     make_disks(tmp_path)
     (tmp_path / "b" / "meta.properties").write_text("version=0\nbroker.id=1\n")

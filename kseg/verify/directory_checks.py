@@ -6,7 +6,7 @@ from pathlib import Path
 
 from kseg.errors import KsegError, OpenError
 from kseg.findings.findings import Finding, Findings
-from kseg.formats.file_names import SUFFIXES, DirectoryState, FileKind, parse_file_name
+from kseg.formats.file_names import MAXIMUM_OFFSET, SUFFIXES, DirectoryState, FileKind, parse_file_name
 from kseg.log.lineage import stored_epoch, unsorted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.segments import CLEANED, SegmentFiles, read_tail
@@ -156,7 +156,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
     for file in partition.leftovers:
         suffix = parse_file_name(file.path).suffix or ""
         stem = file.name.partition(".")[0]
-        if suffix in _PARSED and not stem.isdecimal():
+        if suffix in _PARSED and not _is_offset(stem):
             findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}")
             continue
         findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {file.size} bytes")
@@ -168,7 +168,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
     _check_digits(partition, findings)
     for file in partition.others:
         stem, dot, extension = file.name.rpartition(".")
-        if f"{dot}{extension}" in _NAMED_BY_OFFSET and not stem.isdecimal():
+        if f"{dot}{extension}" in _NAMED_BY_OFFSET and not _is_offset(stem):
             findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}")
     try:
         partition.read_topic_id()
@@ -176,10 +176,15 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
 
 
+def _is_offset(stem: str) -> bool:
+    """Whether a broker can read a name as an offset. Source: Long.parseLong."""
+    return stem.isdecimal() and int(stem) <= MAXIMUM_OFFSET
+
+
 def _check_digits(partition: PartitionLog, findings: Findings) -> None:
     """Logs whose names a broker takes for offsets, but doesn't write itself. Source: LogLoader.loadSegmentFiles."""
     for path in (*(each.path for each in partition.segments), *(each.path for each in partition.others)):
-        if path.suffix != ".log" or not (path.stem.isdecimal() and path.stem.isascii()):
+        if path.suffix != ".log" or not (path.stem.isascii() and _is_offset(path.stem)):
             continue
         name = f"{int(path.stem):020}.log"
         if path.name != name and not path.with_name(name).exists():

@@ -297,6 +297,13 @@ def test_leftover_that_is_not_named_after_an_offset_is_a_misnamed_file(name: str
     assert ids(partition) == {"misnamed-file"}
 
 
+@pytest.mark.parametrize("name", [f"{1 << 63:020}.log", f"{1 << 63:020}.index", f"{10**24}.log"])
+def test_file_named_after_a_number_beyond_all_offsets_is_a_misnamed_file(name: str, tmp_path: Path) -> None:
+    partition = edits.copy_partition(tmp_path, WITHOUT_ANY)
+    (partition / name).write_bytes(b"")
+    assert ids(partition) == {"misnamed-file"}
+
+
 def found_on(disks: list[Path]) -> list[tuple[str, Path]]:
     verified = verify_paths(plan_verification(disks))
     return [(finding.id, finding.file) for each in verified for finding in each.findings]

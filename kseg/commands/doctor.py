@@ -98,9 +98,9 @@ def doctor(
     of milliseconds: who wrote them, and which segments retention keeps or deletes for them. It shows what fills the
     disk, what retention would delete now, and what is left over from deletions, moves and cleanings.
 
-    The page begins with how a start of a broker on these disks ends: it starts well; it starts, but loses, hides or
-    serves wrong records; or it doesn't start, and what it is likeliest to log then. The line after it says what was
-    assumed, such as how the broker was stopped.
+    The first line says how a broker's start on these disks would end: it starts well; it starts, but loses or hides
+    records, or serves wrong ones; or it doesn't start, with the words that it would most likely log. The second line
+    says what was assumed, such as how the broker was stopped.
 
     It reads every byte of the logs, once. --quick reads what `kseg ls` reads, so it can't see damage within logs,
     open transactions, or who wrote a time. The commands that it prints change nothing by themselves.

@@ -80,7 +80,7 @@ def verify(
     PATHS are partition directories or files in them (which mean the whole partition), log directories, parents of
     these, or remote tiers; by default the current directory. `verify` prints a line per finding, errors first, then
     warnings, or `ok` if there are none and something was read. The exit status is 1 if there are errors or warnings.
-    Notes are counted; -v lists them, and says first how a start of a broker on these disks ends, as `kseg doctor` does.
+    Notes are counted; -v lists them, and first says how a broker's start on these disks would end, like `kseg doctor`.
     Files that are skipped because they aren't Kafka's are named on stderr.
 
     With --cluster, the PATHS are compared with the cluster's metadata in one of them: is there a copy of each

@@ -21,9 +21,9 @@ DISK_FINDINGS: dict[str, FindingKind] = {
     ),
     "unpadded-name": FindingKind(
         _ERROR,
-        "A log's name hasn't exactly 20 digits.",
+        "The name of a log doesn't have exactly 20 digits.",
         "The broker starts an empty log of the right name and the same offset next to it, and never reads this one.",
-        "Give the segment's files names of 20 digits, with zeros in front, while the broker is down.",
+        "While the broker is down, rename the segment's files: pad their names with zeros to 20 digits.",
     ),
     "misnamed-file": FindingKind(
         _ERROR,
@@ -174,8 +174,8 @@ DISK_FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "A partition's directory has the id of another topic that the cluster has: it was renamed, or its"
         " partition.metadata is another partition's.",
-        "The broker starts, and fails at this partition. It leads none of those that it comes to after it: often all,"
-        " whose clients and groups wait.",
+        "The broker starts, and fails at this partition. It leads none of the partitions that it comes to after this"
+        " one, often all of them: their clients and groups wait.",
         "Rename the directory to what its topic's id says, or restore its own partition.metadata, while the broker is"
         " down.",
     ),

@@ -220,9 +220,9 @@ LOG_FINDINGS: dict[str, FindingKind] = {
     ),
     "group-unloadable": FindingKind(
         _ERROR,
-        "A tombstone in `__consumer_offsets` comes without another one that belongs to it: the cleaner has taken that.",
+        "A tombstone in `__consumer_offsets` comes without its companion, which the cleaner has removed.",
         "Coordinators up to 4.4 fail at it and don't load the partition: none of its groups works (KAFKA-21102).",
-        "Take a replica that the cleaner hasn't been at, if there is one. Otherwise keep the commits with"
+        "Use a replica that still has both, if there is one. Otherwise keep the commits with"
         " `kseg groups PATH -o reset-csv`, move the partition's directories away on all replicas while they are down,"
         " and reset the groups by the CSV (`kafka-consumer-groups.sh --reset-offsets --from-file`).",
     ),

@@ -10,7 +10,7 @@ from kseg.verify.stops import Stop
 _STOPS = {
     Stop.CLEAN: "stopped cleanly (.kafka_cleanshutdown)",
     Stop.KILLED: "killed (no .kafka_cleanshutdown)",
-    Stop.UNKNOWN: "stopped in a way that isn't known here",
+    Stop.UNKNOWN: "the kind of stop doesn't matter (no meta.properties)",
 }
 
 
@@ -48,7 +48,7 @@ def _end(node: NodeStart) -> str:
         said = refusal(node.refusal) or node.refusal.kind.meaning.rstrip(".")
         return f"doesn't start: {said}" + (f"; when it does, it {_all(harms)}" if harms else "")
     if node.is_empty:
-        return "starts as an empty cluster if it is a controller: all partitions' directories become `-stray` ones"
+        return "starts as an empty cluster if it is a controller: it renames all partitions to `-stray`"
     return f"starts, but {_all(harms)}" if harms else "starts well"
 
 
@@ -70,7 +70,7 @@ def _harm(node: NodeStart, consequence: AtStart, places: Collection[object]) -> 
         case AtStart.LEADERLESS:
             return f"leads few partitions or none ({partitions} with another topic's id)"
         case AtStart.HIDES:
-            return f"makes strays of {partitions}, which begin as empty ones"
+            return f"renames {partitions} to `-stray` and starts empty ones instead"
         case AtStart.LOSES:
             most = node.lost_records
             records = "records" if most is None else f"up to {counted(most, 'record')}"
@@ -86,9 +86,13 @@ def assumptions(forecast: StartForecast) -> str:
     stops = {stop for node in forecast.nodes for stop in node.stops}
     if not stops:
         return "assumed: the broker knows these partitions, and the rest of its disks is in order"
-    stop = _STOPS[next(iter(stops))] if len(stops) == 1 else "stopped as each .kafka_cleanshutdown says"
+    stop = (
+        _STOPS[next(iter(stops))]
+        if len(stops) == 1
+        else "stopped cleanly where .kafka_cleanshutdown exists, killed elsewhere"
+    )
     known = "" if forecast.has_metadata else "; the cluster has these partitions"
-    return f"assumed: {stop}; the same release and settings; no harm to other log directories{known}"
+    return f"assumed: {stop}; the same release and settings; no damage in other log directories{known}"
 
 
 def forecast_fields(forecast: StartForecast, *, is_all: bool) -> dict[str, object]:

@@ -6,6 +6,8 @@ import pytest
 
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import OFFSETS_KEYS
+from kseg.log.partition import PartitionLog
+from kseg.verify.verify import verify_partition
 from tests import run
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
@@ -79,3 +81,11 @@ def test_doctor_and_groups_say_what_brokers_do(tmp_path: Path) -> None:
 def test_other_topics_have_no_groups(topic: str, tmp_path: Path) -> None:
     write(tmp_path, "consumer", JOIN, (MEMBER_TARGET, MEMBER)).rename(tmp_path / f"{topic}-0")
     assert b"group-unloadable" not in run.kseg(["verify", "."], tmp_path).stdout
+
+
+def test_segment_that_the_cleaner_removes_meanwhile_takes_no_other_finding_along(tmp_path: Path) -> None:
+    partition = write(tmp_path, "consumer", JOIN, LEAVE)
+    (log,) = partition.glob("*.log")
+    log.write_bytes(log.read_bytes()[:-3])
+    verified = verify_partition(PartitionLog(partition), on_read=lambda _: log.unlink())
+    assert ([finding.id for finding in verified.findings], verified.problems) == (["torn-tail"], ())

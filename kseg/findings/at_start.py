@@ -1,4 +1,4 @@
-"""What a broker's start makes of each kind of findings. `golden/start` has what was measured."""
+"""Consequences of a start, by kind of finding. `golden/start` has what was measured."""
 
 from enum import StrEnum
 from fnmatch import fnmatch

@@ -1,4 +1,4 @@
-"""Whether a coordinator can load the groups of a partition of `__consumer_offsets`: it fails at some tombstones.
+"""A coordinator's loading of the groups in a partition of `__consumer_offsets`, which fails at some tombstones.
 
 The cleaner may take one of several tombstones that belong together, and leave the others (KAFKA-21102).
 """

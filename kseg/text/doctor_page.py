@@ -30,7 +30,7 @@ _STYLES = {Severity.ERROR: "1;31", Severity.WARNING: "1;33", Severity.NOTE: BOLD
 
 def page(found: CheckUp, *, is_complete: bool, verbose: bool) -> Iterator[StyledLine]:
     """The lines of the page: a start's end, the verdict, errors and warnings by kind, what fills the disk, notes."""
-    if found.forecast is not None:
+    if found.forecast is not None and (found.partitions or not found.is_well):
         yield from _forecast_lines(found.forecast, is_all=is_complete and not found.is_quick)
     yield _verdict(found, is_complete=is_complete)
     yield StyledLine(0, "", _extent(found), FAINT)
@@ -45,7 +45,7 @@ def _forecast_lines(forecast: StartForecast, *, is_all: bool) -> Iterator[Styled
     is_good = forecast.consequence is AtStart.WELL
     style = (_GOOD if is_all and forecast.is_of_all else BOLD) if is_good else _STYLES[Severity.ERROR]
     yield StyledLine(0, forecast_sentence(forecast, is_all=is_all), style=style)
-    yield StyledLine(0, "", assumptions(forecast), FAINT)
+    yield StyledLine(0, "", f"assumed: {assumptions(forecast)}", FAINT)
 
 
 def serious_lines(found: CheckUp, *, verbose: bool) -> Iterator[StyledLine]:

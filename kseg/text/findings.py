@@ -111,7 +111,7 @@ class FindingsReport:
     ) -> None:
         if self._forecast is not None and self._verbose and not self._is_json:
             write_line(forecast_sentence(self._forecast, is_all=self.is_complete))
-            write_line(assumptions(self._forecast))
+            write_line(f"assumed: {assumptions(self._forecast)}")
         write_findings(self._found, color=self._color)
 
     def take(self, verified: Verified) -> None:

@@ -1,4 +1,4 @@
-"""What starts on the given disks end in, as a sentence and for JSON."""
+"""Sentences about the forecast of a start, for people and for JSON."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -21,7 +21,8 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
     """
     nodes = forecast.nodes
     worst = nodes[0]
-    bound = "" if is_all and forecast.is_of_all else ", by what was read"
+    is_known = (is_all and forecast.is_of_all) or worst.consequence is AtStart.REFUSES
+    bound = "" if is_known else ", by what was read"
     if len(nodes) == 1:
         return _closed(f"A broker {_end(worst)}{bound}")
     if worst.consequence is AtStart.WELL:
@@ -85,14 +86,14 @@ def assumptions(forecast: StartForecast) -> str:
     """What the sentence takes for given, since the given directories don't say so."""
     stops = {stop for node in forecast.nodes for stop in node.stops}
     if not stops:
-        return "assumed: the broker knows these partitions, and the rest of its disks is in order"
+        return "the broker knows these partitions, and the rest of its disks is in order"
     stop = (
         _STOPS[next(iter(stops))]
         if len(stops) == 1
         else "stopped cleanly where .kafka_cleanshutdown exists, killed elsewhere"
     )
     known = "" if forecast.has_metadata else "; the cluster has these partitions"
-    return f"assumed: {stop}; the same release and settings; no damage in other log directories{known}"
+    return f"{stop}; the same release and settings; no damage in other log directories{known}"
 
 
 def forecast_fields(forecast: StartForecast, *, is_all: bool) -> dict[str, object]:

@@ -165,7 +165,8 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
     for orphan in partition.orphans:
         if orphan.base_offset not in deleted:
             _add_orphan(orphan, findings)
-    _check_digits(partition, findings)
+    if partition.state is None:
+        _check_digits(partition, findings)
     for file in partition.others:
         stem, dot, extension = file.name.rpartition(".")
         if f"{dot}{extension}" in _NAMED_BY_OFFSET and not _is_offset(stem):

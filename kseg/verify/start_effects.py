@@ -1,4 +1,4 @@
-"""What a start on the given disks ends in, by all that was found on them: for each node, the gravest consequence."""
+"""Forecasts of nodes' starts, by all that was found on their disks: for each node, the gravest consequence."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -126,7 +126,7 @@ def _count(lost: Sequence[Lost]) -> int | None:
     """How many offsets are lost; None if that can't be told. What has no end is known if another one has it within."""
     known = sorted((first, last) for first, last in lost if first is not None and last is not None)
     for first, last in lost:
-        if last is None and (first is None or not any(start <= first <= end + 1 for start, end in known)):
+        if last is None and (first is None or not any(start <= first <= end for start, end in known)):
             return None
     count, end = 0, -1
     for first, last in known:

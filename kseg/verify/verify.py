@@ -266,7 +266,7 @@ def verify_partition(
         if on_read is not None:
             on_read(segment.size)
     checkpoint_end = _check_metadata(partition, findings)
-    if partition.topic == OFFSETS_TOPIC:
+    if partition.topic == OFFSETS_TOPIC and partition.state is None:
         from kseg.verify.group_checks import check_group_loading  # which others don't need
 
         check_group_loading(partition, findings)

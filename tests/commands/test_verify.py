@@ -201,7 +201,7 @@ def test_json_has_an_object_per_finding_and_a_summary(restored: Path) -> None:
         "notes": 0,
         "start": "loses",
         "startSentence": "A broker starts, but loses up to 31 records of 1 partition.",
-        "startAssumed": "assumed: the broker knows these partitions, and the rest of its disks is in order",
+        "startAssumed": "the broker knows these partitions, and the rest of its disks is in order",
     }
 
 

@@ -1,6 +1,7 @@
 """Findings that another finding explains: who follows the advice about the cause needs none about them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import parse_file_name
@@ -18,10 +19,11 @@ def without_consequences(partition: PartitionLog, findings: Sequence[Finding]) -
     """The findings in a partition, without those that others explain."""
     damage = {each.file: each for each in findings if each.id in _DAMAGE}
     starts = {start for each in findings if each.id in _MISSING and (start := _start_of(each)) is not None}
+    offsets = sorted((*partition.base_offsets, *starts)) if starts else []
     for each in findings:
         cause = damage.get(each.file.with_suffix(".log"))
         is_beyond = each.id in _BEYOND_DAMAGE and cause is not None and _is_after(each, cause)
-        is_hole = each.id in _HOLES and _last_before(each, (*partition.base_offsets, *starts)) in starts
+        is_hole = each.id in _HOLES and _last_before(each, offsets) in starts
         if not (is_beyond or is_hole):
             yield each
 
@@ -36,6 +38,7 @@ def _start_of(finding: Finding) -> int | None:
     return parse_file_name(finding.file).base_offset if finding.first_offset is None else finding.first_offset
 
 
-def _last_before(hole: Finding, offsets: Iterable[int]) -> int | None:
-    """The last of some offsets that isn't after a hole's beginning."""
-    return max((each for each in offsets if hole.first_offset is not None and each <= hole.first_offset), default=None)
+def _last_before(hole: Finding, offsets: Sequence[int]) -> int | None:
+    """The last of some ascending offsets that isn't after a hole's beginning."""
+    slot = 0 if hole.first_offset is None else bisect_right(offsets, hole.first_offset)
+    return offsets[slot - 1] if slot else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,12 +44,13 @@ class StartEffect(NamedTuple):
 def effects_on_partition(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[StartEffect]:
     """What a start makes of the findings in a partition; of those alone that do harm."""
     recovered = recovered_from(partition)
+    losses = _Losses(partition)
     for each in found:
         base = parse_file_name(each.file).base_offset
         is_recovered = recovered is not None and (base is None or base >= recovered)
         consequence = at_start(each.id, is_recovered=is_recovered)
         if consequence is AtStart.REFUSES or (consequence is not AtStart.WELL and partition.state is None):
-            lost = _lost(partition, each) if consequence is AtStart.LOSES else (None, None)
+            lost = losses.of(each) if consequence is AtStart.LOSES else (None, None)
             yield StartEffect(each, consequence, partition.path, lost)
 
 
@@ -64,19 +66,36 @@ def _partition_of(path: Path) -> Path | None:
     return next((each for each in (path, path.parent) if parse_partition_directory(each) is not None), None)
 
 
-def _lost(partition: PartitionLog, finding: Finding) -> Lost:
-    base = parse_file_name(finding.file).base_offset
-    first = base if finding.first_offset is None else finding.first_offset
-    after = None if base is None else next((each for each in partition.base_offsets if each > base), None)
-    if first is None:
-        return None, None
-    if finding.id in _STUCK or (after is not None and first >= after):
-        end = partition.read_end()
-        is_end_known = end.damage is None or (end.last is not None and end.last.position > end.damage.position)
-        return first, end.offset - 1 if is_end_known and end.offset > first else None
-    if finding.last_offset is not None:
-        return first, finding.last_offset
-    return first, None if after is None else after - 1
+class _Losses:
+    """What findings in a partition lose; its end is read once, and only if it matters."""
+
+    def __init__(self, partition: PartitionLog) -> None:
+        self._partition = partition
+
+    def of(self, finding: Finding) -> Lost:
+        """The offsets that a finding loses."""
+        base = parse_file_name(finding.file).base_offset
+        first = base if finding.first_offset is None else finding.first_offset
+        after = None if base is None else self._base_after(base)
+        if first is None:
+            return None, None
+        if finding.id in _STUCK or (after is not None and first >= after):
+            end = self._end
+            return first, end - 1 if end is not None and end > first else None
+        if finding.last_offset is not None:
+            return first, finding.last_offset
+        return first, None if after is None else after - 1
+
+    def _base_after(self, offset: int) -> int | None:
+        slot = self._partition.floor_slot(offset)
+        return next(iter(self._partition.base_offsets[0 if slot is None else slot + 1 :]), None)
+
+    @cached_property
+    def _end(self) -> int | None:
+        """The log's end; None if damage hides it."""
+        end = self._partition.read_end()
+        is_known = end.damage is None or (end.last is not None and end.last.position > end.damage.position)
+        return end.offset if is_known else None
 
 
 @dataclass(slots=True)

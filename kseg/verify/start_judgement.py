@@ -22,8 +22,8 @@ _INDEXES = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX, FileKind.TRANSACTION_IND
 _END_WITNESSES = frozenset({"checkpoint-beyond-end", "snapshot-beyond-end"})
 _UNJUDGED = frozenset({"orphan-index", "index-unreadable", "leftover-file", "unreadable"})
 """Of indexes: what a start doesn't mend, and what isn't a segment's."""
-_UNCLEAN = {"torn-tail": "unclean-tail", "zero-tail": "unclean-zeros"}
-"""What the ends are of logs that a clean stop left."""
+_UNREAD_END = 17
+"""So many bytes at a log's end a broker passes over, zeros too. Source: FileLogInputStream.nextBatch."""
 
 
 def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[Finding]:
@@ -47,10 +47,17 @@ def judged_at_start(partition: PartitionLog, found: Iterable[Finding]) -> Iterat
             emptied.add(log)
         elif kind in _INDEXES and partition.segments and each.id not in _UNJUDGED:
             yield _index(partition, each, stop, recovered)
-        elif each.id in _UNCLEAN and stop is Stop.CLEAN:
-            yield replace(each, id=_UNCLEAN[each.id])
+        elif each.id in ("torn-tail", "zero-tail") and stop is Stop.CLEAN:
+            yield replace(each, id=_unclean(partition, each))
         else:
             yield each
+
+
+def _unclean(partition: PartitionLog, finding: Finding) -> str:
+    """What the end is of a log that a clean stop left."""
+    size = partition.active_segment.size if partition.active_segment else 0
+    is_read = size - (finding.position or 0) > _UNREAD_END
+    return "unclean-zeros" if finding.id == "zero-tail" and is_read else "unclean-tail"
 
 
 def _lost_end(partition: PartitionLog, witnesses: Sequence[Finding]) -> Finding:

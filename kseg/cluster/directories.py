@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -233,7 +234,32 @@ class NoPartitionError(OpenError):
     """A directory is there, but no partition in it."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__("no partition here: give a partition's directory, a log directory, or a parent of it", path)
+        problem = "no partition here: give a partition's directory, a log directory, or a parent of it"
+        others = next(_foreign_below(Path(path)), None)
+        super().__init__(problem if others is None else f"{problem}; {others[0]} is {others[1]}", path)
+
+
+_MOST_LOOKED_AT = 1 << 12
+"""Names below a path that are looked at for what it may be instead."""
+
+
+def _foreign_below(path: Path) -> Iterator[tuple[Path, str]]:
+    """What lies below a path and is known as something else: where from it, and what."""
+    from kseg.formats.foreign import what_has_name
+
+    waiting, left = [(path, MOST_LEVELS)], _MOST_LOOKED_AT
+    while waiting and left > 0:
+        directory, levels = waiting.pop(0)
+        names: list[str] = []
+        with suppress(OSError):
+            names = sorted(os.listdir(directory))[:left]  # noqa: PTH208  many
+        left -= len(names)
+        for name in names:
+            what = what_has_name(name)
+            if what is not None:
+                yield (directory / name).relative_to(path), what
+            elif levels and (directory / name).is_dir():
+                waiting.append((directory / name, levels - 1))
 
 
 def require_choice(paths: Iterable[str | os.PathLike[str]], choice: PartitionChoice) -> None:

@@ -396,10 +396,13 @@ CARE: dict[str, NextStep] = {
     "log-start-beyond-end": explain,
     # records are lost, or will be at the next recovery
     "unreadable": explain,
+    "changed-as-text": salvage,
+    "foreign-content": explain,
     "bad-length": salvage,
     "bad-magic": salvage,
     "bad-crc": salvage,
     "cut-segment": salvage,
+    "emptied-files": explain,
     "unclean-tail": salvage,
     "group-unloadable": keep_commits,
     "unclean-zeros": salvage,

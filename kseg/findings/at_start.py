@@ -32,6 +32,10 @@ class AtStart(StrEnum):
         return list(AtStart).index(self)
 
 
+BAD_BYTES = ("unreadable", "bad-length", "bad-magic", "bad-crc", "changed-as-text", "foreign-content")
+"""Findings of bytes that aren't a batch: a recovery cuts the log there."""
+UNREADABLE_RECORDS = ("bad-codec", "bad-body", "bad-record", "bad-count")
+"""Findings of batches that consumers don't get beyond."""
 _BY_CONSEQUENCE = {
     AtStart.REFUSES: (
         *("foreign-directory", "misnamed-file", "partition-twice", "other-owner", "disk-full"),
@@ -42,9 +46,10 @@ _BY_CONSEQUENCE = {
     AtStart.LEADERLESS: ("another-topics-id",),
     AtStart.HIDES: ("topic-id-missing",),
     AtStart.LOSES: (
-        *("unreadable", "bad-length", "bad-magic", "bad-crc", "bad-codec", "bad-body", "bad-record", "bad-count"),
+        *BAD_BYTES,
+        *UNREADABLE_RECORDS,
         *("unclean-tail", "log-end-lost", "cut-segment", "offsets-lost", "record-offsets", "orphan-index"),
-        *("time-index-zeros", "leftover-log", "log-start-beyond-end", "copy-missing", "no-copy"),
+        *("emptied-files", "time-index-zeros", "leftover-log", "log-start-beyond-end", "copy-missing", "no-copy"),
         "unpadded-name",
         *("remote-manifest", "remote-missing", "remote-size", "remote-gap", "remote-lost"),
     ),
@@ -85,4 +90,5 @@ def _filled(words: str, file: Path, *, is_directory: bool) -> str:
     filled = words.format(file=file, dir=directory, partition=partition, offset=offset)
     if filled.endswith(': "'):
         return f'{filled}{file.name.partition(".")[0]}"'  # what a broker takes for an offset
+    filled = filled.replace("'…'", f"'{file.name}'")
     return filled.rstrip(": (.")

@@ -44,6 +44,27 @@ LOG_FINDINGS: dict[str, FindingKind] = {
     "bad-crc": FindingKind(
         _ERROR, "A batch's CRC doesn't match its bytes: something changed them.", _CUT_AT_RECOVERY, _SALVAGE
     ),
+    "changed-as-text": FindingKind(
+        _ERROR,
+        "A program took the log for text and changed it while it was copied: line ends, or the encoding of characters.",
+        _CUT_AT_RECOVERY,
+        "Copy the file again, as binary (FTP: `binary`; git: `-text` in .gitattributes). If there is no original any"
+        " more, `kseg salvage PATH --to DIR` undoes CRLF, base64, and text in UTF-8 or UTF-16, batch by batch where the"
+        " CRC confirms it.",
+    ),
+    "foreign-content": FindingKind(
+        _ERROR,
+        "The file isn't a log, but something else: a pointer of Git LFS, an archive, text, a log of Redpanda's.",
+        _CUT_AT_RECOVERY,
+        "Put the log in its place: `git lfs pull`, unpack the archive, or copy the file again. Otherwise take an intact"
+        " replica.",
+    ),
+    "emptied-files": FindingKind(
+        _ERROR,
+        "Files have no bytes that a broker never leaves so, the log among them: a copy failed, or the disk was full.",
+        "What was in the log is lost here: a broker starts an empty one.",
+        "Copy the directory again, and compare the sizes. If the original is gone, take an intact replica.",
+    ),
     "bad-codec": FindingKind(
         _ERROR, "A batch's attributes name a codec that its format doesn't have.", _UNREADABLE_RECORDS, _DROP
     ),

@@ -1,5 +1,6 @@
 """Codes, limits, defaults and positions of Kafka's formats, without construct: shared by the kernels."""
 
+from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
@@ -101,6 +102,8 @@ class DamageKind(StrEnum):
     BAD_BODY = "bad-body"
     BAD_RECORD = "bad-record"
     BAD_COUNT = "bad-count"
+    CHANGED_AS_TEXT = "changed-as-text"
+    FOREIGN_CONTENT = "foreign-content"
 
 
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
@@ -174,6 +177,17 @@ _LEGACY_CHECKSUM = Checksum(ENTRY_V0_CRC, ENTRY_V0_CRC.end)
 def checksum_of(magic: int) -> Checksum:
     """A v2 batch's checksum, which is a CRC-32C; that of a v0 or v1 message, a CRC-32."""
     return _BATCH_CHECKSUM if magic == 2 else _LEGACY_CHECKSUM
+
+
+def crc_function(magic: int) -> Callable[[bytes | memoryview, int], int]:
+    """What computes the checksum of a batch of this magic: takes bytes, and what those before gave."""
+    if magic == 2:
+        from crc32c import crc32c
+
+        return crc32c
+    from zlib import crc32
+
+    return crc32
 
 
 def stored_offset(header: Bytes) -> int:

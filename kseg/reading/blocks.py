@@ -24,6 +24,7 @@ from kseg.formats.codes import (
     DamageKind,
     checksum_of,
     claimed_size,
+    crc_function,
     signed_magic,
     size_field,
     stored_offset,
@@ -244,6 +245,8 @@ SEARCH_COST_LIMIT = 32
 """Bytes of work that the searches for the next batch may cost together, for each byte that the file takes on disk."""
 SEARCH_COST_FREE = 1 << 30
 """What they may cost in any file: a second's work."""
+MOST_LOOKS = 16
+"""Damages of a file that may look like nothing known: after so many no more are looked at."""
 HEADER_WINDOW = ENTRY_MINIMUM_SIZE
 """Bytes that a look at a header needs: the smallest entry."""
 
@@ -303,6 +306,7 @@ class Resync:
         self._log = log
         self._full_budget = max(SEARCH_COST_LIMIT * log.stored_size, SEARCH_COST_FREE)
         self._budget = self._full_budget
+        self._looks = MOST_LOOKS
         self._largest = TRUSTED_SIZE
 
     @cached_property
@@ -317,6 +321,7 @@ class Resync:
     def begin(self) -> None:
         """Gives the searches their whole budget again: the log is read from its start."""
         self._budget = self._full_budget
+        self._looks = MOST_LOOKS
 
     def spend(self, size: int) -> None:
         """Counts bytes that were read to judge them."""
@@ -369,7 +374,7 @@ class Resync:
 
     def _compute_crc(self, position: int, size: int, magic: int) -> int:
         """The checksum of a batch of this magic, whose bytes are read piece by piece."""
-        add, covers_from, crc = _checksum(magic), checksum_of(magic).covers_from, 0
+        add, covers_from, crc = crc_function(magic), checksum_of(magic).covers_from, 0
         for piece in self._log.pieces(position + covers_from, size - covers_from):
             crc = add(piece, crc)
         return crc
@@ -386,15 +391,28 @@ class Resync:
         unreadable = list(self._log.unreadable_in(position, end))
         if found is None and not unreadable and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
             asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
-            return Damage(DamageKind.TORN_TAIL, position, left, f"{asked}, {left} bytes are left")
+            kind, detail = self._with_likeness(position, found, DamageKind.TORN_TAIL, f"{asked}, {left} bytes are left")
+            return Damage(kind, position, left, detail)
         if unreadable:
             kind, detail = DamageKind.UNREADABLE, unreadable_detail(unreadable, self._log.file_size)
         else:
-            kind, detail = self._what_stopped(position, buffer, stop)
+            kind, detail = self._with_likeness(position, found, *self._what_stopped(position, buffer, stop))
         if self._budget < 0:
             detail += "; the search for what follows was given up, since it took too long"
         next_offset = None if found is None else stored_offset(self._log.read(found, SIZE_POSITION))
         return Damage(kind, position, end - position, detail, next_offset)
+
+    def _with_likeness(self, position: int, end: int | None, kind: DamageKind, detail: str) -> tuple[DamageKind, str]:
+        """A damage's kind and detail, by what the bytes look like too; of the first that nothing is known of."""
+        if self._looks == 0:
+            return kind, detail
+        from kseg.reading.likeness import likeness  # which healthy logs don't need
+
+        like = likeness(self._log.read, position, end)
+        if like is None:
+            self._looks -= 1
+            return kind, detail
+        return (kind, f"{detail}; {like.text}") if like.kind is None else (like.kind, like.text)
 
     def _what_stopped(self, position: int, buffer: memoryview, stop: Stop) -> tuple[DamageKind, str]:
         if len(buffer) <= MAGIC_POSITION:
@@ -430,7 +448,19 @@ class Resync:
             return Damage(kind, position, 0, detail)
         next_header = self._log.read(position + size, SIZE_POSITION)
         next_offset = stored_offset(next_header) if len(next_header) == SIZE_POSITION else None
-        return Damage(DamageKind.BAD_CRC, position, 0, self._crc_detail(position, buffer), next_offset)
+        detail = f"{self._crc_detail(position, buffer)}{self._bits_detail(position)}"
+        return Damage(DamageKind.BAD_CRC, position, 0, detail, next_offset)
+
+    def _bits_detail(self, position: int) -> str:
+        """What the bits from a batch with a wrong CRC on tell."""
+        if self._looks == 0:
+            return ""
+        from kseg.reading.likeness import SEVEN_BITS, has_seven_bits
+
+        if has_seven_bits(self._log.read(position, SMALL_PIECE)):
+            return f"; {SEVEN_BITS}"
+        self._looks -= 1
+        return ""
 
     def _holds_batches(self, position: int, claimed: int) -> bool:
         """Whether intact batches end exactly where a batch with a wrong CRC claims to end: then its length is wrong."""
@@ -487,14 +517,3 @@ def unreadable_detail(found: list[UnreadableRange], file_size: int) -> str:
         size = sum(each.end - each.start for each in found)
         text += f" and {len(found) - 1} more stretches, {size} bytes in all,"
     return f"{text} {first.reason}"
-
-
-def _checksum(magic: int) -> Callable[[bytes, int], int]:
-    """What computes the checksum of a batch of this magic: takes bytes, and what those before gave."""
-    if magic == 2:
-        from crc32c import crc32c
-
-        return crc32c
-    from zlib import crc32
-
-    return crc32

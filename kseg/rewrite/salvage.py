@@ -29,6 +29,7 @@ from kseg.reading.log_file import LogFile
 from kseg.rewrite.lost_markers import LostEnd
 from kseg.rewrite.salvage_extents import Extent, credible_epochs
 from kseg.rewrite.salvage_plan import Salvage, plan_salvage
+from kseg.rewrite.undone_logs import UndoneLogs
 from kseg.store.target import check_absent, check_outside, new_directory
 from kseg.system.new_directory import WriteError, copy_file, write_whole
 
@@ -131,6 +132,8 @@ def write_salvage(plan: Salvage, directory: Path, *, keep_cache: bool = True, to
         folder.mkdir(parents=True, exist_ok=True)
         path = _free_name(folder / f"{extent.log.stem}-at-{extent.position}.log")
         sources[path] = _write_log(path, [extent], keep_cache=keep_cache)
+    originals = {each.copy: each.log for each in plan.undone}
+    sources = {path: tuple(originals.get(each, each) for each in read) for path, read in sources.items()}
     return Written(tuple(_written_files(plan.name, directory, sources)), _transactions(states, plan))
 
 
@@ -331,10 +334,24 @@ def salvage_order(
     failing.
     Raises as `plan_salvage` and `write_salvage` do.
     """
+    with UndoneLogs() as undo:
 
-    def planned(told: Callable[[int], None] | None) -> Salvage:
-        return plan_salvage(order.partition, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told)
+        def planned(told: Callable[[int], None] | None) -> Salvage:
+            return plan_salvage(
+                order.partition, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=told, undo=undo
+            )
 
+        return _salvaged(order, targets, planned, keep_cache=keep_cache, on_read=on_read)
+
+
+def _salvaged(
+    order: SalvageOrder,
+    targets: SalvageTargets,
+    planned: Callable[[Callable[[int], None] | None], Salvage],
+    *,
+    keep_cache: bool,
+    on_read: Callable[[int], None] | None,
+) -> Salvaged:
     directory = targets.directory
     if directory is None:
         plan = planned(on_read)

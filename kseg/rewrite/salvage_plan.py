@@ -25,6 +25,7 @@ from kseg.rewrite.salvage_extents import (
     longest_rising,
 )
 from kseg.rewrite.salvage_reader import FoundLoss, Replica, Span
+from kseg.rewrite.undone_logs import UndoneLog, UndoneLogs
 
 _BLOCK = 512
 """Extents that a block of `_Kept` begins with: what is put in moves a block, not all."""
@@ -338,6 +339,11 @@ class Salvage:
             yield from replica.losses
 
     @property
+    def undone(self) -> tuple[UndoneLog, ...]:
+        """Logs of all replicas that were changed as text, and are read as they were before."""
+        return tuple(each for replica in self.replicas for each in replica.undone)
+
+    @property
     def is_whole(self) -> bool:
         """Whether nothing is lost, nothing stays that can't be read, and nothing came twice or out of order."""
         if self.holes or self.unplaced or self.duplicates or self.reordered or self.inner_problems:
@@ -376,15 +382,16 @@ def plan_salvage(
     keep_cache: bool = True,
     drop_unreadable: bool = False,
     on_read: Callable[[int], None] | None = None,
+    undo: UndoneLogs | None = None,
 ) -> Salvage:
-    """What can be saved of a partition; nothing is written.
+    """What can be saved of a partition; nothing is written, but copies of logs that `undo` takes.
 
     The best copy's batches are kept, and the others fill its holes, as far as they agree with it. `drop_unreadable`:
     batches whose CRC holds, but not all of whose records can be read, are lost too. `on_read` takes the size of each
     log that was read. Raises OpenError if a log can't be opened.
     """
     replicas = [
-        Replica(place, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read)
+        Replica(place, keep_cache=keep_cache, drop_unreadable=drop_unreadable, on_read=on_read, undo=undo)
         for place in partition.places
     ]
     abandoned: list[AbandonedBatches] = []

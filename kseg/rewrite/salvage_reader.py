@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kseg import kernel
 from kseg.errors import OpenError
@@ -28,6 +28,7 @@ from kseg.rewrite.salvage_extents import (
     intact_runs,
     joined_neighbours,
 )
+from kseg.rewrite.undone_logs import UndoneLog, UndoneLogs
 
 PENDING = 20_000
 """Stretches that are kept apart: so far back an offset that is too high can be found out."""
@@ -74,7 +75,7 @@ class Replica:
     offsets can't be right. losses: the rest. inner_problems: what is wrong inside intact batches, which are kept as
     they are; those that are to be dropped are losses. metadata_snapshots: KRaft's that are intact. is_compacted:
     whether compaction has been over it. has_transactions: whether a batch is one of a transaction. lost: the offsets
-    that the losses may have had.
+    that the losses may have had. undone: logs that were changed as text; what is told of them is told of their copies.
     """
 
     def __init__(
@@ -84,8 +85,12 @@ class Replica:
         keep_cache: bool = True,
         drop_unreadable: bool = False,
         on_read: Callable[[int], None] | None = None,
+        undo: UndoneLogs | None = None,
     ) -> None:
-        """Reads all logs, as far as they can be; `on_read` takes the size of each."""
+        """Reads all logs, as far as they can be; `on_read` takes the size of each.
+
+        undo: takes logs that were changed as text; without it they are lost.
+        """
         self.partition = partition
         self.extents: list[Extent] = []
         self.misplaced: list[Extent] = []
@@ -93,16 +98,16 @@ class Replica:
         self.has_transactions = False
         self.lost: list[Span] = []
         self.inner_problems: list[tuple[Path, InnerProblem]] = []
+        self.undone: list[UndoneLog] = []
         self.is_compacted = partition.was_compacted()
+        self._drops_unreadable = drop_unreadable
         follows_loss = False
         for slot, segment in enumerate(partition.segments):
             last = partition.base_offsets[slot + 1] - 1 if slot + 1 < len(partition.segments) else None
             span = Span(segment.base_offset, last)
             try:
                 with segment.open_log(keep_cache=keep_cache) as log_file:
-                    reading = _ReplicaReading(self, log_file, span, drop_unreadable=drop_unreadable)
-                    self.extents += reading.extents(follows_loss=follows_loss)
-                    follows_loss = reading.ends_in_loss
+                    follows_loss = self._read(log_file, span, undo, follows_loss=follows_loss)
             except OpenError as error:  # it has gone meanwhile
                 loss = Loss(0, segment.size, DamageKind.UNREADABLE, f"the file {error.message}")
                 self.losses.append(FoundLoss(segment.path, loss))
@@ -111,6 +116,24 @@ class Replica:
             if on_read is not None:
                 on_read(segment.size)
         self.metadata_snapshots = [each for each in partition.metadata_snapshots if self._is_intact(each)]
+
+    def _read(self, log_file: LogFile, span: Span, undo: UndoneLogs | None, *, follows_loss: bool) -> bool:
+        """Takes what is in a log; gives whether it ends in a loss. follows_loss: whether the one before it does."""
+        notes: tuple[list[Any], ...] = (self.misplaced, self.losses, self.lost, self.inner_problems)
+        counts = tuple(map(len, notes))
+        reading = _ReplicaReading(self, log_file, span, drop_unreadable=self._drops_unreadable)
+        extents = reading.extents(follows_loss=follows_loss)
+        changed = (each.loss for each in self.losses[counts[1] :] if each.loss.reason == DamageKind.CHANGED_AS_TEXT)
+        first = None if undo is None else next(changed, None)
+        copied = None if undo is None or first is None else undo.copy_of(log_file, first.position)
+        if copied is None:
+            self.extents += extents
+            return reading.ends_in_loss
+        for noted, count in zip(notes, counts, strict=True):
+            del noted[count:]
+        self.undone.append(copied)
+        with LogFile(copied.copy) as before:
+            return self._read(before, span, None, follows_loss=follows_loss)
 
     def leave_out(self, end: int, batches: ExtentBatches) -> list[Extent]:
         """Takes away the batches that don't end below an offset; gives them."""

@@ -21,6 +21,7 @@ from kseg.formats.file_names import (
     parse_file_name,
     parse_partition_directory,
 )
+from kseg.formats.foreign import ARCHIVES
 from kseg.store.archive_members import (
     MOST_READ,
     TAR_MAGIC_END,
@@ -225,6 +226,9 @@ class Inputs:
             if number >= MOST_MEMBERS:
                 raise ArchiveError(f"has more than {MOST_MEMBERS} members", name)
             inner = _inner_path(member.name, name)
+            if inner is not None and member.is_file and inner.lower().endswith(ARCHIVES) and inner.startswith(needed):
+                self._problem(f"{name}/{inner}: is an archive within an archive: unpack {name} first")
+                continue
             if inner is None or not _is_needed(inner, needed, self._beside, is_directory=member.is_directory):
                 continue
             target = f"{directory}/{inner}"

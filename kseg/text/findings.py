@@ -9,6 +9,7 @@ from kseg.errors import KsegError, counted
 from kseg.findings.finding_kind import FindingKind, Severity
 from kseg.findings.findings import Finding
 from kseg.findings.kinds import explanation
+from kseg.formats.foreign import what_has_name
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, printable, takes_colors, write_line, write_stdout, write_styled
 from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
@@ -61,8 +62,8 @@ def finding_object(finding: Finding) -> dict[str, object]:
 
 
 def passed_over_line(passed_over: PassedOver) -> str:
-    """What wasn't read in a directory, with the first names."""
-    names = passed_over.names
+    """What wasn't read in a directory, with the first names, and what these are where they are known."""
+    names = [f"{name} ({what})" if (what := what_has_name(name.rstrip("/"))) else name for name in passed_over.names]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"{passed_over.directory}: skipped: {', '.join(names[:SHOWN])}{more}"
 

@@ -65,6 +65,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
 
 
 def _replica_lines(salvage: Salvage) -> Iterator[str]:
+    yield from (f"  {each.log} was copied as text: {each.what}; undone" for each in salvage.undone)
     if len(salvage.replicas) > 1:
         for replica in salvage.replicas:
             yield f"  replica {replica.partition.path}: {replica.batch_count} intact batches"
@@ -148,6 +149,7 @@ def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
             {"file": str(log), "position": problem.position, "id": problem.id, "detail": problem.detail}
             for log, problem in salvage.inner_problems
         ],
+        "undone": [{"file": str(each.log), "change": each.what} for each in salvage.undone],
         "reordered": salvage.reordered,
         "duplicates": salvage.duplicates,
         "lostAndFound": [*map(_unplaced_object, salvage.unplaced)],

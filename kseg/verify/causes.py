@@ -2,30 +2,52 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
+from kseg.findings.at_start import BAD_BYTES
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import parse_file_name
 from kseg.log.partition import PartitionLog
 
-_DAMAGE = frozenset({"cut-segment", "unclean-tail", "unclean-zeros", "bad-length", "bad-magic", "bad-crc"})
+_DAMAGE = frozenset({"cut-segment", "unclean-tail", "unclean-zeros", *BAD_BYTES}) - {"unreadable"}
 _BEYOND_DAMAGE = frozenset({"index-entry", "time-index-entry", "transaction-unfounded"})
 """Of indexes: what points into the part of a log that can't be read."""
-_MISSING = frozenset({"orphan-index", "leftover-log", "cut-segment"})
+_MISSING = frozenset({"orphan-index", "leftover-log", "cut-segment", "emptied-files"})
 """Where the log of a segment is gone, all of it or its end."""
 _HOLES = frozenset({"offsets-lost", "offsets-missing"})
+_OF_EMPTY = frozenset({"snapshot-unreadable", "cut-segment", "index-entry", "index-unsorted", "time-index-entry"})
+"""What is found in files without a byte, or in indexes of logs without one."""
+_BEYOND_END = frozenset({"log-end-lost", "checkpoint-beyond-end", "snapshot-beyond-end", "leader-epoch-beyond-end"})
+"""What was known of a log that now ends before."""
 
 
 def without_consequences(partition: PartitionLog, findings: Sequence[Finding]) -> Iterator[Finding]:
     """The findings in a partition, without those that others explain."""
     damage = {each.file: each for each in findings if each.id in _DAMAGE}
+    changed = {each.file: each for each in reversed(findings) if each.id == "changed-as-text"}
     starts = {start for each in findings if each.id in _MISSING and (start := _start_of(each)) is not None}
     offsets = sorted((*partition.base_offsets, *starts)) if starts else []
+    last = partition.active_segment
+    is_emptied = any(each.id == "emptied-files" for each in findings)
+    emptied = set(_without_bytes(partition)) if is_emptied else set()
+    others = {each.file for each in findings if each.id == "foreign-content"}
+    no_log = {*others, *changed, *emptied}
     for each in findings:
         cause = damage.get(each.file.with_suffix(".log"))
         is_beyond = each.id in _BEYOND_DAMAGE and cause is not None and _is_after(each, cause)
         is_hole = each.id in _HOLES and _last_before(each, offsets) in starts
-        if not (is_beyond or is_hole):
+        is_end = last is not None and last.path in no_log and each.id in _BEYOND_END
+        is_more = each.id == "changed-as-text" and each is not changed[each.file]
+        is_other = each.file in others and each.id in _DAMAGE and each.id != "foreign-content"
+        is_empty = each.id in _OF_EMPTY and (each.file in emptied or each.file.with_suffix(".log") in emptied)
+        if not (is_beyond or is_hole or is_end or is_more or is_other or is_empty):
             yield each
+
+
+def _without_bytes(partition: PartitionLog) -> Iterator[Path]:
+    """Logs and snapshots."""
+    yield from (each.path for each in partition.segments if not each.size)
+    yield from (each.path for each in partition.snapshots.values() if not each.size)
 
 
 def _is_after(finding: Finding, cause: Finding) -> bool:

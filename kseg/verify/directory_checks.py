@@ -7,6 +7,7 @@ from pathlib import Path
 from kseg.errors import KsegError, OpenError
 from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import MAXIMUM_OFFSET, SUFFIXES, DirectoryState, FileKind, parse_file_name
+from kseg.formats.foreign import what_has_name
 from kseg.log.lineage import stored_epoch, unsorted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.segments import CLEANED, SegmentFiles, read_tail
@@ -167,14 +168,46 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
             _add_orphan(orphan, findings)
     if partition.state is None:
         _check_digits(partition, findings)
+    _check_emptied(partition, findings)
     for file in partition.others:
         stem, dot, extension = file.name.rpartition(".")
         if f"{dot}{extension}" in _NAMED_BY_OFFSET and not _is_offset(stem):
-            findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}")
+            what = what_has_name(file.name)
+            beside = f": it is {what}" if what else ""
+            findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}{beside}")
     try:
         partition.read_topic_id()
     except KsegError as error:
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
+
+
+def _check_emptied(partition: PartitionLog, findings: Findings) -> None:
+    """Logs without a byte beside files without one that are never written so."""
+    logs = [each.path for each in partition.segments if not each.size]
+    if not logs:
+        return
+    beside = [each.path for each in partition.snapshots.values() if not each.size]
+    if _is_empty(partition.path / PARTITION_METADATA):
+        beside.append(partition.path / PARTITION_METADATA)
+    if not beside:
+        return
+    base = parse_file_name(logs[0]).base_offset
+    end = max((partition.base_offsets[-1], *partition.snapshots))
+    sentence = f"no bytes in {', '.join(path.name for path in [*logs, *beside][:_NAMED])}"
+    more = len(logs) + len(beside) - _NAMED
+    offsets = (base, end - 1) if base is not None and end > base else (None, None)
+    findings.add("emptied-files", logs[0], f"{sentence} and {more} more" if more > 0 else sentence, offsets=offsets)
+
+
+_NAMED = 4
+"""Files that a sentence names."""
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except OSError:
+        return False
 
 
 def _is_offset(stem: str) -> bool:

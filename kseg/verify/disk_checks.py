@@ -20,6 +20,7 @@ from kseg.formats.file_names import (
     parse_file_name,
     parse_partition_directory,
 )
+from kseg.formats.foreign import what_has_name
 from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, Checkpoints
 from kseg.log.selection import PartitionChoice
 from kseg.system.owners import closed_to_owner
@@ -44,7 +45,9 @@ def check_log_dir(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> 
         findings.add("other-owner", path, sentence)
     if _has_topics(log_dir) and (log_dir.path / META_PROPERTIES).exists():
         for name in sorted(_refused_directories(log_dir.path)):
-            findings.add("foreign-directory", log_dir.path / name, "its name isn't a topic and a number")
+            what = what_has_name(name)
+            beside = f": it is {what}" if what else ""
+            findings.add("foreign-directory", log_dir.path / name, f"its name isn't a topic and a number{beside}")
     _check_moves(log_dir, findings)
     _check_bootstrap(log_dir.path / BOOTSTRAP_CHECKPOINT, findings)
 

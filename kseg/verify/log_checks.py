@@ -134,7 +134,7 @@ class LogChecks:
         self.is_damaged = self.is_damaged or damage.kind not in TAIL_KINDS or not self._is_last
         finding_id = id_of_damage(damage.kind, is_last=self._is_last)
         lost = f", {damage.size} bytes lost" if damage.size else ""
-        if damage.kind is DamageKind.ZERO_TAIL:
+        if damage.kind in (DamageKind.ZERO_TAIL, DamageKind.CHANGED_AS_TEXT, DamageKind.FOREIGN_CONTENT):
             lost = f", {damage.size} bytes"
         first, last = self.next_offset, None if damage.next_offset is None else damage.next_offset - 1
         if damage.size == 0 or first is None or (last is not None and last < first):
@@ -195,6 +195,7 @@ class LogChecks:
         count = batch.base_offset - expected
         where = "" if batch.header.position else " before the segment's first batch"
         sentence = f"offsets {expected} to {batch.base_offset - 1}, {count} of them, are missing{where}"
+        sentence += self._empty_between(expected, batch.base_offset)
         begins_keyed = None if batch.header.is_control else batch.begins_keyed
         is_unkeyed = begins_keyed is False or self.fold.ends_keyed is False or self._is_gapless
         self._findings.add(
@@ -205,6 +206,12 @@ class LogChecks:
             offsets=(expected, batch.base_offset - 1),
             unless_compacted=True,
         )
+
+    def _empty_between(self, first: int, end: int) -> str:
+        """Names a log that should have some offsets and has no bytes."""
+        empty = (each for each in self._partition.segments if not each.size and first <= each.base_offset < end)
+        found = next(empty, None)
+        return "" if found is None else f"; {found.path.name} is empty"
 
     def _check_bounds(self, batch: CheckedBatch) -> None:
         assert self._segment is not None

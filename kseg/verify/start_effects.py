@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LogDir
-from kseg.findings.at_start import AtStart, at_start
+from kseg.findings.at_start import BAD_BYTES, UNREADABLE_RECORDS, AtStart, at_start
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import parse_file_name, parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
@@ -20,12 +20,7 @@ from kseg.verify.stops import Stop, stop_at
 Lost = tuple[int | None, int | None]
 """The first and the last offset that no consumer gets; None if it can't be told."""
 
-_STUCK = frozenset(
-    {
-        *("unreadable", "bad-length", "bad-magic", "bad-crc", "bad-codec", "bad-body", "bad-record", "bad-count"),
-        "record-offsets",
-    }
-)
+_STUCK = frozenset({*BAD_BYTES, *UNREADABLE_RECORDS, "record-offsets"})
 """Consumers don't get beyond these, or a recovery cuts the log there."""
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from base64 import encodebytes
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +18,8 @@ LENGTH, MAGIC, ATTRIBUTES, PRODUCER_ID, COUNT, RECORDS = 8, 16, 22, 43, 57, 61
 CLEAN, KILLED = "clean", "killed"
 """How the broker was stopped before."""
 HOUR = 3_600_000
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:" + b"0" * 64 + b"\nsize 946\n"
+"""What Git LFS leaves of a file."""
 SPARSE = "index-sparse"
 """The finding that needs a log of some MiB."""
 HOLES = frozenset({"offsets-lost", "sequence-gap"})
@@ -120,6 +123,13 @@ def lengthen(number: int, suffix: str, size: int) -> Step:
 
 def empty(number: int, suffix: str) -> Step:
     return lambda place: os.truncate(place.logs[number].with_suffix(suffix), 0)
+
+
+def empty_all(place: Place) -> None:
+    """All files but partition.metadata, without which no broker starts."""
+    for path in place.partition.iterdir():
+        if path.name != "partition.metadata":
+            os.truncate(path, 0)
 
 
 def remove(number: int, suffix: str) -> Step:
@@ -444,6 +454,10 @@ CASES = [
     Case("log-end-lost", "replica", cut_last_batches, take_replica, (CLEAN,)),
     Case("cut-segment", "alone", shorten(0, ".log", 5), salvage, remains=HOLES),
     Case("cut-segment", "replica", shorten(0, ".log", 5), take_replica),
+    Case("changed-as-text", "undone", content(1, ".log", encodebytes), salvage),
+    Case("changed-as-text", "replica", content(1, ".log", encodebytes), take_replica),
+    Case("foreign-content", "replica", content(1, ".log", lambda data: POINTER), take_replica),
+    Case("emptied-files", "replica", empty_all, take_replica, (KILLED,)),
     # offsets
     Case("offsets-fall", "salvage", batches(lambda whole: [whole[0], whole[2], whole[1], *whole[3:]]), salvage),
     Case("duplicate-batch", "salvage", batches(lambda whole: [*whole[:2], *whole[1:]]), salvage),

@@ -404,6 +404,7 @@ def test_each_finding_has_a_test() -> None:
         "index-unreadable",
         "partial-disk",
         "group-unloadable",
+        *("changed-as-text", "foreign-content", "emptied-files"),
     }
     judged = {"hanging-transaction", "long-transaction"}
     assert set(FINDINGS) == {*DAMAGED, *EDITED, *NOTED, *OF_ROWS, *elsewhere, *judged}

@@ -1,0 +1,135 @@
+"""Files that aren't Kafka's: what their names and first bytes tell of them."""
+
+import re
+import struct
+from typing import NamedTuple
+
+from kseg.formats.file_names import FileKind, parse_file_name
+
+ARCHIVES = (
+    ".tar",
+    ".tar.gz",
+    ".tgz",
+    ".tar.zst",
+    ".tzst",
+    ".tar.xz",
+    ".tar.bz2",
+    ".txz",
+    ".tbz2",
+    ".zip",
+    ".7z",
+    ".rar",
+)
+"""Ends of archives' names; kseg reads some of them."""
+
+_ARCHIVE = "an archive: unpack it, or give its own path"
+_DELETED = "deleted while a process had it open"
+_NAMES = (
+    (r"lost\+found", "where `fsck` and `kseg salvage` put what they find"),
+    (r"\.nfs[0-9a-fA-F]{8,}", f"{_DELETED}, on NFS: it may be a log"),
+    (r"\.fuse_hidden[0-9a-fA-F]+", f"{_DELETED}, on FUSE: it may be a log"),
+    (r"\._.+", "macOS's attributes of the file beside it"),
+    (r"\.DS_Store|\.Spotlight-V100|\.fseventsd|\.Trashes", "macOS's"),
+    (r"(?i)thumbs\.db|desktop\.ini|\$RECYCLE\.BIN|System\sVolume\sInformation", "Windows'"),
+    (r"\.(?:zfs|snapshots?|glusterfs|Trash-[0-9]+)|@eaDir|#recycle|#snapshot", "the file server's or file system's"),
+    (r"(\..+)\.[A-Za-z0-9]{6}", "a copy by rsync that was cut off"),
+    (r"(.+)\.(?:filepart|partial|crdownload|download|rsync|aria2)", "a transfer that was cut off"),
+    (r"(.+)(?:~|\.bak|\.orig|\.old|\.save|\.copy|\.[0-9]{8,14})", "a copy that somebody made"),
+    (r"(.+) \([0-9]+\)(?:\..+)?|(.+) - Copy(?:\..+)?", "a copy that somebody made"),
+    (r"(.+)\.(?:gz|zst|lz4|xz|bz2)", "compressed: give its own path if it ends in .gz or .zst, else unpack it"),
+    (r"[0-9]+-[0-9]+-v[0-9]+\.(?:log|base_index|compaction_index)", "Redpanda's, which kseg doesn't read"),
+)
+"""Patterns of names, and what has such a name. A group's text must be a name of Kafka's."""
+
+LARGEST_MARK = 512
+"""Bytes that `what_begins_so` looks at."""
+_MARKS = (
+    (0, b"\x1f\x8b", "gzip: name it *.gz, or unpack it"),
+    (0, b"\x28\xb5\x2f\xfd", "zstd: name it *.zst, or unpack it"),
+    (0, b"\x04\x22\x4d\x18", "an lz4 frame: unpack it"),
+    (0, b"\xff\x06\x00\x00sNaPpY", "framed snappy: unpack it"),
+    (0, b"\xfd7zXZ\x00", "xz: unpack it"),
+    (0, b"BZh", "bzip2: unpack it"),
+    (0, b"PK\x03\x04", "a zip archive: name it *.zip, or unpack it"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7z archive: unpack it"),
+    (257, b"ustar", "a tar archive: name it *.tar, or unpack it"),
+    (0, b"PAR1", "a Parquet file"),
+    (0, b"Obj\x01", "an Avro container file"),
+    (0, b"ORC", "an ORC file"),
+    (0, b"SQLite format 3\x00", "a SQLite database"),
+    (0, b"\x7fELF", "a program"),
+)
+"""Where some bytes stand in a file, the bytes, and what such a file is."""
+_LFS_POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/[^\n]*\n(?:.*\n)*?size ([0-9]{1,19})\r?(?:\n|$)")
+_ANNEX_POINTER = re.compile(rb"/annex/objects/|(?:\.\./)*\.git/annex/objects/")
+_PAGE = re.compile(rb"\s*<(?:\?xml|!doctype|html|Error>)", re.IGNORECASE)
+_REDPANDA_HEADER = struct.Struct("<IiqbIhiqqqhii")
+"""header_crc, size_bytes, base_offset, type, crc and what a v2 batch has from the attributes on, little-endian."""
+_SAMPLE = 40
+_TEXT = re.compile(rb"[\t\n\r\x20-\x7e]+")
+
+
+class Marked(NamedTuple):
+    """What a file is by its first bytes. is_known: whether nothing else begins so, whatever follows."""
+
+    text: str
+    is_known: bool
+
+
+def what_has_name(name: str) -> str | None:
+    """What leaves files of a name among Kafka's; None if it is one of Kafka's or isn't known."""
+    if name.lower().endswith(ARCHIVES):
+        return _ARCHIVE
+    for pattern, what in _NAMES:
+        match = re.fullmatch(pattern, name)
+        inner = None if match is None else next((group for group in match.groups() if group), None)
+        if match is not None and (inner is None or _is_kafkas(inner.removeprefix("."))):
+            return what
+    return None
+
+
+def _is_kafkas(name: str) -> bool:
+    return parse_file_name(name).kind is not FileKind.UNKNOWN
+
+
+def what_begins_so(first: bytes) -> Marked | None:
+    """What a file is whose first bytes these are, at best LARGEST_MARK of them; None if nothing tells."""
+    if pointer := _LFS_POINTER.match(first):
+        size = int(pointer[1])
+        return Marked(f"a Git LFS pointer to {size} bytes, not these bytes: `git lfs pull` fetches them", True)
+    if _ANNEX_POINTER.match(first):
+        return Marked("a git-annex pointer, not the content: `git annex get` fetches that", True)
+    for position, mark, what in _MARKS:
+        if first.startswith(mark, position):
+            return Marked(what, True)
+    if is_redpandas(first):
+        return Marked("a batch of Redpanda's, which kseg doesn't read", True)
+    if _PAGE.match(first):
+        return Marked(f"a page of XML or HTML: {_sample(first)}", False)
+    if is_text(first):
+        return Marked(f"text: {_sample(first)}", False)
+    if len(first) >= _SAMPLE and any(first) and len(set(first)) == 1:
+        return Marked(f"the byte {first[0]:#04x} again and again", False)
+    return None
+
+
+def is_text(first: bytes) -> bool:
+    """Whether bytes are text in ASCII, and enough of it not to be so by chance."""
+    return len(first) >= _SAMPLE and _TEXT.fullmatch(first) is not None
+
+
+def is_redpandas(first: bytes) -> bool:
+    """Whether bytes begin with a header of Redpanda's, by the CRC-32C of its own fields."""
+    if len(first) < _REDPANDA_HEADER.size:
+        return False
+    header_crc, size, *_ = _REDPANDA_HEADER.unpack_from(first)
+    if size < _REDPANDA_HEADER.size:
+        return False
+    from crc32c import crc32c
+
+    return bool(crc32c(first[4 : _REDPANDA_HEADER.size]) == header_crc)
+
+
+def _sample(text: bytes) -> str:
+    shown = " ".join(text[: 2 * _SAMPLE].decode(errors="replace").split())
+    return repr(shown[:_SAMPLE])

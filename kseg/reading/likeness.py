@@ -1,0 +1,46 @@
+"""What bytes look like that can't be read as a log: a log changed as text, or a file of something else."""
+
+from typing import NamedTuple
+
+from kseg.formats.codes import DamageKind
+from kseg.formats.foreign import LARGEST_MARK, is_text, what_begins_so
+from kseg.reading.text_changes import ReadAt, find_change, is_replaced
+
+_LEAST_SEVEN_BITS = 256
+"""Fewer bytes may all be below 0x80 by chance."""
+
+
+class Likeness(NamedTuple):
+    """What some bytes look like, in words; kind: what kind of damage that is, None if it says too little."""
+
+    kind: DamageKind | None
+    text: str
+
+
+def likeness(read: ReadAt, position: int, end: int | None) -> Likeness | None:
+    """What the bytes from a position on look like, where no batch can be read; None if nothing tells.
+
+    end: where an intact batch follows; None if none does.
+    """
+    first = read(position, LARGEST_MARK if end is None else min(LARGEST_MARK, end - position))
+    change = find_change(read, position)
+    if change is not None:
+        return Likeness(DamageKind.CHANGED_AS_TEXT, f"copied as text: {change.what}; `kseg salvage` can undo it")
+    if is_replaced(first):
+        lost = "copied as text: bytes that aren't UTF-8 became U+FFFD; that can't be undone"
+        return Likeness(DamageKind.CHANGED_AS_TEXT, lost)
+    marked = what_begins_so(first)
+    if marked is not None:
+        is_foreign = position == 0 and (marked.is_known or (end is None and is_text(first)))
+        return Likeness(DamageKind.FOREIGN_CONTENT if is_foreign else None, f"it looks like {marked.text}")
+    if has_seven_bits(first):
+        return Likeness(DamageKind.CHANGED_AS_TEXT, SEVEN_BITS)
+    return None
+
+
+SEVEN_BITS = "copied as text: bytes above 0x7f were replaced, or cut to 7 bits; that can't be undone"
+
+
+def has_seven_bits(first: bytes) -> bool:
+    """Whether bytes that should be a batch have none above 0x7f: nearly every batch has some."""
+    return len(first) >= _LEAST_SEVEN_BITS and first.isascii() and any(first)

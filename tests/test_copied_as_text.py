@@ -1,0 +1,133 @@
+"""Logs that a program copied as text: the change is named, and `salvage` gives the log back byte for byte."""
+
+import json
+import re
+from base64 import encodebytes
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests import golden, run
+from tests.log_files import NewBatch, NewRecord, batch_bytes
+from tests.loops import for_each, some
+
+LOGS = [
+    path for path in golden.files(".log") if re.fullmatch(r"[0-9]{20}\.log", path.name) and b"\n" in path.read_bytes()
+]
+
+
+def with_crs(data: bytes) -> bytes:
+    """LF to CRLF as unix2dos does it: a CRLF stays."""
+    return re.sub(rb"(?<!\r)\n", b"\r\n", data)
+
+
+def as_text(page: str) -> Callable[[bytes], str]:
+    """Bytes as the characters of a code page; one that it lacks as the character of the byte's number."""
+    characters = [bytes([number]).decode(page, "ignore") or chr(number) for number in range(256)]
+    return lambda data: "".join(characters[each] for each in data)
+
+
+def powershell(page: str) -> Callable[[bytes], bytes]:
+    """What `>` of PowerShell writes of a program's output."""
+    return lambda data: b"\xff\xfe" + as_text(page)(with_crs(data)).encode("utf-16-le")
+
+
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "LF became CRLF": with_crs,
+    "its bytes were written in base64": encodebytes,
+    "its bytes were written as hex digits": lambda data: data.hex().encode(),
+    "its bytes were taken for Latin-1 and written as UTF-8": lambda data: data.decode("latin-1").encode(),
+    "its bytes were taken for Windows-1252 and written as UTF-8": lambda data: as_text("cp1252")(data).encode(),
+    "its bytes were taken for Latin-1 and written as UTF-8, twice": (
+        lambda data: data.decode("latin-1").encode().decode("latin-1").encode()
+    ),
+    "its bytes were taken for code page 437 and written as UTF-8, LF as CRLF": (
+        lambda data: as_text("cp437")(with_crs(data)).encode()
+    ),
+    "its bytes were taken for code page 850 and written as UTF-16, LF as CRLF": powershell("cp850"),
+}
+
+
+def cases() -> Iterator[tuple[str, Path]]:
+    """Ten logs for each change, of all releases and formats."""
+    for number, change in enumerate(CHANGES):
+        yield from ((change, log) for log in LOGS[number :: len(LOGS) // 10][:10])
+
+
+def case_name(case: tuple[str, Path]) -> str:
+    return f"{case[0]}: {case[1].relative_to(golden.ROOT)}"
+
+
+def changed(directory: Path, change: Callable[[bytes], bytes], data: bytes, base: str) -> Path:
+    """The partition's log after a change."""
+    log = directory / "copy-0" / f"{base}.log"
+    log.parent.mkdir()
+    log.write_bytes(change(data))
+    return log
+
+
+def errors(directory: Path) -> list[tuple[str, str]]:
+    ran = run.kseg(["verify", ".", "-o", "json"], directory)
+    found = map(json.loads, ran.stdout.splitlines())
+    return [(each["id"], each["sentence"]) for each in found if each.get("severity") == "error"]
+
+
+@for_each("change, log", some(cases(), 4), ids=case_name, shards=4)
+def test_change_is_named_and_undone(tmp_path: Path, change: str, log: Path) -> None:
+    data = log.read_bytes()
+    copied = changed(tmp_path, CHANGES[change], data, log.name[:20])
+    (sentence,) = (sentence for finding, sentence in errors(tmp_path) if finding == "changed-as-text")
+    pages = re.sub("Latin-1|Windows-1252|code page [0-9]+", "PAGE", change)  # several may have the log's characters
+    assert pages in re.sub("Latin-1|Windows-1252|code page [0-9]+", "PAGE", sentence)
+    ran = run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
+    assert b"was copied as text: " in ran.stdout
+    assert (tmp_path / "saved" / "copy-0" / copied.name).read_bytes() == data
+
+
+def test_salvaged_copy_is_whole(tmp_path: Path) -> None:
+    """The status is 0, what is written is of the file that the user knows, and so is its time."""
+    records = [NewRecord(b"k", b"first line\nsecond line\n") for _ in range(10)]
+    data = b"".join(batch_bytes(NewBatch(records, base_offset)) for base_offset in range(0, 100, 10))
+    log = changed(tmp_path, with_crs, data, f"{0:020}")
+    ran = run.kseg(["salvage", "copy-0", "--to", "saved", "-o", "json"], tmp_path)
+    _, told = map(json.loads, ran.stdout.splitlines())
+    assert ran.status == 0
+    assert told["undone"] == [{"file": "copy-0/00000000000000000000.log", "change": "LF became CRLF"}]
+    (written,) = (each for each in told["files"] if each["file"].endswith(".log"))
+    assert written["sources"] == ["copy-0/00000000000000000000.log"]
+    assert run.kseg(["verify", "saved"], tmp_path).status == 0
+    assert (tmp_path / "saved" / "copy-0" / log.name).stat().st_mtime_ns == log.stat().st_mtime_ns
+
+
+def test_own_line_ends_are_told_from_added_ones(tmp_path: Path) -> None:
+    """A value has CRLF by itself: programs leave these alone, and only the CRC tells which those were."""
+    records = [NewRecord(None, b"a\r\nb\nc"), NewRecord(None, b"x" * 10 + b"\n")]
+    data = b"".join(batch_bytes(NewBatch(records, base_offset)) for base_offset in range(0, 40, 2))
+    log = changed(tmp_path, with_crs, data, f"{0:020}")
+    assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 0
+    assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == data
+
+
+def test_batches_that_no_change_explains_are_lost(tmp_path: Path) -> None:
+    """Only what a CRC confirms is undone: a batch that was damaged besides stays lost."""
+    batches = [batch_bytes(NewBatch([NewRecord(b"k", b"v\n" * 20)], offset)) for offset in range(10)]
+    damaged = b"".join(batches[:4]) + batches[4][:-9] + b"#" + batches[4][-8:] + b"".join(batches[5:])
+    log = changed(tmp_path, with_crs, damaged, f"{0:020}")
+    ran = run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
+    assert ran.status == 1
+    assert b"  offsets lost: 4 to 4, 1 of them (damage); next good offset 5\n" in ran.stdout
+    assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == b"".join(batches[:4] + batches[5:])
+
+
+LOST: dict[str, Callable[[bytes], bytes]] = {
+    "bytes that aren't UTF-8 became U+FFFD": lambda data: data.decode(errors="replace").encode(),
+    "bytes above 0x7f were replaced, or cut to 7 bits": lambda data: bytes(each & 0x7F for each in data),
+}
+"""What nothing undoes."""
+
+
+@for_each("change, log", [(change, log) for change in LOST for log in some(LOGS[:: len(LOGS) // 10], 4)], ids=case_name)
+def test_change_that_cannot_be_undone_is_named(tmp_path: Path, change: str, log: Path) -> None:
+    changed(tmp_path, LOST[change], log.read_bytes(), log.name[:20])
+    assert change in " ".join(sentence for _, sentence in errors(tmp_path))
+    ran = run.kseg(["dump", "--files", f"copy-0/{log.name[:20]}.log"], tmp_path)
+    assert change.encode() in ran.stderr

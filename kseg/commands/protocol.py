@@ -90,7 +90,7 @@ def protocol(
     a connection, or their bytes in hexadecimal, also as from `xxd` and `hexdump -C`. In hexadecimal, a paragraph is a
     message, and its size may be missing. Responses are read according to the requests that they answer. The exit status
     is 1 if something isn't a frame, can't be read, or has an unknown api or version (counted on stderr); kseg reads on
-    after it.
+    after it. Bytes after a body are only noted, since Kafka ignores them.
 
     --redact changes only records: names of topics, groups and clients, and everything else in the messages, stay.
     """

@@ -19,7 +19,7 @@ from kseg.dump.checked_batches import redacted_slices
 from kseg.dump.log_steps import new_output
 from kseg.dump.options import control_json
 from kseg.dump.record_rows import damage_object
-from kseg.errors import UnreadableError, UsageError
+from kseg.errors import UnreadableError, UsageError, counted
 from kseg.formats.codes import DamageKind
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged
 from kseg.formats.schemas import Field, version_range
@@ -174,6 +174,8 @@ def frame_json(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
     problem = message.problem or message.unknown
     if problem is not None:
         members["problem"] = problem
+    if message.trailing_size:
+        members["trailingSize"] = message.trailing_size
     return Shown(json_line(members), bool(wrong) or problem is not None)
 
 
@@ -262,6 +264,8 @@ def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
     problem = message.problem or message.unknown
     if problem is not None:
         writer.line(1, f"can't be read: {problem}")
+    if message.trailing_size:
+        writer.line(1, f"note: {counted(message.trailing_size, 'byte')} after the body, which Kafka ignores")
     if message.body is not None and message.schema is not None:
         writer.structure(message.schema.fields, message.body_version, message.body, 1)
     elif message.problem is None:

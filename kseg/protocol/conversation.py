@@ -229,7 +229,7 @@ class Conversation:
             message = _read_answer(content, self._waiting.first(correlation_id_of(content)))
         except FrameError:
             return False
-        return message.problem is None
+        return message.is_complete
 
 
 def _read_answer(content: bytes, waiting: _Waiting | None) -> ApiMessage:
@@ -305,7 +305,7 @@ class Mixture:
             request = read_request(content)
         except FrameError:
             return _read_answer(content, waiting)
-        if request.body is not None:
+        if request.body is not None and request.is_complete:
             return request
         response = _read_answer(content, waiting)
         return response if response.problem is None else request

@@ -50,7 +50,7 @@ class ApiMessage:
     """A request or a response.
 
     `body` is None if the schemas don't have it, or if it can't be read: then `problem` says why. A response without a
-    known request has no api.
+    known request has no api. `trailing_size`: bytes of the frame after a body that was read.
     """
 
     kind: Literal["request", "response"]
@@ -65,6 +65,12 @@ class ApiMessage:
     body_version: int = 0
     body: Fields | None = None
     problem: str | None = None
+    trailing_size: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing is wrong with its body, and no bytes follow it."""
+        return self.problem is None and not self.trailing_size
 
     @property
     def api(self) -> str | None:
@@ -138,7 +144,7 @@ def read_request_header(data: bytes) -> MessageHeader:
 def read_request(data: bytes) -> ApiMessage:
     """A request, given without its size. Raises FrameError if it doesn't begin with a request's header."""
     header = read_request_header(data)
-    schema, body, problem = _read_body(REQUESTS.get(header.api_key), header.api_version, data, header.size)
+    found = _read_body(REQUESTS.get(header.api_key), header.api_version, data, header.size)
     return ApiMessage(
         kind="request",
         correlation_id=header.correlation_id,
@@ -148,10 +154,11 @@ def read_request(data: bytes) -> ApiMessage:
         api_key=header.api_key,
         api_version=header.api_version,
         client_id=header.client_id,
-        schema=schema,
+        schema=found.schema,
         body_version=header.api_version,
-        body=body,
-        problem=problem,
+        body=found.body,
+        problem=found.problem,
+        trailing_size=found.trailing_size,
     )
 
 
@@ -176,11 +183,12 @@ def read_response(data: bytes, api_key: int | None, api_version: int | None) -> 
     except MessageError as error:
         raise FrameError(f"not a response header: {error}") from error
     body_version = api_version
-    schema, body, problem = _read_body(RESPONSES.get(api_key), api_version, data, size)
-    if api_key == API_VERSIONS and body is None and data[4:6] == UNSUPPORTED_VERSION.to_bytes(2, "big"):
+    found = _read_body(RESPONSES.get(api_key), api_version, data, size)
+    is_read = found.body is not None and not found.trailing_size
+    if api_key == API_VERSIONS and not is_read and data[4:6] == UNSUPPORTED_VERSION.to_bytes(2, "big"):
         # The broker doesn't know the version: it answers in the first one, with the list of those that it knows.
         body_version = 0
-        schema, body, problem = _read_body(RESPONSES[api_key], 0, data, size)
+        found = _read_body(RESPONSES[api_key], 0, data, size)
     return ApiMessage(
         kind="response",
         correlation_id=correlation_id,
@@ -189,26 +197,32 @@ def read_response(data: bytes, api_key: int | None, api_version: int | None) -> 
         body_size=len(data) - size,
         api_key=api_key,
         api_version=api_version,
-        schema=schema,
+        schema=found.schema,
         body_version=body_version,
-        body=body,
-        problem=problem,
+        body=found.body,
+        problem=found.problem,
+        trailing_size=found.trailing_size,
     )
 
 
-def _read_body(
-    schema: MessageSchema | None, version: int, data: bytes, start: int
-) -> tuple[MessageSchema | None, Fields | None, str | None]:
-    """Schema, body, and what is wrong; the first two are None if the schemas don't have the version."""
+class _Body(NamedTuple):
+    """A body, what is wrong with it, and how many bytes follow it; no schema if none has the version."""
+
+    schema: MessageSchema | None = None
+    body: Fields | None = None
+    problem: str | None = None
+    trailing_size: int = 0
+
+
+def _read_body(schema: MessageSchema | None, version: int, data: bytes, start: int) -> _Body:
+    """Reads the body that begins at a position. Brokers and clients ignore bytes after it: librdkafka sends some."""
     if schema is None or version not in version_range(schema.versions):
-        return None, None, None
+        return _Body()
     try:
         body, end = parse_message(schema, version, data, start, most_elements=MOST_ELEMENTS)
     except MessageError as error:
-        return schema, None, f"{error}"
-    if end != len(data):
-        return schema, None, f"{schema.name} version {version} ends {len(data) - end} bytes before its frame"
-    return schema, body, None
+        return _Body(schema, None, f"{error}")
+    return _Body(schema, body, None, len(data) - end)
 
 
 LARGEST_BODY = 1 << 28

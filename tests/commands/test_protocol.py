@@ -155,12 +155,28 @@ def test_damage_is_said_with_its_place_and_the_rest_is_read(tmp_path: Path) -> N
 
 
 def test_body_that_cannot_be_read_is_reported_with_its_frame(tmp_path: Path) -> None:
-    status, lines, _ = kseg(written(tmp_path, framed(request(3, 12, {}) + b"?")), "-o", "json")
+    status, lines, _ = kseg(written(tmp_path, framed(request(3, 12, {})[:-1])), "-o", "json")
     assert status == 1
     frame, summary = map(json.loads, lines)
     assert frame["body"] is None
-    assert frame["problem"] == "MetadataRequest version 12 ends 1 bytes before its frame"
+    assert frame["problem"] == "MetadataRequest version 12: its bytes end too early"
     assert summary["problems"] == 1
+
+
+def test_bytes_after_a_body_are_noted_and_the_body_is_shown(tmp_path: Path) -> None:
+    """As librdkafka asks for versions: with four bytes that ApiVersions v0 doesn't have."""
+    answer = response(18, 0, {"apiKeys": [{"apiKey": 18, "minVersion": 0, "maxVersion": 4}]})
+    path = written(tmp_path, f"00000016 {HEX[9:]} 00000000\n\n{answer.hex()} ff\n")
+    status, lines, said = kseg(path)
+    assert (status, said) == (0, [])
+    assert lines[0].startswith('frame 1: request ApiVersions v0, header v1, correlation id 1, client id "my-app-1"; ')
+    assert lines[1] == "  note: 4 bytes after the body, which Kafka ignores"
+    assert lines[3:5] == ["  note: 1 byte after the body, which Kafka ignores", "  errorCode: 0"]
+    status, lines, _ = kseg(path, "-o", "json")
+    asked, answered, summary = map(json.loads, lines)
+    assert (status, asked["body"], asked["trailingSize"]) == (0, {}, 4)
+    assert (answered["body"]["errorCode"], answered["trailingSize"]) == (0, 1)
+    assert summary["problems"] == 0
 
 
 def test_file_of_something_else_ends_with_1(tmp_path: Path) -> None:

@@ -94,9 +94,17 @@ def test_what_the_schemas_lack_is_said(api_key: int, version: int, reason: str |
     assert read_request(struct.pack(">hhih", api_key, version, 5, -1) + bytes(30)).unknown == reason
 
 
-def test_rest_behind_a_body_is_a_problem() -> None:
+def test_bytes_after_a_request_are_counted_and_its_body_is_read() -> None:
     message = read_request(request(3, 12, {}) + b"?")
-    assert (message.body, message.problem) == (None, "MetadataRequest version 12 ends 1 bytes before its frame")
+    assert (message.problem, message.trailing_size) == (None, 1)
+    assert message.body == read_request(request(3, 12, {})).body
+
+
+def test_bytes_after_a_response_are_counted_and_its_body_is_read() -> None:
+    plain = response(3, 12, {"clusterId": "cluster"})
+    message = read_response(plain + bytes(7), 3, 12)
+    assert (message.problem, message.trailing_size) == (None, 7)
+    assert message.body == read_response(plain, 3, 12).body
 
 
 def test_count_of_more_than_there_is_is_a_problem() -> None:

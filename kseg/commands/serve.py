@@ -173,7 +173,12 @@ def serve(
     note, refuse = note_unless(quiet=options.quiet), Refusals()
     say = note_unless(quiet=False)
     settings = ServeSettings(
-        options.high_watermark, options.strict, not options.no_internal, options.fix_lz4, options.verbose
+        options.high_watermark,
+        options.strict,
+        has_internal=not options.no_internal,
+        mends_lz4=options.fix_lz4,
+        is_verbose=options.verbose,
+        is_quiet=options.quiet,
     )
     cluster = Cluster(paths, refuse)
     served = serve_partitions(cluster, settings, say, choice, server_properties=options.server_properties)

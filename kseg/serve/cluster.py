@@ -276,8 +276,9 @@ def serve_partitions(
     replicas = [each for each in of_topics if choice.takes(each.topic, each.partition)]
     if not replicas:
         require_choice(cluster.paths, choice)
-    for line in taken_of(replicas).sentences(verbose=settings.is_verbose):
-        say(line)
+    if not settings.is_quiet:
+        for line in taken_of(replicas).sentences(verbose=settings.is_verbose):
+            say(line)
     for each in replicas:
         number = 0 if each.partition is None else each.partition
         if not settings.has_internal and each.topic in INTERNAL_TOPICS:

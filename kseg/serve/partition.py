@@ -219,6 +219,7 @@ class ServeSettings:
     high_watermark: where it is taken from. is_strict: whether damage is an error to clients, and not passed over.
     has_internal: whether Kafka's own topics are served too. mends_lz4: whether lz4 of format 0 is sent with the
     checksum that its frames should have. is_verbose: says at the start of each partition which copy is served.
+    is_quiet: says at the start nothing of copies.
     """
 
     high_watermark: HighWatermark = "log-end"
@@ -226,6 +227,7 @@ class ServeSettings:
     has_internal: bool = True
     mends_lz4: bool = False
     is_verbose: bool = False
+    is_quiet: bool = False
 
 
 class ServedOffsets(NamedTuple):

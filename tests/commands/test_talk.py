@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -80,6 +82,45 @@ def test_quiet_still_says_what_is_lost() -> None:
     ran = kseg("salvage -q --dry-run damaged/210-wiped-batch docs/test-1-0 -o json")
     assert [json.loads(line)["partition"] for line in ran.stdout.splitlines()] != []
     assert ran.status == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "dump b1 b2 --topic test-1 --tail 3",
+        "dump b1 b2 --topic test-1 --tail 3 -o json",
+        "dump b1 b2 --topic test-1 --tail 3 -o kcat",
+        "ls b1 b2",
+        "lookup b1 b2 --topic test-1 --offset 203500",
+        "doctor b1 b2 --topic test-1",
+        "verify b1 b2 --topic test-1",
+        "salvage b1 b2 --dry-run",
+        "salvage b1 b2 --to saved",
+        "diff b1 b2",
+        "report b1 b2 --topic test-1 --to report.html",
+        "get b1 b2 --topic test-1 --offset 203500",
+        "reindex b1 b2 --dry-run",
+        "retain b1 b2",
+        "compact b1 b2 --topic __consumer_offsets --dry-run",
+        "groups b1 b2",
+        "txns b1 b2",
+        "query 'SELECT count(*) FROM records' b1 b2",
+        "export b1 b2 exported",
+        "slice b1 b2 --topic test-1 --to sliced",
+        "serve b1 b2 -q --no-internal -- true",
+    ],
+)
+def test_quiet_says_nothing_of_copies(line: str, tmp_path: Path) -> None:
+    for node_id in (1, 2):
+        disk = tmp_path / f"b{node_id}"
+        shutil.copytree(golden.ROOT / WHOLE, disk / "test-1-0")
+        (disk / "meta.properties").write_text(f"version=1\nnode.id={node_id}\ncluster.id=x\n")
+        for topic in ("__consumer_offsets", "__transaction_state"):
+            shutil.copytree(golden.ROOT / "logs/4.4.0-made" / f"{topic}-0", disk / f"{topic}-0")
+    quiet = line if " -q " in line else f"{line} -q"
+    ran = run.kseg(shlex.split(quiet), tmp_path)
+    assert ran.stderr == b""
+    assert ran.status < 2
 
 
 @for_each("command", COMMANDS)

@@ -137,6 +137,7 @@ def doctor(
             found.take(examined)
             for problem in examined.verified.problems:
                 refuse(problem)
+        found.take_commits()
         report.is_complete = not refuse.status
     flush_stdout()
     command.exit(max(refuse.status, int(not found.result().is_well)))

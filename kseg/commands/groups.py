@@ -26,7 +26,16 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout, write_stdout
 from kseg.output.table import RowWriter
-from kseg.text.groups import COMMITS, GROUPS, MEMBERS, SHARE_PARTITIONS, commit_rows, member_rows, share_partition_rows
+from kseg.text.groups import (
+    COMMITS,
+    GROUPS,
+    MEMBERS,
+    SHARE_PARTITIONS,
+    beyond_end_notes,
+    commit_rows,
+    member_rows,
+    share_partition_rows,
+)
 from kseg.times import parse_zone, time_or_none
 
 RESET_CSV = "reset-csv"
@@ -103,6 +112,10 @@ def groups(
     its topic has another id, if damage stands at its end, or with --at. Share groups have start offsets if
     __share_group_state is there.
 
+    A negative lag is a commit beyond the log end: records were lost, or the topic was re-created. Its consumer gets
+    OFFSET_OUT_OF_RANGE and uses auto.offset.reset. A group's lag is the sum of the lags that are known and not
+    negative, and says how many it leaves out.
+
     -o reset-csv is the file for `kafka-consumer-groups.sh --reset-offsets --from-file`, which brings a group back to
     what it had committed: for `--group NAME` if --group names one group, otherwise for `--all-groups`.
 
@@ -124,7 +137,12 @@ def groups(
             write(writer, found)
     flush_stdout()
     note = note_unless(quiet=options.quiet)
-    for text in (*(unreadable.line() for unreadable in view.unreadable), *view.notes, *plan.notes):
+    for text in (
+        *(unreadable.line() for unreadable in view.unreadable),
+        *view.notes,
+        *beyond_end_notes(found),
+        *plan.notes,
+    ):
         note(text)
     if not writer.count and not plan.lines:
         note(f"no {wanted or 'groups'} to show")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kseg.cluster.partitions import LogEnd, PartitionsBeside
 from kseg.decode.internal_records import EARLY_SHARE_STATE_VALUES
-from kseg.errors import KsegError
+from kseg.errors import KsegError, counted
 from kseg.formats.codes import NO_TIMESTAMP, VERSION
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import SHARE_STATE_KEYS, SHARE_STATE_VALUES, version_range
@@ -50,6 +50,35 @@ class OffsetCommit(NamedTuple):
         if self.log_end is None or self.producer_id is not None or self.offset < 0:
             return None
         return self.log_end.log_end_offset - self.offset
+
+
+class LagSum(NamedTuple):
+    """The lags of some commits or share-partitions in all, and how many the sum leaves out.
+
+    lag: of those that aren't negative; None without any. beyond_end: those with a negative lag, whose offset is beyond
+    the log's end: they don't make up for what others have still to read. unknown: those whose lag isn't known.
+    """
+
+    lag: int | None
+    beyond_end: int
+    unknown: int
+
+    @classmethod
+    def of(cls, lags: Iterable[int | None]) -> "LagSum":
+        """Adds lags up."""
+        found = list(lags)
+        known = [lag for lag in found if lag is not None]
+        counting = [lag for lag in known if lag >= 0]
+        return cls(sum(counting) if counting else None, len(known) - len(counting), len(found) - len(known))
+
+    def text(self, what: str) -> str:
+        """The sum, a dash without any, and what it leaves out. what: the name of one that has a lag."""
+        parts = ["-" if self.lag is None else str(self.lag)]
+        if self.beyond_end:
+            parts.append(f"{counted(self.beyond_end, what)} beyond the log end")
+        if self.unknown and (self.beyond_end or self.lag is not None):
+            parts.append(f"{self.unknown} of unknown lag")
+        return ", ".join(parts)
 
 
 class AssignedTopic(NamedTuple):
@@ -148,11 +177,26 @@ class Group:
     share_partitions: tuple[SharePartition, ...] = ()
 
     @property
+    def lags(self) -> LagSum:
+        """The lags of its commits or share-partitions in all."""
+        return LagSum.of((*(each.lag for each in self.commits), *(each.lag for each in self.share_partitions)))
+
+    @property
     def lag(self) -> int | None:
-        """The lags of its commits or share-partitions in all; None if one of them isn't known, or there are none."""
-        lags = [*(each.lag for each in self.commits), *(each.lag for each in self.share_partitions)]
-        known = [lag for lag in lags if lag is not None]
-        return sum(known) if known and len(known) == len(lags) else None
+        """The sum of its lags that are known and not negative; None if there are none. `lags` has what is left out."""
+        return self.lags.lag
+
+
+def commits_beyond_end(groups: Iterable[Group]) -> Iterator[OffsetCommit]:
+    """The commits whose offset is beyond the end of the partition's log."""
+    return (commit for group in groups for commit in group.commits if commit.lag is not None and commit.lag < 0)
+
+
+def beyond_end_sentence(commit: OffsetCommit) -> str:
+    """Which commit is beyond which end."""
+    end = "" if commit.log_end is None else f" {commit.log_end.log_end_offset}"
+    place = f"{commit.topic}-{commit.partition}"
+    return f"group {commit.group}: {place}: offset {commit.offset} is committed, beyond the log end{end}"
 
 
 TOPIC = "__share_group_state"

@@ -3,17 +3,23 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 
+from kseg.cluster.directories import pass_over
 from kseg.cluster.metadata_copy import CHEAP_METADATA
+from kseg.cluster.schemas_topic import find_topic
 from kseg.cluster.settings import SettingSource
+from kseg.coordinators.groups import read_groups_in
+from kseg.coordinators.members import OffsetCommit, beyond_end_sentence, commits_beyond_end
 from kseg.coordinators.transactions import FindingsJudge
 from kseg.doctor.examination import CheckUp, Disk, Examined, TopicUse, Trouble, badness
 from kseg.doctor.kinds import (
     AHEAD_MS,
     CARE,
+    COMMIT_BEYOND_END,
     MICROSECONDS,
     NANOSECONDS,
     SECONDS,
@@ -23,11 +29,11 @@ from kseg.doctor.kinds import (
     command_line,
     unit_of,
 )
-from kseg.errors import counted
+from kseg.errors import OpenError, counted
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import SUFFIXES, parse_file_name
 from kseg.log.listing import PartitionListing
-from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC
+from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC
 from kseg.log.segment_listing import SegmentListing
 from kseg.log.segments import Retention
 from kseg.system.terminal_text import shown
@@ -195,6 +201,7 @@ class CheckUpInWork:
             plan = replace(plan, largest_metadata=CHEAP_METADATA)
         self._zone = zone
         self._is_quick = is_quick
+        self._plan = plan
         self._judge = FindingsJudge(plan)
         self._log_dirs = tuple(log_dir.path for log_dir in plan.log_dirs)
         self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
@@ -227,6 +234,14 @@ class CheckUpInWork:
         partition = found.listing.partition
         if not partition.has_content and partition.state is None and not verified.findings:
             self._add(Trouble("empty-directory", partition.path, "there is nothing of a log in it"), found.listing)
+
+    def take_commits(self) -> None:
+        """Compares the groups' commits with the ends of logs, unless it is to be quick: their topic is read again."""
+        if self._is_quick:
+            return
+        for place, commit in _beyond_end(self._plan):
+            sentence = beyond_end_sentence(commit)
+            self._add(Trouble(COMMIT_BEYOND_END, place, sentence, topic=commit.topic, partition=commit.partition))
 
     def result(self) -> CheckUp:
         """All that is known so far."""
@@ -326,6 +341,23 @@ class CheckUpInWork:
                 f"written at {time_or_year(newest, self._zone)}, but here it is {time_or_year(clock, self._zone)}"
             )
             yield Trouble("clock-behind", path, sentence)
+
+
+def _beyond_end(plan: VerificationPlan) -> Iterator[tuple[Path, OffsetCommit]]:
+    """The chosen commits beyond the ends of logs, each with the directory that has it, of each cluster that is here."""
+    if not any(order.path.name.startswith(f"{OFFSETS_TOPIC}-") for order in plan.orders):
+        return
+    by_cluster: dict[str | None, list[Path]] = {}
+    for path in plan.cluster.metadata_dirs():
+        by_cluster.setdefault(plan.cluster.cluster_of(path), []).append(path)
+    for paths in by_cluster.values():
+        with suppress(OpenError):
+            places = find_topic(paths, OFFSETS_TOPIC, pass_over)
+            directories = {place.partition: place.path for place in places.partitions}
+            for group in read_groups_in(places).groups:
+                for commit in commits_beyond_end((group,)):
+                    if plan.choice.takes(commit.topic, commit.partition):
+                        yield directories[group.coordinator_partition], commit
 
 
 class _Due:

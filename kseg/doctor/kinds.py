@@ -148,6 +148,11 @@ def keep_commits(place: Place) -> Words:
     return ["groups", _where(place), "-o", "reset-csv"]
 
 
+def show_commits(place: Place) -> Words:
+    """The groups' commits, with the ends of logs and lags."""
+    return ["groups", *map(path_word, place.log_dirs or [place.file]), "--show", "commits"]
+
+
 def show_batches(place: Place) -> Words:
     """The headers of the batches in question."""
     if place.first_offset is None or place.last_offset is None or parse_file_name(place.file).kind is not FileKind.LOG:
@@ -169,6 +174,7 @@ def show_retention(place: Place) -> Words:
     return ["retain", *map(path_word, place.log_dirs or [place.file])]
 
 
+COMMIT_BEYOND_END = "commit-beyond-end"
 FUTURE, SECONDS, MICROSECONDS, NANOSECONDS = "future-times", "second-times", "microsecond-times", "nanosecond-times"
 AHEAD_MS = 3_600_000
 """So far may a producer's clock be ahead: the default of `message.timestamp.after.max.ms` from 4.0 on."""
@@ -345,6 +351,15 @@ OWN: dict[str, FindingKind] = {
         " are still needed, they go as soon as a broker starts here.",
         "The command shows which segments, and why.",
     ),
+    # groups
+    COMMIT_BEYOND_END: FindingKind(
+        Severity.WARNING,
+        "A group has committed an offset beyond the end of the partition's log.",
+        "Records were lost, or the topic was re-created. The group's consumer gets OFFSET_OUT_OF_RANGE and uses"
+        " `auto.offset.reset`: it skips to the end, reads everything again, or stops.",
+        "If other brokers have the partition, add their log directories. Otherwise stop the group's consumers, and"
+        " reset the group to an offset that the log has (`kafka-consumer-groups.sh --reset-offsets`).",
+    ),
     # clocks
     NANOSECONDS: FindingKind(
         Severity.WARNING, "Times of records look like nanoseconds; Kafka takes them for milliseconds.", _PINS, _WHOSE
@@ -449,6 +464,7 @@ CARE: dict[str, NextStep] = {
     MICROSECONDS: show_records,
     FUTURE: show_records,
     "long-transaction": open_transactions,
+    COMMIT_BEYOND_END: show_commits,
     "offsets-missing": look_up,
     "sequence-gap": show_batches,
     "sequence-repeated": show_batches,

@@ -116,6 +116,7 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
         if reading.refuse is not None:
             for problem in surveyed.examined.verified.problems:
                 reading.refuse(problem)
+    check_up.take_commits()
     found = check_up.result()
     known.check_up = replace(found, disks=()) if choices.has_given_time else found
     log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())

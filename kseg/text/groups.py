@@ -5,7 +5,16 @@ from datetime import UTC, tzinfo
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from kseg.coordinators.members import AssignedTasks, AssignedTopic, Group, GroupMember, OffsetCommit, SharePartition
+from kseg.coordinators.members import (
+    AssignedTasks,
+    AssignedTopic,
+    Group,
+    GroupMember,
+    OffsetCommit,
+    SharePartition,
+    beyond_end_sentence,
+    commits_beyond_end,
+)
 from kseg.output.table import NOT_SHOWN, Section, TableColumn
 from kseg.times import iso_time, time_text
 
@@ -72,6 +81,21 @@ def commit_rows(groups: Iterable[Group]) -> Iterator[OffsetCommit]:
     return (commit for group in groups for commit in (*group.commits, *group.pending_commits))
 
 
+MOST_TOLD = 20
+"""Commits beyond the end of a log that are each told in a line; of more, how many they are."""
+BEYOND_END = (
+    "records were lost, or the topic was re-created; its consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
+)
+
+
+def beyond_end_notes(groups: Iterable[Group]) -> Iterator[str]:
+    """Lines about commits that are beyond the end of a log, and what follows for consumers."""
+    found = list(commits_beyond_end(groups))
+    yield from (f"{beyond_end_sentence(commit)}: {BEYOND_END}" for commit in found[:MOST_TOLD])
+    if len(found) > MOST_TOLD:
+        yield f"{len(found) - MOST_TOLD} more commits are beyond the log end: negative lags of -o json"
+
+
 def share_partition_rows(groups: Iterable[Group]) -> Iterator[SharePartition]:
     """The share-partitions of some groups."""
     return (partition for group in groups for partition in group.share_partitions)
@@ -133,6 +157,10 @@ def _target_text(member: GroupMember) -> str:
     return "" if target == current else target
 
 
+def _lags_text(group: Group) -> str:
+    return group.lags.text("share-partition" if group.share_partitions else "commit")
+
+
 GROUPS: Section[Group] = Section(
     "group",
     "Groups",
@@ -152,7 +180,9 @@ GROUPS: Section[Group] = Section(
         number_column("members", "MEMBERS", lambda row: len(row.members)),
         number_column("commits", "COMMITS", lambda row: len(row.commits)),
         number_column("pendingCommits", "PENDING", lambda row: len(row.pending_commits)),
-        _known_or_dash("lag", "LAG", lambda row: row.lag),
+        TableColumn("lag", "LAG", 1, lambda row: row.lag, _lags_text),
+        number_column("beyondLogEnd", NOT_SHOWN, lambda row: row.lags.beyond_end),
+        number_column("unknownLags", NOT_SHOWN, lambda row: row.lags.unknown),
     ),
 )
 COMMITS: Section[OffsetCommit] = Section(

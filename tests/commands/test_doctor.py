@@ -17,6 +17,7 @@ from kseg.doctor.examination import Disk
 from kseg.doctor.kinds import CARE, KINDS, OWN, Place
 from tests import golden
 from tests.commands.test_txns import COMPLETE_ABORT, write_coordinator, write_two
+from tests.coordinators.coordinators import commit
 from tests.log import edits
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import some_of_each
@@ -68,6 +69,20 @@ def test_some_partitions_alone_are_examined(restored: Path) -> None:
     refused = kseg(["doctor", "logs/2.3.1", "--topic", "none"], restored)
     assert refused.status == 2
     assert b"no such partition here" in refused.stderr
+
+
+def test_commits_beyond_the_log_end_are_found(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("a", 20), commit("b", 1)])])
+    for topic in "ab":
+        write_segment(tmp_path / f"{topic}-0", [batch(0, NOW)])
+    found = findings(["."], tmp_path)["commit-beyond-end"]
+    assert (found["severity"], found["topic"], found["partition"]) == ("warning", "a", 0)
+    assert found["sentence"] == "group g: a-0: offset 20 is committed, beyond the log end 1"
+    assert found["command"] == "kseg groups . --show commits"
+    assert kseg(shlex.split(found["command"])[1:], tmp_path).status == 0
+    assert kseg(["doctor", "."], tmp_path).status == 1
+    assert "commit-beyond-end" not in findings([".", "--topic", "b"], tmp_path)
+    assert "commit-beyond-end" not in findings([".", "--quick"], tmp_path)
 
 
 def test_nothing_wrong_is_said(restored: Path) -> None:

@@ -82,6 +82,31 @@ def test_lag_and_what_it_is_counted_from_are_shown(tmp_path: Path) -> None:
     assert [line.split()[1:7] for line in text[2:]] == [["a", "0", "2", "5", "5", "3"], ["b", "0", "7", "-", "-", "-"]]
 
 
+def test_commits_beyond_the_log_end_are_not_summed_and_what_follows_is_said(tmp_path: Path) -> None:
+    """Lags of -15 and 15 aren't 0."""
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("a", 20), commit("b", 5), commit("c", 1)])])
+    write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v")] * 5)])
+    write_segment(tmp_path / "b-0", [NewBatch([NewRecord(b"k", b"v")] * 20)])
+    (group,) = objects([".", "--show", "groups"], tmp_path)
+    assert (group["lag"], group["beyondLogEnd"], group["unknownLags"]) == (15, 1, 1)
+    ran = kseg(["groups", "."], tmp_path)
+    assert ran.stdout.splitlines()[2].endswith(b"  15, 1 commit beyond the log end, 1 of unknown lag")
+    said = (
+        "kseg: group g: a-0: offset 20 is committed, beyond the log end 5: records were lost, or the topic was"
+        " re-created; its consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
+    )
+    assert said in ran.stderr.decode().splitlines()
+
+
+def test_many_commits_beyond_the_log_end_are_counted(tmp_path: Path) -> None:
+    beyond = [commit("a", 20, group=f"g{number:02}") for number in range(25)]
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(beyond)])
+    write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v")])])
+    said = kseg(["groups", "."], tmp_path).stderr.decode().splitlines()
+    assert sum("beyond the log end 1" in line for line in said) == 20
+    assert "kseg: 5 more commits are beyond the log end: negative lags of -o json" in said
+
+
 def test_share_partitions_have_their_start_offsets() -> None:
     rows = objects(["4.1.0", "--show", "share-partitions"])
     names = ("group", "topic", "partition", "startOffset", "leaderEpoch", "lag")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.coordinators.coordinators import commit
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.report.made_disk import (
     DAY_MS,
@@ -342,3 +343,16 @@ def test_directory_without_partitions_gets_one_line(tmp_path: Path) -> None:
 def test_page_is_not_for_a_terminal(disk: Path) -> None:
     shown = plain(in_terminal(disk.parent, "report", "disk", columns=200))
     assert "kseg: a page isn't for a terminal: give --to report.html, or -o text" in shown
+
+
+def test_commits_beyond_the_log_end_do_not_make_up_for_others(tmp_path: Path) -> None:
+    """Of one topic 9 records are to be read still; the other partition's lag is -15."""
+    commits = [commit("a", 25), commit("a", 1, partition=1), commit("a", 1, partition=2)]
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(commits)])
+    for partition in range(2):
+        write_segment(tmp_path / f"a-{partition}", [NewBatch([NewRecord(b"k", b"v")] * 10)])
+    printed = objects(tmp_path, str(tmp_path), *AT)
+    (found,) = [each for each in printed if each.get("table") == "groups" and "group" in each]
+    assert (found["lag"], found["beyondLogEnd"], found["unknownLags"]) == (9, 1, 1)
+    sentences = [each["sentence"] for each in printed if each.get("id") == "commit-beyond-end" and "file" in each]
+    assert sentences == ["group g: a-0: offset 25 is committed, beyond the log end 10"]

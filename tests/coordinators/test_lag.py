@@ -68,11 +68,34 @@ def test_an_empty_active_segment_ends_where_it_begins(tmp_path: Path) -> None:
     assert commits(tmp_path)["a"].lag == 10
 
 
-def test_groups_have_the_sum_of_their_lags_if_all_are_known(tmp_path: Path) -> None:
-    write_commits(tmp_path, commit("a", 2), commit("b", 1), commit("a", 4, group="h"), commit("none", 4, group="h"))
+def test_a_groups_lag_is_the_sum_of_lags_that_are_known_and_not_negative(tmp_path: Path) -> None:
+    write_commits(
+        tmp_path,
+        *(commit("a", 2), commit("b", 1)),
+        *(commit("a", 4, group="h"), commit("none", 4, group="h")),
+        *(commit("a", 20, group="i"), commit("b", 1, group="i")),
+        *(commit("a", 20, group="j"), commit("none", 4, group="k")),
+        *(commit("a", 5, group="l"), commit("b", 6, group="l"), commit("none", 4, group="l")),
+    )
     for topic in "ab":
         write_segment(tmp_path / f"{topic}-0", [NewBatch(PLAIN)])
-    assert {group.group: group.lag for group in read_groups(tmp_path).groups} == {"g": 7, "h": None}
+    found = {group.group: group.lags for group in read_groups(tmp_path).groups}
+    assert found == {
+        "g": (7, 0, 0),
+        "h": (1, 0, 1),
+        "i": (4, 1, 0),
+        "j": (None, 1, 0),
+        "k": (None, 0, 1),
+        "l": (0, 1, 1),
+    }
+    assert {name: lags.text("commit") for name, lags in found.items()} == {
+        "g": "7",
+        "h": "1, 1 of unknown lag",
+        "i": "4, 1 commit beyond the log end",
+        "j": "-, 1 commit beyond the log end",
+        "k": "-",
+        "l": "0, 1 commit beyond the log end, 1 of unknown lag",
+    }
 
 
 def test_a_pending_commit_has_no_lag(tmp_path: Path) -> None:

@@ -13,12 +13,16 @@ TOOLS = "org.apache.kafka.tools"
 
 
 class OneBroker(NamedTuple):
-    """A running broker with its disks; `hour_ago`: before it began, in milliseconds; `running`: what ends with it."""
+    """A running broker with its disks; `hour_ago`: before it began, in milliseconds; `running`: what ends with it.
+
+    tools: classes of Kafka's tools, None if the broker's release has its own.
+    """
 
     broker: Broker
     disks: tuple[Path, ...]
     hour_ago: int
     running: ExitStack
+    tools: Any = None
 
     @property
     def server(self) -> str:
@@ -26,7 +30,8 @@ class OneBroker(NamedTuple):
 
     def tool(self, name: str, *arguments: str) -> list[str]:
         """The lines that one of Kafka's tools prints."""
-        command = self.broker.kafka.command(f"{TOOLS}.{name}", "--bootstrap-server", self.server, *arguments)
+        classes = self.tools or self.broker.kafka
+        command = classes.command(f"{TOOLS}.{name}", "--bootstrap-server", self.server, *arguments)
         ran = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE * 3)
         assert ran.returncode == 0, ran.stderr.decode()[-2000:]
         return ran.stdout.decode().splitlines()

@@ -7,7 +7,7 @@ from pathlib import Path
 from kseg.cluster.partition_settings import as_the_topic_sets
 from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
 from kseg.cluster.settings import DynamicSettings, SettingSource
-from kseg.coordinators.members import Group
+from kseg.coordinators.members import Group, LagSum
 from kseg.doctor.examination import Trouble
 from kseg.doctor.kinds import command_line, path_word
 from kseg.errors import counted
@@ -92,6 +92,8 @@ _GROUP_COLUMNS = (
     CellColumn("partitions", "Partitions", CellKind.COUNT),
     CellColumn("lag", "Lag", CellKind.COUNT),
     CellColumn("lastCommit", "Last commit", CellKind.TIME),
+    CellColumn("beyondLogEnd", "Beyond log end", CellKind.COUNT),
+    CellColumn("unknownLags", "Unknown lags", CellKind.COUNT),
 )
 
 
@@ -127,10 +129,10 @@ def _rows(group: Group) -> list[tuple[Cell, ...]]:
     rows: list[tuple[Cell, ...]] = []
     for topic in sorted({commit.topic for commit in group.commits}):
         commits = [commit for commit in group.commits if commit.topic == topic]
-        lags = [commit.lag for commit in commits]
-        lag = None if None in lags else sum(lag for lag in lags if lag is not None)
+        lag, beyond_end, unknown = LagSum.of(commit.lag for commit in commits)
         last = max(commit.commit_timestamp for commit in commits)
-        rows.append((group.group, group.state, topic, len(commits), lag, last if last >= 0 else None))
+        shown = last if last >= 0 else None
+        rows.append((group.group, group.state, topic, len(commits), lag, shown, beyond_end, unknown))
     return rows
 
 

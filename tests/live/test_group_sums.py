@@ -1,0 +1,108 @@
+"""Lags, hints and coordinators' partitions of a broker with 48 partitions of its coordinators' topics.
+
+What Kafka's own tools and consumers say of a running broker decides. Needs Java and Maven.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.live.one_broker import OneBroker
+from tests.live.test_group_offsets import (
+    CONSUMER_GROUPS,
+    commit,
+    consumer_of,
+    fill,
+    make_topics,
+    producer_of,
+    wait_until,
+)
+from tests.log.real_broker import PATIENCE, RELEASE, Broker, new_broker
+
+if TYPE_CHECKING:
+    from kafka_classes import KafkaClasses
+
+pytestmark = pytest.mark.kafka
+
+PARTITIONS = 48
+SETTINGS = {
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": PARTITIONS,
+    "transaction.state.log.num.partitions": PARTITIONS,
+}
+END = 120
+"""Of each of two partitions of `pay`."""
+GROUPS = ("beyond", "plain", "-dash", 'odd, "quoted" é', *(f"billing-{number}" for number in range(12)))
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
+def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
+    broker = new_broker(tmp_path_factory, SETTINGS, request.param)
+    with ExitStack() as running:
+        running.enter_context(broker.running("live"))
+        tools = classes_of_tools(broker, tmp_path_factory.mktemp("tools"))
+        made = OneBroker(broker, (broker.logs,), int(time.time() * 1000), running, tools)
+        make_topics(made, "pay", "quiet")
+        fill(made, "pay", "quiet")
+        wait_until(lambda: is_committed(made), "the coordinators are there")
+        for number, group in enumerate(GROUPS):
+            commit(made, group, {("pay", 0): number, ("pay", 1): END})
+        commit(made, "beyond", {("pay", 0): END + 500, ("pay", 1): END - 15})
+        for number in range(12):
+            producer = producer_of(made, **{"transactional.id": f"payment-{number}"})
+            producer.init_transactions(PATIENCE)
+        yield made
+
+
+def classes_of_tools(broker: Broker, work: Path) -> "KafkaClasses":
+    """Those of 4.3.1: the ones of 4.4.0 aren't out."""
+    from kafka_classes import KafkaClasses
+
+    slf4j = f"org.slf4j:slf4j-simple:{broker.tools.SLF4J}"
+    return KafkaClasses([*broker.tools.tool_artifacts(RELEASE), slf4j], [], work)
+
+
+def is_committed(live: OneBroker) -> bool:
+    """Whether each group could commit: partitions of 48 become coordinators one after the other."""
+    from confluent_kafka import KafkaException
+
+    try:
+        for group in GROUPS:
+            commit(live, group, {("pay", 0): 0})
+    except KafkaException:
+        return False
+    return True
+
+
+def test_the_tool_prints_negative_lags_and_kseg_leaves_them_out_of_the_sum(live: OneBroker) -> None:
+    rows = live.table(CONSUMER_GROUPS, "--describe", "--group", "beyond", "--group", "plain", "--offsets")
+    theirs: dict[str, list[int]] = {}
+    for row in rows:
+        theirs.setdefault(row["GROUP"], []).append(int(row["LAG"]))
+    assert sorted(theirs["beyond"]) == [-500, 15]
+    ours = {row["group"]: row for row in live.kseg("groups", "--show", "groups")}
+    for group, lags in theirs.items():
+        assert ours[group]["lag"] == sum(lag for lag in lags if lag >= 0)
+        assert (ours[group]["beyondLogEnd"], ours[group]["unknownLags"]) == (sum(lag < 0 for lag in lags), 0)
+    found = [row for row in live.kseg("doctor") if row.get("id") == "commit-beyond-end"]
+    assert [(row["topic"], row["partition"]) for row in found] == [("pay", 0)]
+
+
+def test_a_consumer_beyond_the_log_end_gets_the_error_that_kseg_says(live: OneBroker) -> None:
+    from confluent_kafka import KafkaError, TopicPartition
+
+    consumer = consumer_of(live, "beyond", **{"auto.offset.reset": "error"})
+    consumer.assign([TopicPartition("pay", 0)])
+    end = time.monotonic() + PATIENCE
+    error = None
+    while error is None and time.monotonic() < end:
+        message = consumer.poll(1)
+        error = None if message is None else message.error()
+    consumer.close()
+    assert error is not None
+    assert error.code() == KafkaError._AUTO_OFFSET_RESET
+    assert "out of range" in error.str().lower()

@@ -117,7 +117,8 @@ def groups(
     negative, and says how many it leaves out.
 
     -o reset-csv is the file for `kafka-consumer-groups.sh --reset-offsets --from-file`, which brings a group back to
-    what it had committed: for `--group NAME` if --group names one group, otherwise for `--all-groups`.
+    what it had committed. Its lines begin with the group unless --group names one. stderr has the command, with a
+    `--group NAME` for each group: `--all-groups` takes only groups that the cluster has, none of a new one.
 
     There is no --redact, since the output consists of names of groups, members and topics.
     """

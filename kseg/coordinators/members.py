@@ -366,7 +366,7 @@ def reset_plan(groups: Sequence[Group], *, names_groups: bool) -> ResetPlan:
     commits = [commit for group in groups for commit in group.commits]
     kept = [commit for commit in commits if LINE_END not in f"{commit.group}{commit.topic}"]
     lines = tuple(",".join(_csv_fields(commit, names_groups=names_groups)) for commit in kept)
-    whose = "--all-groups" if names_groups else f"--group {shlex.quote(groups[0].group)}" if groups else ""
+    whose = " ".join(map(_group_option, dict.fromkeys(commit.group for commit in kept)))
     use = (f"try it: {_TOOL} {whose} --reset-offsets --from-file FILE --dry-run",) if lines else ()
     return ResetPlan(lines, (*_left_out(groups), *_lost(commits, kept), *use))
 
@@ -376,6 +376,11 @@ def _csv_fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
         yield name if _PLAIN.fullmatch(name) else _quoted(name)
     yield str(commit.partition)
     yield str(commit.offset)
+
+
+def _group_option(name: str) -> str:
+    """The option that names a group: --all-groups takes only those that the cluster has, none of a new one."""
+    return f"--group{'=' if name.startswith('-') else ' '}{shlex.quote(name)}"
 
 
 def _quoted(name: str) -> str:

@@ -209,7 +209,8 @@ CLUSTER_FINDINGS: dict[str, FindingKind] = {
         "The copies that are here may lack records that were acknowledged. Brokers don't elect a leader among them by"
         " themselves: the partition stays offline.",
         "Add the log directories of an in-sync replica: the finding names the brokers. Otherwise `kseg diff` says which"
-        " copy has most, and `kafka-leader-election.sh --election-type unclean` lets it lead.",
+        " copy has most, and `kafka-leader-election.sh --bootstrap-server HOST:9092"
+        " --election-type unclean --topic TOPIC --partition N` lets a broker that has it lead.",
     ),
     "offsets-in-no-copy": FindingKind(
         Severity.WARNING,

@@ -258,8 +258,9 @@ LOG_FINDINGS: dict[str, FindingKind] = {
         "By the broker's clock a transaction has been open for longer than brokers allow by default"
         " (`transaction.max.timeout.ms`), and its coordinator isn't known here.",
         "If it hangs, consumers with read_committed wait at its first offset forever, and compaction stops there.",
-        "Run `kseg txns PATH --open` with the log directories of all brokers, or `kafka-transactions.sh find-hanging`,"
-        " to see whether it hangs. If it does, the first one prints the command that aborts it.",
+        "Run `kseg txns PATH --open` with the log directories of all brokers, or"
+        " `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID`, to see whether it hangs. If"
+        " it does, the first one prints the command that aborts it.",
     ),
     "hanging-transaction": FindingKind(
         _WARNING,

@@ -152,7 +152,8 @@ class TransactionRows:
         counted = "1 open transaction" if len(self._unjudged) == 1 else f"{len(self._unjudged)} open transactions"
         return (
             f"{counted} can't be judged: {self._unjudged[0]}; give all log directories of the cluster"
-            f"{'' if self._now_ms is not None else ' and --now'}, or ask `kafka-transactions.sh find-hanging`"
+            f"{'' if self._now_ms is not None else ' and --now'}, or ask"
+            " `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID`"
         )
 
     def coordinator_rows(self, partitions: Iterable[PartitionLog]) -> Iterator[CoordinatorRow]:
@@ -253,7 +254,8 @@ def plan_sum(plan: MovePlan) -> str:
         return "nothing to move"
     size = sum(move.size for move in plan.moves)
     count = f"{len(plan.moves)} {'partition' if len(plan.moves) == 1 else 'partitions'}"
-    return f"{count} to move, {human_size(size)}: kafka-reassign-partitions.sh --reassignment-json-file FILE --execute"
+    tool = "kafka-reassign-partitions.sh --bootstrap-server HOST:9092 --reassignment-json-file FILE --execute"
+    return f"{count} to move, {human_size(size)}: {tool}"
 
 
 def _transaction_style(row: TransactionRow) -> str:

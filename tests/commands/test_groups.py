@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -153,6 +154,12 @@ def test_the_reset_plan_of_several_groups_names_them(committed: Path) -> None:
     rows = list(csv.reader(io.StringIO(run.stdout.decode())))
     assert rows == [[ODD, "b", "0", "9"], ["g", "a", "0", "2"], ["g", "a", "1", "3"], ["h", "b", "0", "0"]]
     said = run.stderr.decode()
+    *_, hint = said.splitlines()
+    named = ("--group", ODD, "--group", "g", "--group", "h")
+    assert shlex.split(hint)[3:] == [
+        *("kafka-consumer-groups.sh", "--bootstrap-server", "localhost:9092", *named),
+        *("--reset-offsets", "--from-file", "FILE", "--dry-run"),
+    ]
     assert "left out commits, since a line of the CSV can't have a line feed in a name: 1\n" in said
     assert "share is left out: a share group commits nothing; kafka-share-groups.sh resets it\n" in said
 

@@ -50,7 +50,8 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (
         b"kseg: 1 open transaction can't be judged: __transaction_state isn't here; give all log directories of the"
-        b" cluster and --now, or ask `kafka-transactions.sh find-hanging`\n"
+        b" cluster and --now, or ask `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id"
+        b" ID`\n"
     )
 
 

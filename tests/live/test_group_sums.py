@@ -3,6 +3,7 @@
 What Kafka's own tools and consumers say of a running broker decides. Needs Java and Maven.
 """
 
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,6 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from kseg.findings.disk_kinds import CLUSTER_FINDINGS
+from kseg.findings.kinds import FINDINGS
+from tests import run
 from tests.live.one_broker import OneBroker
 from tests.live.test_group_offsets import (
     CONSUMER_GROUPS,
@@ -21,7 +25,9 @@ from tests.live.test_group_offsets import (
     producer_of,
     wait_until,
 )
+from tests.live.tool_scripts import ToolScripts
 from tests.log.real_broker import PATIENCE, RELEASE, Broker, new_broker
+from tests.log_files import NewBatch, NewRecord, write_segment
 
 if TYPE_CHECKING:
     from kafka_classes import KafkaClasses
@@ -106,3 +112,74 @@ def test_a_consumer_beyond_the_log_end_gets_the_error_that_kseg_says(live: OneBr
     assert error is not None
     assert error.code() == KafkaError._AUTO_OFFSET_RESET
     assert "out of range" in error.str().lower()
+
+
+# --- hints -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def empty(live: OneBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneBroker]:
+    """A new cluster with the same topics, of the same records, and no groups."""
+    broker = new_broker(tmp_path_factory, SETTINGS, RELEASE)
+    with ExitStack() as running:
+        running.enter_context(broker.running("empty"))
+        made = OneBroker(broker, (broker.logs,), int(time.time() * 1000), running)
+        make_topics(made, "pay", "quiet")
+        fill(made, "pay", "quiet")
+        yield made
+
+
+def offsets(live: OneBroker) -> set[tuple[str, str, int, int]]:
+    if not any(live.broker.logs.glob("__consumer_offsets-*")):
+        return set()
+    names = ("group", "topic", "partition", "offset")
+    return {tuple(row[name] for name in names) for row in live.kseg("groups", "--show", "commits")}
+
+
+@pytest.mark.parametrize("options", [(), ("--group", "billing-3"), ("--group", "billing-3*"), ("--group", "-dash")])
+def test_the_hint_of_a_reset_plan_works_in_a_new_cluster(
+    options: tuple[str, ...], live: OneBroker, empty: OneBroker
+) -> None:
+    ran = run.kseg(["groups", str(live.broker.logs), "-o", "reset-csv", *options], live.broker.work)
+    assert ran.status == 0
+    plan = empty.broker.work / "plan.csv"
+    plan.write_bytes(ran.stdout)
+    (hint,) = [line for line in ran.stderr.decode().splitlines() if "try it: " in line]
+    line = hint.partition("try it: ")[2].replace("FILE", shlex.quote(str(plan)))
+    tools = ToolScripts(empty.broker)
+    names = {row["group"] for row in live.kseg("groups", *options, "--show", "groups")}
+    before = {row for row in offsets(empty) if row[0] not in names}
+    dry = tools.run_line(line)
+    assert all(f"\n{name} " in f"\n{dry}" for name in names)
+    assert {row for row in offsets(empty) if row[0] not in names} == before
+    tools.run_line(line.replace("--dry-run", "--execute"))
+    ends = {0: END, 1: END}
+    wanted = {(group, topic, number, min(offset, ends[number])) for group, topic, number, offset in offsets(live)}
+    assert {row for row in offsets(empty) if row[0] in names} == {row for row in wanted if row[0] in names}
+
+
+def test_hints_of_other_tools_run_as_they_are_written(live: OneBroker, tmp_path: Path) -> None:
+    """Words in capitals but HOST are the user's."""
+    tools = ToolScripts(live.broker, live.tools)
+    find = "kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID"
+    elect = "kafka-leader-election.sh --bootstrap-server HOST:9092 --election-type unclean --topic TOPIC --partition N"
+    assert f"`{find}`" in FINDINGS["long-transaction"].next_step
+    assert f"`{elect}`" in CLUSTER_FINDINGS["no-in-sync-copy"].next_step
+    tools.run_line(find.replace("ID", "1"))
+    assert "pay-0" in tools.run_line(elect.replace("TOPIC", "pay").replace(" N", " 0"))
+    lost = salvage_hint(tmp_path)
+    assert "billing-1 " in tools.run_line(lost.replace("GROUP", "billing-1"))
+    assert ("billing-1", "quiet", 0, 2) in offsets(live)
+
+
+def salvage_hint(place: Path) -> str:
+    """The line by which `kseg salvage` moves a group past what is lost."""
+    log = write_segment(
+        place / "quiet-0", [NewBatch([NewRecord(None, b"v")] * 2), NewBatch([NewRecord(None, b"w")], 2)]
+    )
+    content = bytearray(log.read_bytes())
+    content[70] ^= 1
+    log.write_bytes(content)
+    ran = run.kseg(["salvage", str(place / "quiet-0"), "--dry-run"], place)
+    (line,) = [each.strip() for each in ran.stdout.decode().splitlines() if "kafka-consumer-groups.sh" in each]
+    return line

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from tests.log.real_broker import PATIENCE, Broker
 
@@ -15,6 +16,9 @@ MAIN_CLASSES = {
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "kafka-log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "kafka-transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 """Of 4.3."""
 
@@ -22,13 +26,14 @@ MAIN_CLASSES = {
 class ToolScripts:
     """A directory with the scripts of a broker's release, for its address."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, classes: Any = None) -> None:
+        """classes: of the tools, None if the broker's release has its own."""
         self._broker = broker
         self._directory = broker.work / "bin"
         self._directory.mkdir(exist_ok=True)
         self.server = f"127.0.0.1:{broker.port}"
         for name, main_class in MAIN_CLASSES.items():
-            command = shlex.join(broker.kafka.command(main_class, options=[broker.tools.QUIET]))
+            command = shlex.join((classes or broker.kafka).command(main_class, options=[broker.tools.QUIET]))
             path = self._directory / f"{name}.sh"
             path.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
             path.chmod(0o755)
@@ -36,6 +41,12 @@ class ToolScripts:
     def run(self, name: str, *arguments: str) -> str:
         """What a tool prints."""
         return self._printed([str(self._directory / f"{name}.sh"), "--bootstrap-server", self.server, *arguments])
+
+    def run_line(self, line: str) -> str:
+        """What a line prints that stands in a hint, with the broker's address for the one that it names."""
+        for placeholder in ("localhost:9092", "HOST:9092"):
+            line = line.replace(placeholder, self.server)
+        return self._printed(["sh", "-ec", line])
 
     def run_script(self, script: Path) -> str:
         """What a shell script prints that stops where a line fails."""

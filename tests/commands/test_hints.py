@@ -1,0 +1,43 @@
+"""Commands that kseg's findings tell users to run: each is one that kseg takes as it is written."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from kseg.doctor.kinds import KINDS
+from kseg.findings.kinds import ALL_FINDINGS
+from tests import golden, run
+
+HINTS = sorted(
+    {
+        line
+        for kind in (*KINDS.values(), *ALL_FINDINGS.values())
+        for text in (kind.meaning, kind.risk, kind.next_step)
+        for line in re.findall(r"`(kseg [^`]*)`", text)
+    }
+)
+PLACES = {"PATH": "disk", "DISK": "disk", "BUCKET": "bucket", "DIR": "new", "ID": "torn-tail"}
+"""What a user writes in the place of words in capitals."""
+NEEDS_PATH = {
+    "diff": ["disk", "disk"],
+    "export": ["disk", "new"],
+    "rebuild-metadata": ["disk", "--node-id", "7", "--to", "new"],
+}
+"""Commands that are told by their names alone."""
+STATUSES = {"rebuild-metadata": (0, 1, 2)}
+"""Damage ends it, and metadata that need no rebuilding."""
+
+
+@pytest.mark.parametrize("hint", HINTS)
+def test_each_command_of_a_finding_is_taken(hint: str, tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / "logs/4.4.0-made", tmp_path / "disk")
+    shutil.copytree(golden.ROOT / "logs/4.4.0-made/__consumer_offsets-0", tmp_path / "bucket/__consumer_offsets-0")
+    _, command, *words = (PLACES.get(word, word) for word in shlex.split(hint))
+    places = [] if set(words) & set(PLACES.values()) else NEEDS_PATH.get(command, ["disk"])
+    if command in ("salvage", "reindex") and not words:
+        places = [*places, "--dry-run"]
+    ran = run.kseg([command, *words, *places], tmp_path)
+    assert ran.status in STATUSES.get(command, (0, 1)), ran.stderr

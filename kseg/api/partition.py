@@ -415,7 +415,8 @@ class Partition(Directories):
     ) -> Lookup:
         """The record at an offset, or the first one of a time or a later one, and how it was found.
 
-        `time` may also be "earliest", "latest", "max-timestamp". Of a selection, the first selected record from there
+        `time` may also be "earliest", "latest", "max-timestamp", "earliest-local", "latest-tiered" or
+        "earliest-pending-upload". Of a selection, the first selected record from there
         on. Where there is none, the answer's `record` is None, and `absence` says why.
 
         Raises:

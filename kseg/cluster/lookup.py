@@ -6,18 +6,20 @@ from typing import NamedTuple
 
 from kseg.cluster.joined_log import first_offset
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside
-from kseg.cluster.remote_tier import RemoteCopies, find_tier
+from kseg.cluster.remote_tier import RemoteCopies, find_tier, find_whole_tier
 from kseg.cluster.replicas import PartitionReplicas, are_gapless
 from kseg.log.lookup import Absence, Lookup, SpecialTime, look_up
 from kseg.log.partition import PartitionLog, RemoteTier
 from kseg.log.selection import EVERYTHING, Selection
 
 _DAMAGED = (Absence.DAMAGED, Absence.DAMAGED_END)
+_OF_COPIES = (SpecialTime.LATEST_TIERED, SpecialTime.EARLIEST_PENDING_UPLOAD)
+"""Times that are bounds of what was copied to a remote tier."""
 _OF_THE_BEST = (
     SpecialTime.EARLIEST,
     SpecialTime.EARLIEST_LOCAL,
     SpecialTime.LATEST,
-    SpecialTime.LATEST_TIERED,
+    *_OF_COPIES,
 )
 """Times that are bounds of a log."""
 
@@ -29,10 +31,9 @@ class _Tiers(NamedTuple):
 
     def of(self, place: PartitionLog, target: int | SpecialTime) -> RemoteTier | None:
         """Return the tier, with the highest offset only if that is looked for."""
-        tier = find_tier(place, self.beside)
-        if tier is None or target is not SpecialTime.LATEST_TIERED:
-            return tier
-        return tier._replace(highest_offset=RemoteCopies(self.beside.log_dirs).highest_offset(place))
+        if target in _OF_COPIES:
+            return find_whole_tier(place, self.beside, RemoteCopies(self.beside.log_dirs))
+        return find_tier(place, self.beside)
 
 
 def look_up_in_copies(

@@ -12,7 +12,7 @@ from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.errors import KsegError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
-from kseg.tiered.placed_tiers import PlacedPartition
+from kseg.tiered.placed_tiers import PlacedPartition, Standing, placed_at
 from kseg.tiered.remote_segment import RemoteSegment
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 REMOTE_LOG_TOPIC = "__remote_log_metadata"
+NOTHING_COPIED = -1
+"""As the highest offset that was copied, as a broker has it."""
 COPY_STARTED, COPIED, DELETE_STARTED, DELETED = range(4)
 """States of a segment; it can be read when it is copied. Source: RemoteLogSegmentState."""
 LONG_MS = 3_600_000
@@ -36,7 +38,11 @@ class Owner(NamedTuple):
 
 
 class RecordedSegment(NamedTuple):
-    """What the last records of a segment say; changed_ms: when its state changed last, milliseconds since 1970."""
+    """What the records of a segment say.
+
+    state: the last one. changed_ms: when it changed last, milliseconds since 1970. was_copied: whether the segment was
+    ever there as a whole; it may be deleted since.
+    """
 
     owner: Owner
     segment_id: str
@@ -44,6 +50,7 @@ class RecordedSegment(NamedTuple):
     end_offset: int | None
     state: int
     changed_ms: int
+    was_copied: bool
 
 
 def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], RecordedSegment]:
@@ -51,8 +58,17 @@ def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], Recor
 
     Raises UsageError if its copies there are of several clusters.
     """
+    return _segments_in(_recording_partitions(log_dirs))
+
+
+def _recording_partitions(log_dirs: Iterable[Path]) -> list[PartitionLog]:
+    """The partitions of `__remote_log_metadata`. Raises UsageError if copies are of several clusters."""
+    return [*map(whole_log, Cluster(log_dirs, pass_over, levels=0).topic(REMOTE_LOG_TOPIC))]
+
+
+def _segments_in(places: Iterable[PartitionLog]) -> dict[tuple[Owner, str], RecordedSegment]:
     found: dict[tuple[Owner, str], RecordedSegment] = {}
-    for place in map(whole_log, Cluster(log_dirs, pass_over, levels=0).topic(REMOTE_LOG_TOPIC)):
+    for place in places:
         try:
             records = list(_records(place))
         except KsegError:  # it has gone meanwhile
@@ -67,6 +83,7 @@ def recorded_segments(log_dirs: Iterable[Path]) -> dict[tuple[Owner, str], Recor
                 fields.get("endOffset", None if before is None else before.end_offset),
                 fields["remoteLogSegmentState"],
                 fields["eventTimestampMs"],
+                fields["remoteLogSegmentState"] == COPIED or (before is not None and before.was_copied),
             )
     return found
 
@@ -134,6 +151,23 @@ def _check_state(
         findings.add("remote-started", Path(folder), sentence, offsets=offsets)
 
 
+def find_whole_tier(partition: PartitionLog, beside: MetadataBeside, copies: "RemoteCopies") -> RemoteTier | None:
+    """The tier of a partition with the highest offset that was copied to it; None if it has none.
+
+    A partition that was joined with its tier has one, whatever else is known.
+    """
+    tier = find_tier(partition, beside)
+    if tier is None and placed_at(partition.path) is not None:
+        start = partition.log_start_offset()
+        tier = RemoteTier(start, start)
+    if tier is None:
+        return None
+    highest = copies.highest_offset(partition)
+    if highest is None and copies.tells_all(partition, beside.partition_count(partition, REMOTE_LOG_TOPIC)):
+        highest = NOTHING_COPIED
+    return tier._replace(highest_offset=highest)
+
+
 def find_tier(partition: PartitionLog, beside: MetadataBeside) -> RemoteTier | None:
     """The tier of a partition; None if it has none, or its small files can't be read."""
     try:
@@ -155,7 +189,7 @@ class RemoteCopies:
     def __init__(self, log_dirs: Iterable[Path] = ()) -> None:
         """Takes further log directories of the cluster; not read before they are needed."""
         self._given_dirs = log_dirs
-        self._highest: dict[tuple[Path, ...], dict[Owner, int]] = {}
+        self._recorded: dict[tuple[Path, ...], _Recorded] = {}
         self._clusters: dict[Path, tuple[Path, ...]] = {}
         self._topic_ids: dict[Path, TopicIds] = {}
 
@@ -164,31 +198,62 @@ class RemoteCopies:
         return tuple(self._given_dirs)
 
     def highest_offset(self, partition: PartitionLog) -> int | None:
-        """The highest offset of a partition that was copied to its tier; None if nothing tells.
+        """The highest offset of a partition that was ever copied to its tier; None if nothing tells.
 
-        If nothing tells its topic's id, that isn't known where topics of several ids had its name.
+        Its segments may be deleted there since. If nothing tells its topic's id, that isn't known where topics of
+        several ids had its name. Without records, the segments tell that are in a tier with which it was joined.
+        Source: RemoteLogManager.findHighestRemoteOffset, RemoteLogLeaderEpochState.highestLogOffset.
         """
+        recorded, topic_id = self._recorded_for(partition)
+        found = [
+            offset
+            for owner, offset in recorded.highest.items()
+            if (owner.topic, owner.partition) == (partition.topic, partition.partition)
+            and topic_id in (None, owner.topic_id)
+        ]
+        return found[0] if len(found) == 1 else _highest_in_tier(partition)
+
+    def tells_all(self, partition: PartitionLog, count: int | None) -> bool:
+        """Whether all records of a partition's copies are here, if `__remote_log_metadata` has `count` partitions.
+
+        Then nothing was copied of which none tells. Not if several topics had its name, and nothing tells which it is.
+        """
+        recorded, topic_id = self._recorded_for(partition)
+        names = [owner for owner in recorded.highest if owner.topic == partition.topic]
+        return bool(count) and recorded.partitions >= {*range(count or 0)} and (topic_id is not None or not names)
+
+    def _recorded_for(self, partition: PartitionLog) -> "tuple[_Recorded, str | None]":
+        """What is recorded in a partition's cluster, and the id of its topic."""
         log_dir = partition.path.absolute().parent
         if log_dir not in self._topic_ids:
             dirs = dict.fromkeys((*self._dirs, log_dir))
             self._clusters[log_dir] = tuple(dirs_of_cluster(dirs, identity_of(log_dir).cluster_id, identity_of))
             self._topic_ids[log_dir] = TopicIds(Cluster(dirs, pass_over, levels=0))
         own_dirs = self._clusters[log_dir]
-        if own_dirs not in self._highest:
-            self._highest[own_dirs] = _highest_offsets(own_dirs)
-        topic_id = self._topic_ids[log_dir].of(partition)
-        found = [
-            offset
-            for owner, offset in self._highest[own_dirs].items()
-            if (owner.topic, owner.partition) == (partition.topic, partition.partition)
-            and topic_id in (None, owner.topic_id)
-        ]
-        return found[0] if len(found) == 1 else None
+        if own_dirs not in self._recorded:
+            self._recorded[own_dirs] = _read_recorded(own_dirs)
+        return self._recorded[own_dirs], self._topic_ids[log_dir].of(partition)
 
 
-def _highest_offsets(log_dirs: Iterable[Path]) -> dict[Owner, int]:
+class _Recorded(NamedTuple):
+    """The highest offset that was copied, by owner, and which partitions of `__remote_log_metadata` tell it."""
+
+    highest: dict[Owner, int]
+    partitions: frozenset[int | None]
+
+
+def _highest_in_tier(partition: PartitionLog) -> int | None:
+    """The last offset of a tier with which a partition was joined; None without one, or if its segments don't tell."""
+    placed = placed_at(partition.path)
+    whole = (Standing.USED, Standing.USED_IN_PART, Standing.DUPLICATE, Standing.LOCAL)
+    ends = [] if placed is None else [each.segment.end_offset for each in placed.choices if each.standing in whole]
+    return max((end for end in ends if end is not None), default=None)
+
+
+def _read_recorded(log_dirs: Iterable[Path]) -> _Recorded:
+    places = _recording_partitions(log_dirs)
     highest: dict[Owner, int] = {}
-    for segment in recorded_segments(log_dirs).values():
-        if segment.state == COPIED and segment.end_offset is not None:
-            highest[segment.owner] = max(highest.get(segment.owner, -1), segment.end_offset)
-    return highest
+    for segment in _segments_in(places).values():
+        if segment.was_copied and segment.end_offset is not None:
+            highest[segment.owner] = max(highest.get(segment.owner, NOTHING_COPIED), segment.end_offset)
+    return _Recorded(highest, frozenset(place.partition for place in places))

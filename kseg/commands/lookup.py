@@ -85,8 +85,8 @@ def lookup(
 
     PATHS are a partition's directory or a file in it, or log directories with --topic and --partition; by default the
     current directory. TIME is in milliseconds since 1970, in ISO 8601, relative to now (-1h), or earliest, latest,
-    max-timestamp. The exit status is 1 if there is no record at the target; `latest` is the log end offset, even if the
-    log is empty.
+    max-timestamp, earliest-local, latest-tiered, earliest-pending-upload, as in Kafka's ListOffsets. The exit status is
+    1 if there is no record at the target; `latest` is the log end offset, even if the log is empty.
 
     With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
     the first of all; with --timestamp latest, the last one.

@@ -37,6 +37,7 @@ class SpecialTime(StrEnum):
     MAX_TIMESTAMP = "max-timestamp"
     EARLIEST_LOCAL = "earliest-local"
     LATEST_TIERED = "latest-tiered"
+    EARLIEST_PENDING_UPLOAD = "earliest-pending-upload"
 
 
 SPECIAL_TIME_OF_CODE = {
@@ -45,6 +46,7 @@ SPECIAL_TIME_OF_CODE = {
     -3: SpecialTime.MAX_TIMESTAMP,
     -4: SpecialTime.EARLIEST_LOCAL,
     -5: SpecialTime.LATEST_TIERED,
+    -6: SpecialTime.EARLIEST_PENDING_UPLOAD,
 }
 """Kafka's codes."""
 
@@ -57,6 +59,7 @@ class Absence(StrEnum):
     REMOTE = "remote"
     NO_TIER = "no-tier"
     TIER_UNKNOWN = "tier-unknown"
+    NOT_COPIED = "not-copied"
     AT_LOG_END = "at-log-end"
     ABOVE_LOG_END = "above-log-end"
     REMOVED = "removed"
@@ -74,6 +77,7 @@ ABSENCE_TEXTS = {
     Absence.REMOTE: "it is in the remote tier: {tier}",
     Absence.NO_TIER: "nothing of the log is in a remote tier",
     Absence.TIER_UNKNOWN: "__remote_log_metadata next to the partition doesn't say what was copied to the remote tier",
+    Absence.NOT_COPIED: "nothing of the log was copied to its remote tier yet",
     Absence.AT_LOG_END: "it is the log end offset, the next to be written",
     Absence.ABOVE_LOG_END: "it is above the log end offset {end}",
     Absence.REMOVED: "its batch is there, but compaction or `slice` removed the record",
@@ -316,15 +320,21 @@ def _search_segment(answer: Lookup, segment: SegmentFiles, timestamp: int, first
 def _lookup_earliest(answer: Lookup) -> Lookup:
     """The log start offset, and the first record, unless it is in the remote tier."""
     if answer.tier is None or not answer.tier.has_remote_part:
-        return _lookup_earliest_local(answer)
+        return _take_first(answer, answer.local_start_offset)
     answer.offset = answer.log_start_offset
     answer.problems.append(f"{answer.partition.path}: {answer.tier.text()}")
     return answer
 
 
 def _lookup_earliest_local(answer: Lookup) -> Lookup:
-    answer.offset = answer.local_start_offset
-    match = _search_offset(answer, _readable_segments(answer), answer.local_start_offset)
+    return _take_first(answer, max(answer.local_start_offset, answer.partition.disk_start_offset))
+
+
+def _take_first(answer: Lookup, offset: int) -> Lookup:
+    """Answers with an offset, and the first record from there on."""
+    answer.offset = offset
+    segments = answer.partition.segments[answer.partition.floor_slot(offset) or 0 :]
+    match = _search_offset(answer, segments, offset)
     if match is not None:
         answer.batch, answer.record = match
     return answer
@@ -335,10 +345,31 @@ def _lookup_latest_tiered(answer: Lookup) -> Lookup:
     if answer.tier is None:
         answer.absence = Absence.NO_TIER
         return answer
-    answer.offset = answer.tier.highest_offset
-    if answer.offset is None:
-        answer.absence = Absence.TIER_UNKNOWN
+    highest = answer.tier.highest_offset
+    if highest is None or highest < 0:
+        answer.absence = Absence.TIER_UNKNOWN if highest is None else Absence.NOT_COPIED
+        return answer
+    answer.offset = highest
     return answer
+
+
+def _lookup_earliest_pending_upload(answer: Lookup) -> Lookup:
+    """The first offset that isn't in the remote tier yet.
+
+    A broker names the log end offset neither. Source: UnifiedLog.fetchEarliestPendingUploadOffset.
+    """
+    if answer.tier is None:
+        answer.absence = Absence.NO_TIER
+        return answer
+    pending = answer.tier.first_not_copied
+    if pending is None:
+        answer.absence = Absence.TIER_UNKNOWN
+        return answer
+    answer.log_end_offset = max(answer.partition.read_log_end_offset(), answer.log_start_offset)
+    if pending >= answer.log_end_offset:
+        answer.absence = Absence.AT_LOG_END
+        return answer
+    return _take_first(answer, pending)
 
 
 def _lookup_latest(answer: Lookup) -> Lookup:
@@ -354,20 +385,20 @@ def _lookup_latest(answer: Lookup) -> Lookup:
 def _lookup_max_timestamp(answer: Lookup) -> Lookup:
     """The first record with the largest time, in the first segment that has it.
 
-    As on brokers, the log start offset doesn't matter: they ask all segments. Source:
-    UnifiedLog.fetchOffsetByTimestamp.
+    As on brokers, the log start offset doesn't matter, and they ask all segments on their own disk, but none in a
+    remote tier. Source: UnifiedLog.fetchOffsetByTimestamp.
     """
-    if not answer.partition.segments:
+    segments = answer.partition.disk_segments
+    if not segments:
         answer.absence = Absence.EMPTY
         return answer
-    for segment in answer.partition.segments:
+    for segment in segments:
         answer.candidates.append(Candidate(segment, _largest_timestamp(answer, segment)))
     taken = max(answer.candidates, key=lambda candidate: candidate.largest_timestamp or 0, default=None)
     if taken is None or taken.largest_timestamp is None or taken.largest_timestamp == NO_TIMESTAMP:
         answer.absence = Absence.NO_TIMES
         return answer
-    first_offset = answer.partition.segments[0].base_offset
-    match = _search_segment(answer, taken.segment, taken.largest_timestamp, first_offset)
+    match = _search_segment(answer, taken.segment, taken.largest_timestamp, segments[0].base_offset)
     if match is None:
         answer.absence = Absence.NO_TIMES
         return answer
@@ -383,6 +414,7 @@ _SPECIAL_LOOKUPS = {
     SpecialTime.MAX_TIMESTAMP: _lookup_max_timestamp,
     SpecialTime.EARLIEST_LOCAL: _lookup_earliest_local,
     SpecialTime.LATEST_TIERED: _lookup_latest_tiered,
+    SpecialTime.EARLIEST_PENDING_UPLOAD: _lookup_earliest_pending_upload,
 }
 
 

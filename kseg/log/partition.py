@@ -276,6 +276,20 @@ class PartitionLog:
         return max(self.base_offsets[0] if self.base_offsets else 0, self.checkpoints().log_start_offset or 0)
 
     @property
+    def disk_start_offset(self) -> int:
+        """The first offset that is on the broker's own disk, of a log that was joined with its tier; else its start."""
+        placed = placed_at(self.path)
+        own = None if placed is None else placed.local_start
+        return self.log_start_offset() if own is None else max(self.log_start_offset(), own)
+
+    @property
+    def disk_segments(self) -> tuple[SegmentFiles, ...]:
+        """The segments that are on the broker's own disk; all if the log wasn't joined with its tier."""
+        placed = placed_at(self.path)
+        own = None if placed is None else placed.local_start
+        return self.segments if own is None else self.segments[self.floor_slot(own) or 0 :]
+
+    @property
     def has_log_start_checkpoint(self) -> bool:
         """Whether its log directory has the checkpoint for logs that start above their first segment's base.
 
@@ -441,12 +455,17 @@ def was_closed(log: Path) -> bool:
 class RemoteTier(NamedTuple):
     """A partition's remote tier: the log start offset, and the first local offset.
 
-    `highest_offset`: the highest one that was copied to the tier; None if it isn't known.
+    `highest_offset`: the highest one that was ever copied to the tier; None if it isn't known.
     """
 
     log_start_offset: int
     local_start_offset: int
     highest_offset: int | None = None
+
+    @property
+    def first_not_copied(self) -> int | None:
+        """The first offset that isn't in the tier yet; None if what was copied isn't known."""
+        return None if self.highest_offset is None else max(self.highest_offset + 1, self.log_start_offset)
 
     @property
     def has_remote_part(self) -> bool:

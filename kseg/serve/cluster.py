@@ -16,6 +16,7 @@ from kseg.cluster.directories import identity_of, require_choice
 from kseg.cluster.joined_log import relist, whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, partition_count
 from kseg.cluster.model import SECRET_NAME
+from kseg.cluster.remote_tier import REMOTE_LOG_TOPIC, RemoteCopies, find_whole_tier
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import NO_SETTINGS, BrokerSettings, DynamicSettings
 from kseg.cluster.taken import taken_of
@@ -24,7 +25,14 @@ from kseg.coordinators.stored_ids import COORDINATOR_TOPICS, stored_ids
 from kseg.errors import once
 from kseg.formats.codes import INTERNAL_TOPICS
 from kseg.formats.messages import ZERO_UUID
-from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog, cleaned_topics
+from kseg.log.partition import (
+    METADATA_TOPIC,
+    OFFSETS_TOPIC,
+    TRANSACTIONS_TOPIC,
+    PartitionLog,
+    RemoteTier,
+    cleaned_topics,
+)
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.log.transactions import CoordinatorTransaction, coordinator_transactions
 from kseg.serve.fetch_sessions import FetchSessions
@@ -178,6 +186,26 @@ class KnownTransactions:
         return {each.transactional_id: each for each in view.transactions}
 
 
+class KnownTiers:
+    """The remote tiers of partitions, and what was copied there; may be used by several threads."""
+
+    def __init__(self, log_dirs: Iterable[Path]) -> None:
+        """Takes the log directories of the cluster; reads nothing yet."""
+        self._log_dirs = tuple(log_dirs)
+        self._lock = Lock()
+        self._known: tuple[int, MetadataBeside, RemoteCopies] | None = None
+
+    def of(self, partition: PartitionLog) -> RemoteTier | None:
+        """A partition's tier; None if it has none. Raises UsageError if the directories are of several clusters."""
+        with self._lock:
+            size = sum(_size_of(path) for each in self._log_dirs for path in each.glob(f"{REMOTE_LOG_TOPIC}-*"))
+            if self._known is None or self._known[0] != size:
+                beside = MetadataBeside(LARGEST_METADATA, log_dirs=self._log_dirs)
+                self._known = size, beside, RemoteCopies(self._log_dirs)
+            _, beside, copies = self._known
+            return find_whole_tier(partition, beside, copies)
+
+
 DEFAULT_NODE_ID = 0
 """Of a broker whose `meta.properties` isn't here."""
 _MADE_UP_ID = uuid5(NAMESPACE_URL, "kseg serve").hex[:22]
@@ -204,8 +232,8 @@ class ServedTopic:
 class ServedCluster:
     """Topics by name, and by id; the ids of the cluster and of its one broker; its log directories, and settings.
 
-    groups: those of its clients. transactions: what coordinators knew last. fetch_sessions: what clients have asked
-    for.
+    groups: those of its clients. transactions: what coordinators knew last. tiers: what was copied to remote tiers.
+    fetch_sessions: what clients have asked for.
     """
 
     def __init__(
@@ -227,6 +255,7 @@ class ServedCluster:
         self.node_id, self.log_dirs = settings.node_id, settings.log_dirs
         self.fetch_sessions = FetchSessions()
         self.transactions = KnownTransactions(coordinators, say)
+        self.tiers = KnownTiers(settings.log_dirs)
 
     def topic_of(self, name: str | None, topic_id: str) -> ServedTopic | None:
         """A topic by its name or, without one, by its id."""

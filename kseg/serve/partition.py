@@ -430,15 +430,24 @@ class ServedPartition:
             known = self._producers = end, tuple(states_at(self.listed, end).producers.values())
         return known[1]
 
-    def find_time(self, timestamp: int | SpecialTime, end_offset: int) -> tuple[int, int] | None:
-        """Offset and time of the first record with a time or a later one, if it is below an end; None without any.
+    def disk_start(self, offsets: ServedOffsets) -> int:
+        """The first offset that the broker has on its own disk, of a partition that is served with its tier."""
+        return offsets.log_start if self.listed is None else min(self.listed.disk_start_offset, offsets.log_end)
+
+    def find_time(self, timestamp: int | SpecialTime, end_offset: int) -> tuple[int, int, int] | None:
+        """Offset, time and leader epoch of the first record with a time or a later one, if it is below an end.
+
+        None without any.
 
         Raises OpenError if a log can't be opened.
         """
         if self.listed is None:
             return None
-        record = lookup_time(self.listed, timestamp).record
-        return None if record is None or record.offset >= end_offset else (record.offset, record.timestamp)
+        found = lookup_time(self.listed, timestamp)
+        record, batch = found.record, found.batch
+        if record is None or batch is None or record.offset >= end_offset:
+            return None
+        return record.offset, record.timestamp, batch.partition_leader_epoch
 
     def plan(self, bounds: FetchBounds) -> tuple[StoredLog, FetchPlan] | None:
         """What answers a fetch: a log, and the ranges of it. None if nothing is wanted of any.

@@ -124,6 +124,29 @@ def test_latest_tiered_is_the_highest_offset_that_was_copied(
         assert (ran.status, answer["offset"]) == (0, offset)
 
 
+def test_what_was_deleted_in_the_tier_had_been_copied(tmp_path: Path) -> None:
+    """A broker remembers how far it copied: retention takes segments from the tier's start."""
+    write_partition(tmp_path)
+    write_remote_segments(tmp_path, ("A", 19, COPIED), ("B", 29, COPIED), ("A", 19, DELETED), ("B", 29, DELETED))
+    assert looked_up(tmp_path, "--timestamp", "latest-tiered")[1]["offset"] == 29
+
+
+@pytest.mark.parametrize(("copied", "offset"), [(29, 30), (30, 31)])
+def test_what_is_to_be_copied_next_follows_what_was_copied(copied: int, offset: int, tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    write_remote_segments(tmp_path, ("A", copied, COPIED))
+    for time in ("earliest-pending-upload", "-6"):
+        ran, answer = looked_up(tmp_path, "--timestamp", time)
+        assert (ran.status, answer["offset"], answer["record"]["offset"]) == (0, offset, offset)
+
+
+def test_nothing_is_to_be_copied_at_the_logs_end(tmp_path: Path) -> None:
+    write_partition(tmp_path)
+    write_remote_segments(tmp_path, ("A", 31, COPIED))
+    ran, answer = looked_up(tmp_path, "--timestamp", "earliest-pending-upload")
+    assert (ran.status, answer["offset"], answer["absence"]) == (1, None, "at-log-end")
+
+
 def test_records_of_segments_below_the_parent_of_a_given_partition_are_not_its_own(tmp_path: Path) -> None:
     write_partition(tmp_path)
     write_remote_segments(tmp_path / "another-cluster" / "disk", ("A", 19, COPIED))

@@ -10,6 +10,7 @@ from typing import Any
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.settings import read_server_properties
+from kseg.cluster.tier_inputs import RemoteLogs
 from kseg.formats.file_names import parse_file_name
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.serve.cluster import ServedCluster, serve_partitions
@@ -49,6 +50,14 @@ def serving(
     served = serve_partitions(Cluster(paths), settings, said.append, choice, server_properties=static)
     running = Running(("", 0), served, said)
     with running_server(running, **options):
+        yield running
+
+
+@contextmanager
+def joined_serving(logs: Path, tier: Path) -> Iterator[Running]:
+    """A server of a log directory and its remote tier."""
+    said: list[str] = []
+    with RemoteLogs({}, said.append) as remote, serving(Path(remote.local(str(logs), [str(tier)]))) as running:
         yield running
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.log.real_broker import PATIENCE, ServedRecord, make_topics, new_broker, put_in_place, served_records
 from tests.run import kseg
-from tests.tiered.tiered_broker import TOPIC, tiered_broker, wait_until
+from tests.tiered.tiered_broker import TOPIC, change_topic, tiered_broker, wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -52,7 +52,7 @@ def test_records_of_a_tier_are_the_brokers_and_so_are_those_that_were_saved(
         make_topics(broker.port, ["orders"], {"orders": TOPIC})
         write(broker.port, "orders")
         wait_until(is_moved, "nothing was moved into the tier")
-        keep_what_is_local(broker.port)
+        change_topic(broker.port, "orders", {"local.retention.ms": "-2"})  # what is there stays
         served = {
             level: served_records(broker.port, "orders", level) for level in ("read_uncommitted", "read_committed")
         }
@@ -77,17 +77,6 @@ def test_records_of_a_tier_are_the_brokers_and_so_are_those_that_were_saved(
         for level, expected in served.items():
             assert served_records(broker.port, "orders", level) == expected
     check_on_another_cluster(tmp_path / "saved" / "orders-0", served, tmp_path_factory)
-
-
-def keep_what_is_local(port: int) -> None:
-    """Lets the topic keep on the broker's disk what is there."""
-    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
-    entry = ConfigEntry("local.retention.ms", "-2", incremental_operation=AlterConfigOpType.SET)
-    topic = ConfigResource(ResourceType.TOPIC, "orders", incremental_configs=[entry])
-    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
-    for future in admin.incremental_alter_configs([topic]).values():
-        future.result(PATIENCE)
 
 
 def check_on_another_cluster(

@@ -2,8 +2,9 @@
 
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -19,7 +20,12 @@ TOPIC = {
 _PLUGIN = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 
 
-def tiered_broker(tmp_path_factory: pytest.TempPathFactory, tier: Path) -> Broker:
+_PLUGIN_RELEASE = "4.3.1"
+"""The newest release whose test jar is in Maven's repository; later brokers need the classes that moved since."""
+_MOVED = "org/apache/kafka/common/utils/LogContext"
+
+
+def tiered_broker(tmp_path_factory: pytest.TempPathFactory, tier: Path, release: str = RELEASE) -> Broker:
     """A broker whose tier is a directory; its plugin is in a test jar of Kafka."""
     settings = {
         "remote.log.storage.system.enable": "true",
@@ -32,11 +38,35 @@ def tiered_broker(tmp_path_factory: pytest.TempPathFactory, tier: Path) -> Broke
         "log.retention.check.interval.ms": 1000,
         "log.initial.task.delay.ms": 500,
     }
-    broker = new_broker(tmp_path_factory, settings)
-    artifact = f"-Dartifact=org.apache.kafka:kafka-storage:{RELEASE}:jar:test"
-    goal = ["dependency:copy", artifact, f"-DoutputDirectory={broker.work / 'jars'}"]
-    subprocess.run(["mvn", "-q", "-B", "-Dstyle.color=never", *goal], cwd=broker.work, check=True)
+    broker = new_broker(tmp_path_factory, settings, release)
+    jars = broker.work / "jars"
+    _fetch(f"org.apache.kafka:kafka-storage:{_PLUGIN_RELEASE}:jar:test", jars)
+    if release != _PLUGIN_RELEASE:
+        moved = broker.work / "moved"
+        _fetch(f"org.apache.kafka:kafka-clients:{_PLUGIN_RELEASE}:jar", moved)
+        with ZipFile(next(moved.glob("*.jar"))) as clients, ZipFile(jars / "moved.jar", "w") as jar:
+            for name in clients.namelist():
+                if name.startswith(_MOVED):
+                    jar.writestr(name, clients.read(name))
     return broker
+
+
+def _fetch(artifact: str, directory: Path) -> None:
+    goal = ["dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={directory}"]
+    subprocess.run(["mvn", "-q", "-B", "-Dstyle.color=never", *goal], cwd=directory.parent, check=True)
+
+
+def change_topic(port: int, topic: str, settings: Mapping[str, str]) -> None:
+    """Sets some of a topic's settings."""
+    from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+
+    entries = [
+        ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+    for future in admin.incremental_alter_configs([resource]).values():
+        future.result(PATIENCE)
 
 
 def wait_until(holds: Callable[[], bool], what: str) -> None:

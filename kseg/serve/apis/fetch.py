@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.messages import Fields, LazyList
-from kseg.log.lineage import EpochStarts
 from kseg.log.lookup import SpecialTime
 from kseg.serve.apis.request import (
     CONSUMER,
@@ -17,6 +16,7 @@ from kseg.serve.apis.request import (
     ApiSteps,
     merged_topics,
 )
+from kseg.serve.cluster import ServedCluster
 from kseg.serve.fetch_batches import FetchBounds
 from kseg.serve.fetch_sessions import BY_ID, AskedPartition, named_partitions
 from kseg.serve.partition import ServedOffsets, ServedPartition, StoredRecords
@@ -182,8 +182,8 @@ def _note(asked: Sequence[AskedPartition], size: int, served: list[ServedPartiti
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 """Times that aren't times. Source: ListOffsetsRequest."""
-NOWHERE = (-1, -1)
-"""Offset and time where there is none."""
+_SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+"""The first version in which each may be asked for. Source: KafkaApis.timestampMinSupportedVersion."""
 
 
 def answer_list_offsets(request: ApiRequest) -> ApiAnswer:
@@ -216,28 +216,45 @@ def _listed_partition(request: ApiRequest, name: str, asked: Fields, repeated: C
         return {"partitionIndex": number, "errorCode": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
     if partition is None:
         return {"partitionIndex": number, "errorCode": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    if asked["timestamp"] < 0 and request.version < _SINCE.get(asked["timestamp"], request.version + 1):
+        return {"partitionIndex": number, "errorCode": ErrorCode.UNSUPPORTED_VERSION}
     try:
         is_committed = request.body.get("isolationLevel", 0) == 1
-        offset, timestamp = _offset_at(partition, asked["timestamp"], is_committed=is_committed)
-        epochs = partition.noted_epochs() if offset >= 0 else EpochStarts()
+        found = _offset_at(request.served, partition, asked["timestamp"], is_committed=is_committed)
     except KsegError:
         return {"partitionIndex": number, "errorCode": ErrorCode.KAFKA_STORAGE_ERROR}
-    epoch = epochs.latest if asked["timestamp"] == LATEST else epochs.of_offset(offset)
-    return {"partitionIndex": number, "offset": offset, "timestamp": timestamp, "leaderEpoch": epoch}
+    return {"partitionIndex": number, **found._asdict()}
 
 
-def _offset_at(partition: ServedPartition, timestamp: int, *, is_committed: bool) -> tuple[int, int]:
-    """Offset and time that answer a time; both are -1 where there is none."""
+class _Listed(NamedTuple):
+    """What answers a time, as the fields of a response are called; all are -1 where there is nothing."""
+
+    offset: int
+    timestamp: int
+    leaderEpoch: int
+
+
+_NOWHERE = _Listed(-1, -1, -1)
+
+
+def _offset_at(served: ServedCluster, partition: ServedPartition, timestamp: int, *, is_committed: bool) -> _Listed:
     offsets = partition.offsets()
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return offsets.log_start, -1
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return NOWHERE  # nothing of what is served is in a remote tier
     end = partition.last_stable_offset(offsets) if is_committed else offsets.high_watermark
     if timestamp == LATEST:
-        return end, -1
-    wanted = SpecialTime.MAX_TIMESTAMP if timestamp == MAX_TIMESTAMP else timestamp
-    return partition.find_time(wanted, end) or NOWHERE
+        return _Listed(end, -1, partition.noted_epochs().latest)
+    if timestamp >= 0 or timestamp == MAX_TIMESTAMP:
+        found = partition.find_time(SpecialTime.MAX_TIMESTAMP if timestamp < 0 else timestamp, end)
+        return _NOWHERE if found is None else _Listed(*found)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        offset = offsets.log_start if timestamp == EARLIEST else partition.disk_start(offsets)
+    else:
+        tier = None if partition.listed is None else served.tiers.of(partition.listed)
+        is_latest = timestamp == LATEST_TIERED
+        bound = None if tier is None else tier.highest_offset if is_latest else tier.first_not_copied
+        if bound is None or not 0 <= bound < end:
+            return _NOWHERE
+        offset = bound
+    return _Listed(offset, -1, partition.noted_epochs().of_offset(offset))
 
 
 def answer_offset_for_leader_epoch(request: ApiRequest) -> ApiAnswer:

@@ -3,7 +3,7 @@
 import re
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -23,16 +23,18 @@ from kseg.cluster.model import (
     read_quorum_state,
     static_voters,
 )
+from kseg.decode.internal_records import parse_framed
 from kseg.errors import DamagedError, KsegError, OpenError, UsageError
 from kseg.formats.checkpoints import MetaProperties, QuorumState, build_meta_properties, build_quorum_state
 from kseg.formats.codes import CONTROL_MASK, TAIL_KINDS, ControlType, DamageKind
-from kseg.formats.file_names import parse_file_name
+from kseg.formats.file_names import DirectoryState, parse_file_name
 from kseg.formats.header_fields import CONTROL_RECORD_KEY_FIELDS
-from kseg.formats.messages import Fields, build_message
-from kseg.formats.schemas import message_schema
+from kseg.formats.messages import Fields, MessageError, build_message
+from kseg.formats.schemas import METADATA_RECORDS, message_schema
 from kseg.kernel.contract import MOST
 from kseg.log.lineage import noted_epochs
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
+from kseg.log.replay import Unreadable, partition_batches
 from kseg.log.segments import Rolled, SegmentFiles
 from kseg.log.selection import NoSuchPartitionError, PartitionChoice
 from kseg.log.writer import NEVER, PartitionSettings, PartitionWriter
@@ -212,14 +214,48 @@ class NewerPartition(NamedTuple):
         )
 
 
-def newer_partitions(paths: Iterable[Path], found: ClusterMetadata, refuse: Refuse) -> list[NewerPartition]:
-    """Partitions in use at some paths whose topic, replica or leader epoch the metadata don't know."""
-    known = {(each.topic_id, each.partition): each for each in found.partitions}
+class DeletedPartition(NamedTuple):
+    """A partition's directory that the new controller doesn't need: its topic was deleted, or a broker deletes it.
+
+    deleted_at: the offset of the metadata at which its topic was deleted; None if the directory's name alone tells.
+    """
+
+    path: Path
+    topic_id: str | None
+    deleted_at: int | None
+
+    @property
+    def reason(self) -> str:
+        """Why it is left out, in words."""
+        if self.deleted_at is None:
+            return "the broker was deleting it, and will do so"
+        return f"its topic was deleted at offset {self.deleted_at}: the broker will set it aside or delete it"
+
+
+class ComparedPartitions(NamedTuple):
+    """The partitions' directories at some paths that a copy doesn't know as they are.
+
+    newer: whose topic, replica or leader epoch it doesn't know. deleted: that are left out.
+    """
+
+    newer: list[NewerPartition]
+    deleted: list[DeletedPartition]
+
+
+def compare_partitions(paths: Iterable[Path], copies: Sequence[MetadataCopy], refuse: Refuse) -> ComparedPartitions:
+    """Compares the partitions' directories at some paths with the first of some copies.
+
+    Raises OpenError if the log of a copy can't be opened.
+    """
+    known = {(each.topic_id, each.partition): each for each in copies[0].found.partitions}
     brokers: dict[Path, int | None] = {}
-    newer: list[NewerPartition] = []
+    compared = ComparedPartitions([], [])
+    deletions: Mapping[str, int] | None = None
     cluster = Cluster(paths, refuse)
     topic_ids = TopicIds(cluster)
     for partition in cluster.directories():
+        if partition.state is DirectoryState.DELETE:
+            compared.deleted.append(DeletedPartition(partition.path, topic_ids.of(partition), None))
         is_other = partition.topic == METADATA_TOPIC or partition.state is not None
         topic_id = None if is_other else topic_ids.of(partition)
         if topic_id is None:
@@ -227,9 +263,49 @@ def newer_partitions(paths: Iterable[Path], found: ClusterMetadata, refuse: Refu
         if partition.log_dir not in brokers:
             brokers[partition.log_dir] = identity_of(partition.log_dir).broker
         own = known.get((topic_id, partition.partition or 0))
-        compared = _compared(partition, topic_id, own, brokers[partition.log_dir])
-        newer += [] if compared is None else [compared]
-    return newer
+        newer = _compared(partition, topic_id, own, brokers[partition.log_dir])
+        if newer is None:
+            continue
+        if own is None and deletions is None:
+            deletions = _deletions(copies)
+        deleted_at = None if own is not None or deletions is None else deletions.get(topic_id)
+        if deleted_at is None:
+            compared.newer.append(newer)
+        else:
+            compared.deleted.append(DeletedPartition(partition.path, topic_id, deleted_at))
+    return compared
+
+
+_REMOVE_TOPIC = message_schema("RemoveTopicRecord")
+
+
+def _deletions(copies: Sequence[MetadataCopy]) -> dict[str, int]:
+    """Topics that were deleted, by their ids, and the offsets of the records of that.
+
+    Of all copies the part that the first one has too. It doesn't know these topics any more, or they are in it.
+    """
+    there = {topic.topic_id for topic in copies[0].found.topics}
+    found: dict[str, int] = {}
+    for copy in copies:
+        for item in partition_batches(copy.partition):
+            if isinstance(item, Unreadable) or item.is_control or item.last_offset >= copies[0].end_offset:
+                continue
+            for record in item.records(on_damage="skip"):
+                topic_id = _deleted_topic(record.value)
+                if topic_id is not None and topic_id not in there:
+                    found.setdefault(topic_id, record.offset)
+    return found
+
+
+def _deleted_topic(value: bytes | None) -> str | None:
+    """The id of the topic that a record of the metadata deletes; None if it doesn't delete one."""
+    if value is None or value[1:2] != bytes([_REMOVE_TOPIC.api_key or 0]):
+        return None
+    try:
+        topic_id: str = parse_framed(METADATA_RECORDS, value).fields["topicId"]
+    except MessageError:
+        return None
+    return topic_id
 
 
 def _compared(
@@ -411,11 +487,16 @@ def _quorum_state(planned: RebuiltMetadata) -> QuorumState:
 
 
 class Rebuilding(NamedTuple):
-    """What was found for a new controller: its plan, all copies, the partitions that are newer than the used one."""
+    """What was found for a new controller.
+
+    planned: what is written. copies: all that there are. newer: the partitions that are newer than the used copy.
+    deleted: the directories of partitions that were deleted, which say nothing against the copy.
+    """
 
     planned: RebuiltMetadata
     copies: list[MetadataCopy]
     newer: list[NewerPartition]
+    deleted: list[DeletedPartition]
 
     @property
     def is_behind(self) -> bool:
@@ -427,4 +508,4 @@ def find_rebuilding(paths: Sequence[Path], new: NewVoter, refuse: Refuse) -> Reb
     """Looks at the copies at some paths, and at the partitions there. Errors are those of its parts."""
     copies = metadata_copies(paths, refuse)
     planned = plan_rebuilt(copies, new)
-    return Rebuilding(planned, copies, newer_partitions(paths, planned.copy.found, refuse))
+    return Rebuilding(planned, copies, *compare_partitions(paths, copies, refuse))

@@ -29,6 +29,7 @@ from kseg.cluster.model import (
 from kseg.cluster.partitions import ReplicaPlace, ReplicaPlaces
 from kseg.cluster.recreate_script import Script
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, SettingSource, resolve_all
+from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
@@ -37,7 +38,7 @@ from kseg.system.terminal_text import shown
 from kseg.text.groups import column, iso_time_column, number_column, numbers_text, timestamp_column, unless_negative
 
 if TYPE_CHECKING:
-    from kseg.rewrite.metadata import MetadataCopy, NewerPartition, Rebuilding, RebuiltMetadata
+    from kseg.rewrite.metadata import DeletedPartition, MetadataCopy, NewerPartition, Rebuilding, RebuiltMetadata
 
 _MOST_SHOWN = 20
 """Partitions that people are shown; programs get all."""
@@ -95,6 +96,16 @@ NEWER: "Section[NewerPartition]" = Section(
         column("reason", "WHY", lambda row: row.reason),
     ),
 )
+DELETED: "Section[DeletedPartition]" = Section(
+    "deletedPartition",
+    "Deleted, and left out",
+    (
+        column("path", "PARTITION", lambda row: shown(str(row.path))),
+        column("topicId", "TOPIC ID", lambda row: row.topic_id),
+        number_column("deletedAt", NOT_SHOWN, lambda row: row.deleted_at),
+        column("reason", "WHY", lambda row: row.reason),
+    ),
+)
 REBUILT: "Section[RebuiltMetadata]" = Section(
     "rebuilt",
     "Controller",
@@ -118,9 +129,10 @@ REBUILT: "Section[RebuiltMetadata]" = Section(
 
 def write_rebuilding(rebuilding: "Rebuilding", writer: RowWriter) -> None:
     """Writes all that was found."""
-    planned, newer = rebuilding.planned, rebuilding.newer
+    planned, newer, deleted = rebuilding.planned, rebuilding.newer, rebuilding.deleted
     writer.write(COPIES, [CopyRow(copy, planned.copy) for copy in rebuilding.copies])
     writer.write(NEWER, newer[:_MOST_SHOWN] if writer.form.is_for_people else newer)
+    writer.write(DELETED, deleted[:_MOST_SHOWN] if writer.form.is_for_people else deleted)
     writer.write(REBUILT, [planned])
 
 
@@ -135,6 +147,9 @@ def rebuilding_notes(rebuilding: "Rebuilding", directory: Path | None) -> Iterat
             yield f"{copy.partition.path}: its node knew of {known}: something may have been decided after its end"
     if len(rebuilding.newer) > _MOST_SHOWN:
         yield f"{len(rebuilding.newer) - _MOST_SHOWN} more partitions are newer than the copy: -o json has all"
+    if rebuilding.deleted:
+        many = counted(len(rebuilding.deleted), "directory", "directories")
+        yield f"{many} of deleted partitions {'is' if len(rebuilding.deleted) == 1 else 'are'} left out"
     if planned.node_id in {broker.broker_id for broker in planned.copy.found.brokers}:
         yield f"{planned.node_id} is a broker's id: right only for a node that is broker and controller at once"
     if directory is not None and planned.is_dynamic and rebuilding.is_behind:

@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
+from kseg import Segment
 from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_meta_properties, parse_quorum_state
+from kseg.formats.messages import build_message
+from kseg.formats.schemas import message_schema
 from tests import golden
+from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.run import Run, kseg
 
 LOGS = golden.ROOT / "logs"
@@ -261,6 +265,57 @@ def test_a_partition_that_lost_its_topic_id_is_named_too(tmp_path: Path) -> None
     (path / "empty-0" / "partition.metadata").unlink()
     (found,) = [row for row in rows(tmp_path, "broker4", *ENDPOINT) if row["type"] == "newerPartition"]
     assert (Path(found["path"]).name, found["topicId"], found["leaderEpoch"]) == ("empty-0", known["topicId"], 9)
+
+
+def delete_topic(path: Path, topic_id: str) -> int:
+    """Appends the record that deletes a topic to a copy's log; gives its offset."""
+    log = last_log(path)
+    value = b"\1\x09\0" + build_message(message_schema("RemoveTopicRecord"), 0, {"topicId": topic_id})
+    with Segment(log) as segment:
+        *_, last = segment.batches()
+    batch = NewBatch([NewRecord(None, value, last.max_timestamp)], last.last_offset + 1)
+    written = batch._replace(partition_leader_epoch=last.partition_leader_epoch)
+    log.write_bytes(log.read_bytes() + batch_bytes(written))
+    return int(last.last_offset) + 1
+
+
+def test_partitions_of_topics_that_the_copy_knows_to_be_deleted_are_left_out(tmp_path: Path) -> None:
+    """One was out of reach when its topic was deleted; the broker was deleting the other."""
+    path = broker(tmp_path, "broker4", DYNAMIC)
+    (known,) = [row for row in state_of(path, tmp_path) if row["type"] == "topic" and row["topic"] == "empty"]
+    topic_id = str(known["topicId"])
+    with_partition(path, "empty-0", topic_id, "0\n1\n0 0\n")
+    with_partition(path, f"empty-1.{'0' * 32}-delete", topic_id, "0\n1\n0 0\n")
+    offset = delete_topic(path, topic_id)
+    found = {
+        Path(row["path"]).name: row["reason"]
+        for row in rows(tmp_path, "broker4", *ENDPOINT)
+        if row["type"] in ("newerPartition", "deletedPartition")
+    }
+    assert found == {
+        "empty-0": f"its topic was deleted at offset {offset}: the broker will set it aside or delete it",
+        f"empty-1.{'0' * 32}-delete": "the broker was deleting it, and will do so",
+    }
+    run = rebuilt(tmp_path, "broker4", *ENDPOINT)
+    assert (run.status, (tmp_path / "new").exists()) == (0, True)
+    assert b"2 directories of deleted partitions are left out" in run.stderr
+    assert not [row for row in state_of(Path("new"), tmp_path) if row.get("topicId") == topic_id]
+
+
+def test_a_topic_that_was_deleted_before_the_copys_checkpoint_is_left_out_too(tmp_path: Path) -> None:
+    """Its record is in a log whose records the checkpoint stands for."""
+    path = broker(tmp_path, "broker4", DYNAMIC)
+    topic_id = "AAAAAAAAAAAAAAAAAAAABQ"
+    with_partition(path, "gone-0", topic_id, "0\n1\n0 0\n")
+    assert rebuilt(tmp_path, "broker4", *ENDPOINT).status == 1
+    first = min((path / METADATA).glob("*.log"))
+    value = b"\1\x09\0" + build_message(message_schema("RemoveTopicRecord"), 0, {"topicId": topic_id})
+    with Segment(first) as segment:
+        replaced = next(iter(segment.batches()))
+    batch = NewBatch([NewRecord(None, value, replaced.max_timestamp)], replaced.base_offset)
+    written = batch._replace(partition_leader_epoch=replaced.partition_leader_epoch)
+    first.write_bytes(batch_bytes(written) + first.read_bytes()[replaced.size :])
+    assert rebuilt(tmp_path, "broker4", *ENDPOINT).status == 0
 
 
 def no_cluster(path: Path) -> None:

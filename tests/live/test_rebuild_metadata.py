@@ -251,3 +251,38 @@ def rows_of(broker: Broker, kind: str) -> Iterator[dict[str, Any]]:
     """What `kseg metadata` shows of a broker's directory."""
     ran = run.kseg(["metadata", str(broker.logs), "--show", kind, "-o", "json"], broker.work)
     return map(json.loads, ran.stdout.splitlines())
+
+
+def test_deleted_topics_stay_away(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Of one the broker was still deleting directories, of the other a disk was out of reach when it was deleted."""
+    disk, away = tmp_path_factory.mktemp("disk") / "logs", tmp_path_factory.mktemp("away")
+    broker = new_broker(tmp_path_factory, {"log.segment.delete.delay.ms": 600_000}, log_dirs=[disk], is_dynamic=True)
+    with broker.running("before"):
+        make_topics(broker.port, [TOPIC, "marked", "away"])
+    (place,) = (each for log_dir in (broker.logs, disk) for each in log_dir.glob("away-0"))
+    shutil.copytree(place, away / "away-0")
+    with broker.running("deleting"):
+        delete_topics(broker.port, ["marked", "away"])
+        marked = lambda: [*broker.logs.glob("*-delete"), *disk.glob("*-delete")]  # noqa: E731
+        tools.wait_until(lambda: len(marked()) == 2, PATIENCE, "no directories that are being deleted")
+        voter = next(iter(rows_of(broker, "voters")))
+    assert len(marked()) == 2
+    shutil.copytree(away / "away-0", place)
+    endpoint = f"CONTROLLER://127.0.0.1:{voter['endpoints'][0]['port']}"
+    arguments = ["--node-id", "1", "--endpoint", endpoint, "--to", str(broker.work / "new")]
+    ran = run.kseg(["rebuild-metadata", str(broker.logs), str(disk), *arguments], broker.work)
+    assert (ran.status, ran.stderr.count(b"3 directories of deleted partitions are left out")) == (0, 1)
+    shutil.rmtree(broker.logs / METADATA)
+    (broker.work / "new" / METADATA).rename(broker.logs / METADATA)
+    with broker.running("after"):
+        make_topics(broker.port, ["afterwards"])
+        assert {row["topic"] for row in rows_of(broker, "topics")} == {TOPIC, "afterwards"}
+        tools.wait_until(lambda: not place.exists(), PATIENCE, "the partition is still in use")
+
+
+def delete_topics(port: int, topics: list[str]) -> None:
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"})
+    for future in admin.delete_topics(topics).values():
+        future.result(PATIENCE)

@@ -2,11 +2,13 @@
 
 import json
 import re
+import shutil
 from base64 import encodebytes
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tests import golden, run
+from tests.log.advice import POINTER
 from tests.log_files import NewBatch, NewRecord, batch_bytes
 from tests.loops import for_each, some
 
@@ -131,3 +133,31 @@ def test_change_that_cannot_be_undone_is_named(tmp_path: Path, change: str, log:
     assert change in " ".join(sentence for _, sentence in errors(tmp_path))
     ran = run.kseg(["dump", "--files", f"copy-0/{log.name[:20]}.log"], tmp_path)
     assert change.encode() in ran.stderr
+
+
+def test_whole_disk_that_was_copied_as_text_is_saved(tmp_path: Path) -> None:
+    """All files: logs and the metadata's checkpoints are undone; what else was changed is rebuilt."""
+    disk = tmp_path / "disk"
+    shutil.copytree(golden.ROOT / "logs" / "4.3.1", disk)
+    files = [path for path in disk.rglob("*") if path.is_file()]
+    before = {path.relative_to(disk): path.read_bytes() for path in files}
+    for path in files:
+        path.write_bytes(encodebytes(path.read_bytes()))
+    assert run.kseg(["salvage", "disk", "--to", "saved"], tmp_path).status == 0
+    logs = [name for name in before if name.suffix in (".log", ".checkpoint") and name.parent != Path()]
+    assert len(logs) > 8
+    assert [name for name in logs if (tmp_path / "saved" / name).read_bytes() != before[name]] == []
+
+
+def test_small_file_of_a_disk_says_what_it_holds(tmp_path: Path) -> None:
+    """One finding for each file, with what the file looks like; none of what entries it would have."""
+    disk = tmp_path / "disk"
+    shutil.copytree(golden.ROOT / "logs" / "4.3.1", disk)
+    for path in disk.rglob("*"):
+        if path.is_file():
+            path.write_bytes(POINTER)
+    ran = run.kseg(["verify", "disk", "-v", "-o", "json"], tmp_path)
+    found = [each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "finding"]
+    of_files = [each for each in found if (tmp_path / each["file"]).is_file()]
+    assert len({each["file"] for each in of_files}) == len(of_files) > 30
+    assert [each for each in of_files if "a Git LFS pointer to 946 bytes" not in each["sentence"]] == []

@@ -577,7 +577,7 @@ def read_checkpoint(path: Path, end_offset: int) -> Checkpoint | Unreadable:
         with LogFile(path) as log_file:
             for item in scan_log(log_file):
                 if not isinstance(item, Batch):
-                    return bad(f"{item.kind} at position {item.position}")
+                    return bad(item.brief)
                 if not item.is_valid or item.problem() is not None:
                     return bad(f"the batch at position {item.position} can't be read whole")
                 (control if item.is_control else records).extend(item.records())

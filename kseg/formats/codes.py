@@ -106,6 +106,8 @@ class DamageKind(StrEnum):
     FOREIGN_CONTENT = "foreign-content"
 
 
+LIKENESSES = (DamageKind.CHANGED_AS_TEXT, DamageKind.FOREIGN_CONTENT)
+"""What is known of by what the bytes look like: nothing need be lost."""
 TAIL_KINDS = (DamageKind.ZERO_TAIL, DamageKind.TORN_TAIL)
 """The damage at a log's end that is normal while a broker writes it, or after one died."""
 

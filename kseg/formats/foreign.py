@@ -113,6 +113,14 @@ def what_begins_so(first: bytes) -> Marked | None:
     return None
 
 
+_BASE64 = re.compile(rb"[A-Za-z0-9+/\r\n]{8,}=*\s*")
+
+
+def is_base64(first: bytes) -> bool:
+    """Whether bytes are base64 alone, and enough of it not to be so by chance."""
+    return _BASE64.fullmatch(first) is not None
+
+
 def is_text(first: bytes) -> bool:
     """Whether bytes are text in ASCII, and enough of it not to be so by chance."""
     return len(first) >= _SAMPLE and _TEXT.fullmatch(first) is not None

@@ -16,6 +16,7 @@ from kseg.formats.codes import (
     FLAGS_POSITION,
     KEY_LENGTH_POSITION,
     LENGTH,
+    LIKENESSES,
     LOG_OVERHEAD,
     MAGIC_POSITION,
     MINIMUM_SIZE_FIELD,
@@ -236,6 +237,12 @@ class Damage(NamedTuple):
     size: int
     detail: str
     next_offset: int | None = None
+
+    @property
+    def brief(self) -> str:
+        """Its kind and place; and what the bytes look like, if that is known."""
+        like = f": {self.detail}" if self.kind in LIKENESSES else ""
+        return f"{self.kind} at position {self.position}{like}"
 
 
 TRUSTED_SIZE = 8 << 20

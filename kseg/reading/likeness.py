@@ -25,7 +25,9 @@ def likeness(read: ReadAt, position: int, end: int | None) -> Likeness | None:
     first = read(position, LARGEST_MARK if end is None else min(LARGEST_MARK, end - position))
     change = find_change(read, position)
     if change is not None:
-        return Likeness(DamageKind.CHANGED_AS_TEXT, f"copied as text: {change.what}; `kseg salvage` can undo it")
+        return Likeness(
+            DamageKind.CHANGED_AS_TEXT, f"copied as text: {change.what}; `kseg salvage` undoes that in logs"
+        )
     if is_replaced(first):
         lost = "copied as text: bytes that aren't UTF-8 became U+FFFD; that can't be undone"
         return Likeness(DamageKind.CHANGED_AS_TEXT, lost)

@@ -115,7 +115,8 @@ class Replica:
                 follows_loss = True
             if on_read is not None:
                 on_read(segment.size)
-        self.metadata_snapshots = [each for each in partition.metadata_snapshots if self._is_intact(each)]
+        intact = (self._intact(each, undo) for each in partition.metadata_snapshots)
+        self.metadata_snapshots = [each for each in intact if each is not None]
 
     def _read(self, log_file: LogFile, span: Span, undo: UndoneLogs | None, *, follows_loss: bool) -> bool:
         """Takes what is in a log; gives whether it ends in a loss. follows_loss: whether the one before it does."""
@@ -147,14 +148,20 @@ class Replica:
         self.misplaced = [extent for extent in self.misplaced if extent.last_offset < end]
         return left_out
 
-    def _is_intact(self, snapshot: FoundFile) -> bool:
-        """Whether all of a metadata snapshot can be read; what can't be is a loss."""
+    def _intact(self, snapshot: FoundFile, undo: UndoneLogs | None) -> FoundFile | None:
+        """A metadata snapshot if all of it can be read, if need be as it was before a change; the rest is a loss."""
         with LogFile.of_directory(snapshot.path, snapshot.size) as log_file:
             losses = [
                 FoundLoss(snapshot.path, _loss(item)) for item in intact_runs(log_file) if isinstance(item, Damage)
             ]
+            if undo is not None and losses and losses[0].loss.reason == DamageKind.CHANGED_AS_TEXT:
+                copied = undo.copy_of(log_file, losses[0].loss.position)
+                if copied is not None:
+                    self.undone.append(copied)
+                    size = copied.copy.stat().st_size
+                    return self._intact(snapshot._replace(directory=copied.copy.parent, size=size), None)
         self.losses += losses
-        return not losses
+        return None if losses else snapshot
 
     @property
     def batch_count(self) -> int:

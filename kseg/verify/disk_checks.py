@@ -306,7 +306,7 @@ def _check_topics(
         if found is None or found.topic == METADATA_TOPIC or found.state not in (None, DirectoryState.FUTURE):
             continue
         if metadata is not None and found.topic not in ids:
-            if found.state is None:
+            if found.state is None and not metadata.unreadable:
                 findings.add("not-in-metadata", path, f"{_as_of(metadata)} have no such topic")
         elif _is_of_topic(path, ids.get(found.topic), others, findings):
             there.add((found.topic, found.partition))

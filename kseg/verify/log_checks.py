@@ -9,6 +9,7 @@ from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, open_s
 from kseg.findings.kinds import id_of_damage
 from kseg.formats.codes import (
     DELETE_HORIZON_MASK,
+    LIKENESSES,
     MAXIMUM_RELATIVE_OFFSET,
     MAXIMUM_TRANSACTION_MS,
     NO_TIMESTAMP,
@@ -134,7 +135,7 @@ class LogChecks:
         self.is_damaged = self.is_damaged or damage.kind not in TAIL_KINDS or not self._is_last
         finding_id = id_of_damage(damage.kind, is_last=self._is_last)
         lost = f", {damage.size} bytes lost" if damage.size else ""
-        if damage.kind in (DamageKind.ZERO_TAIL, DamageKind.CHANGED_AS_TEXT, DamageKind.FOREIGN_CONTENT):
+        if damage.kind in (DamageKind.ZERO_TAIL, *LIKENESSES):
             lost = f", {damage.size} bytes"
         first, last = self.next_offset, None if damage.next_offset is None else damage.next_offset - 1
         if damage.size == 0 or first is None or (last is not None and last < first):

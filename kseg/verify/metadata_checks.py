@@ -60,7 +60,7 @@ def bootstrap_problem(path: Path) -> str | None:
         with LogFile(path) as log_file:
             for item in scan_log(log_file):
                 if not isinstance(item, Batch):
-                    return f"{item.kind} at position {item.position}"
+                    return item.brief
                 if item.problem() is not None:
                     return f"the batch at position {item.position} can't be read"
                 for record in () if item.is_control else item.records():

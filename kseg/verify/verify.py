@@ -43,6 +43,7 @@ from kseg.verify.directory_checks import (
     without_misnamed_snapshot,
 )
 from kseg.verify.disk_checks import KRAFT_VERSION, check_against_metadata, check_disks, check_emptied, check_log_dir
+from kseg.verify.foreign_files import with_likeness
 from kseg.verify.index_checks import (
     ActiveIndexCheck,
     IndexCheck,
@@ -491,7 +492,7 @@ def verify_log_dirs(plan: VerificationPlan) -> Iterator[Verified]:
             check_against_metadata(plan.cluster, findings, plan.choice, plan.largest_metadata)
         check_log_dir(log_dir, findings, is_of_kraft=is_of_kraft)
         check_emptied(log_dir, findings, plan.choice)
-        found = tuple(findings.all(is_compacted=False))
+        found = tuple(with_likeness(findings.all(is_compacted=False)))
         yield Verified(log_dir.path, found, effects=tuple(effects_on_node(found)))
 
 
@@ -544,7 +545,7 @@ def verify_quickly(partition: PartitionLog, *, keep_cache: bool = False) -> Veri
 
 
 def _verified(partition: PartitionLog, found: Iterable[Finding], problems: Sequence[KsegError], size: int) -> Verified:
-    findings = tuple(found)
+    findings = tuple(with_likeness(found))
     effects = tuple(effects_on_partition(partition, findings))
     return Verified(partition.path, findings, tuple(problems), size, effects=effects)
 

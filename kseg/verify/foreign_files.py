@@ -1,0 +1,43 @@
+"""Findings in small files that hold something else: what they look like is told once, instead of each thing wrong."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from kseg.errors import KsegError
+from kseg.findings.findings import Finding
+from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name
+from kseg.formats.foreign import LARGEST_MARK, is_base64, what_begins_so
+from kseg.system.files import read_regular
+
+_OF_CONTENT = frozenset(set(FileKind) - {*LOG_KINDS, FileKind.UNKNOWN, FileKind.LOCK, FileKind.CLEAN_SHUTDOWN})
+"""Files whose findings may come from what they hold. Of files of batches their damage tells that."""
+
+
+def with_likeness(found: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings; of those in a file that is known to be something else, the first one, with what the file is."""
+    looks: dict[Path, str | None] = {}
+    told: set[Path] = set()
+    for each in found:
+        if parse_file_name(each.file).kind not in _OF_CONTENT:
+            yield each
+            continue
+        if each.file not in looks:
+            looks[each.file] = _likeness(each.file)
+        what = looks[each.file]
+        if what is None:
+            yield each
+        elif each.file not in told:
+            told.add(each.file)
+            yield replace(each, sentence=f"{each.sentence}; it looks like {what}")
+
+
+def _likeness(path: Path) -> str | None:
+    try:
+        first = read_regular(path, LARGEST_MARK)
+    except KsegError:
+        return None
+    marked = what_begins_so(first)
+    if marked is not None and marked.is_known:
+        return marked.text
+    return "base64" if is_base64(first) else None

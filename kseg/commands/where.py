@@ -71,7 +71,7 @@ def where(
     If you give PATHS (log directories), `where` also shows the partition's directory; the exit status is 1 if it isn't
     there. The number of partitions comes from __cluster_metadata there. Without that, a topic's partitions in the
     directories are counted, and the output says so: give --partitions if these aren't all. For groups and transactions
-    the number is then 50, Kafka's default, unless the groups or transactional ids there prove that it is smaller.
+    it is the number that the groups or transactional ids there leave, else a supposed 50, Kafka's default.
     """
     group, transactional_id, key = options.group, options.transactional_id, options.key
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:

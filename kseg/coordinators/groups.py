@@ -13,7 +13,7 @@ from kseg.cluster.directories import Refuse, once, pass_over
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.partitions import PartitionsBeside
 from kseg.cluster.schemas_topic import TopicPlaces, find_topic
-from kseg.coordinators.home_partition import internal_count, missing_text
+from kseg.coordinators.home_partition import PartitionCount, internal_count, missing_text
 from kseg.coordinators.members import (
     AssignedTasks,
     AssignedTopic,
@@ -101,7 +101,8 @@ def read_groups_in(places: TopicPlaces, at_ms: int | None = None, refuse: Refuse
     groups = sorted((group for view in views for group in view.groups), key=lambda group: group.group)
     here = [place.partition for place in places.partitions]
     ids = ((group.group, group.coordinator_partition) for group in groups)
-    count = partition_count(metadata, TOPIC, here) or internal_count(places.partitions, ids)
+    told = partition_count(metadata, TOPIC, here)
+    count = PartitionCount(told) if told else internal_count(places.partitions, ids)
     missing = missing_text(TOPIC, len(places.partitions), count) if places.is_all else None
     beside = PartitionsBeside(cluster)
     shares = ShareStates(beside, at_ms)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
+from math import gcd
 from typing import NamedTuple
 from zlib import crc32
 
@@ -10,6 +11,10 @@ from kseg.log.partition import PartitionLog
 
 COORDINATOR_PARTITIONS = 50
 """`offsets.topic.num.partitions` and `transaction.state.log.num.partitions`."""
+MOST_PARTITIONS = 10_000
+"""The largest number of a coordinator's partitions that ids are taken to prove."""
+ENOUGH_IDS = 16
+"""So many ids have a further common divisor once in 65,000 times: they prove the number of partitions."""
 
 _MULTIPLIER = 0x5BD1E995
 _SEED = 0x9747B28C
@@ -54,8 +59,12 @@ def coordinator_partition(name: str, partition_count: int = COORDINATOR_PARTITIO
 
     Source: GroupCoordinatorService.partitionFor, TransactionStateManager.partitionFor.
     """
+    return _positive_hash(name) % partition_count
+
+
+def _positive_hash(name: str) -> int:
     number = java_string_hash(name)
-    return (0 if number == -(1 << 31) else abs(number)) % partition_count
+    return 0 if number == -(1 << 31) else abs(number)
 
 
 _HASHES: dict[Partitioner, Callable[[bytes], int]] = {
@@ -72,7 +81,7 @@ def key_partition(key: bytes, partition_count: int, partitioner: Partitioner = P
 class Home(NamedTuple):
     """A partition of a topic, None if that isn't known, of so many; the directories that hold it, of those at hand.
 
-    note: how the number of partitions was found, where it may be wrong.
+    note: how the number of partitions was found, where it may be wrong. is_supposed: it isn't known.
     """
 
     topic: str | None
@@ -80,6 +89,7 @@ class Home(NamedTuple):
     partition_count: int
     directories: tuple[str, ...]
     note: str | None
+    is_supposed: bool = False
 
     @property
     def name(self) -> str | None:
@@ -93,6 +103,7 @@ class Home(NamedTuple):
             "topic": self.topic,
             "partition": self.partition,
             "partitions": self.partition_count,
+            "isSupposed": self.is_supposed,
             "directories": list(self.directories),
         }
 
@@ -116,13 +127,22 @@ def home_of_state(
     as `internal_count` has it; `ids` are for that.
     """
     found = places or ()
-    count, note = partition_count, None
-    if not count and found:
-        count = internal_count(found, ids)
-        is_assumed = count >= COORDINATOR_PARTITIONS and len({place.partition for place in found}) < count
-        note = _assumed_note(topic, count) if is_assumed else _shown_note(topic, count)
-    count = count or COORDINATOR_PARTITIONS
-    return _home(topic, coordinator_partition(name, count), count, found, note)
+    count, note, is_supposed = partition_count, None, False
+    if not count:
+        count, is_supposed = internal_count(found, ids)
+        note = _count_note(topic, found, count, is_supposed=is_supposed)
+    return _home(topic, coordinator_partition(name, count), count, found, note)._replace(is_supposed=is_supposed)
+
+
+def _count_note(topic: str, found: Sequence[PartitionLog], count: int, *, is_supposed: bool) -> str:
+    """How the number of a coordinator's partitions was found."""
+    if not found:
+        return f"{topic}: {count} partitions are assumed, Kafka's default: --partitions says otherwise"
+    if is_supposed:
+        return f"{topic}: not all partitions are here; {count} are assumed: --partitions says otherwise"
+    if count > _shown_count(found):
+        return f"{topic}: {count} partitions, as the ids in it show: --partitions says otherwise"
+    return _shown_note(topic, count)
 
 
 def home_of_key(
@@ -158,32 +178,60 @@ def _shown_count(found: Sequence[PartitionLog]) -> int:
     return max((place.partition for place in found if place.partition is not None), default=-1) + 1
 
 
-def internal_count(found: Sequence[PartitionLog], ids: Iterable[tuple[str, int | None]]) -> int:
+class PartitionCount(NamedTuple):
+    """How many partitions a coordinator's topic has; whether that is supposed, since nothing here proves it."""
+
+    number: int
+    is_supposed: bool = False
+
+    @property
+    def text(self) -> str:
+        """The number for people."""
+        return f"a supposed {self.number}" if self.is_supposed else str(self.number)
+
+
+def internal_count(found: Sequence[PartitionLog], ids: Iterable[tuple[str, int | None]]) -> PartitionCount:
     """Return how many partitions a coordinator's topic has, if no metadata are here.
 
-    The default number or more; fewer only if ids prove it, since other brokers may have the missing partitions.
+    Each id is in the partition that remains when its hash is divided by the number of partitions. So this number
+    divides hash minus partition of each id, and is soon the only common divisor that is large enough. With few ids it
+    is the default if that is one, else the number of directories or the smallest.
 
     Args:
         found: its partitions at hand.
         ids: groups or transactional ids, each with the partition that has it; read only as far as they are needed.
     """
-    count, is_proven = _shown_count(found), False
-    if not 0 < count < COORDINATOR_PARTITIONS:
-        return max(count, COORDINATOR_PARTITIONS)
+    shown = _shown_count(found)
+    if not shown:
+        return PartitionCount(COORDINATOR_PARTITIONS, is_supposed=True)
+    divisor, seen = _common_divisor(ids)
+    if seen >= ENOUGH_IDS and shown <= divisor <= MOST_PARTITIONS:
+        return PartitionCount(divisor)
+    default = max(shown, COORDINATOR_PARTITIONS)
+    number = default if divisor % default == 0 else _smallest_divisor(divisor, shown) or default
+    has_all = number == shown == len({place.partition for place in found})
+    return PartitionCount(number, is_supposed=not (has_all and divisor in (0, number)))
+
+
+def _common_divisor(ids: Iterable[tuple[str, int | None]]) -> tuple[int, int]:
+    """The greatest common divisor of hash minus partition of ids, 0 if all are the same; and how many were read."""
+    divisor, seen = 0, set[str]()
     for name, partition in ids:
-        if coordinator_partition(name, count) != partition:
-            return COORDINATOR_PARTITIONS
-        is_proven = is_proven or coordinator_partition(name) != partition
-    return count if is_proven else COORDINATOR_PARTITIONS
+        if partition is not None:
+            seen.add(name)
+            divisor = gcd(divisor, _positive_hash(name) - partition)
+        if len(seen) >= 4 * ENOUGH_IDS:
+            break
+    return divisor, len(seen)
 
 
-def missing_text(topic: str, here: int, count: int) -> str | None:
+def _smallest_divisor(number: int, least: int) -> int | None:
+    return next((each for each in range(least, MOST_PARTITIONS + 1) if number % each == 0), None)
+
+
+def missing_text(topic: str, here: int, count: PartitionCount) -> str | None:
     """Says how many of a topic's partitions are here, if some aren't."""
-    return None if here >= count else f"{here} of {count} partitions of {topic} are here"
-
-
-def _assumed_note(topic: str, count: int) -> str:
-    return f"{topic}: not all partitions are here; {count} are assumed: --partitions says otherwise"
+    return None if here >= count.number else f"{here} of {count.text} partitions of {topic} are here"
 
 
 def _shown_note(topic: str | None, count: int) -> str:

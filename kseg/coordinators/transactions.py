@@ -14,7 +14,7 @@ from kseg.cluster.directories import identity_of, pass_over
 from kseg.cluster.joined_log import relist, whole_log
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.remote_tier import Owner, RecordedSegment, check_recorded, recorded_segments
-from kseg.coordinators.home_partition import internal_count, missing_text
+from kseg.coordinators.home_partition import PartitionCount, internal_count, missing_text
 from kseg.errors import OpenError, UsageError
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, open_since, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
@@ -86,12 +86,12 @@ class Coordinators:
         self._cut: list[str] = []
         self.clock_ms = NO_TIMESTAMP
         self.partitions: list[PartitionLog] = []
-        self.count = 0
+        self.count = PartitionCount(0)
 
     @property
     def is_whole(self) -> bool:
         """Whether all partitions are there as a whole, as far as metadata or transactional ids tell."""
-        return 0 < self.count <= len(self.partitions) and not self._problems()
+        return 0 < self.count.number <= len(self.partitions) and not self._problems()
 
     def _problems(self) -> list[str]:
         return [*self._cut, *self._unread.values()]
@@ -140,7 +140,8 @@ class Coordinators:
             self.clock_ms = max(self.clock_ms, view.last_timestamp)
             self._by_producer |= {known.producer_id: known for known in view.transactions}
             ids += ((known.transactional_id, known.coordinator_partition) for known in view.transactions)
-        self.count = self._told_count() or internal_count(self.partitions, ids)
+        told = self._told_count()
+        self.count = PartitionCount(told) if told else internal_count(self.partitions, ids)
 
     @cached_property
     def _cluster(self) -> Cluster:

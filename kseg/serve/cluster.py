@@ -388,10 +388,11 @@ def _by_number(
     of_topic = [each for each in found if each.topic == topic and each.copies]
     own = {each.partition or 0 for each in of_topic if (each.partition or 0) <= LARGEST_PARTITION}
     metadata = cluster.own_metadata if cluster.log_dirs else None
-    told = partition_count(metadata, topic, own) or 0
+    told, of = partition_count(metadata, topic, own) or 0, ""
     if not told and topic in COORDINATOR_TOPICS and cluster.log_dirs:
         places = [whole_log(each) for each in of_topic]
-        told = internal_count(places, stored_ids(topic, places))
+        count = internal_count(places, stored_ids(topic, places))
+        told, of = count.number, f", of {count.text} partitions" if count.is_supposed else ""
     numbers = range(max(min(told, LARGEST_PARTITION + 1), max(own) + 1))
     missing = [number for number in numbers if number not in own]
     if missing:
@@ -399,7 +400,7 @@ def _by_number(
         are = "partition {} isn't here, and is served as an empty one"
         if len(missing) > 1:
             are = "partitions {} aren't here, and are served as empty ones"
-        say(f"{topic}: {are.format(shown)}")
+        say(f"{topic}{of}: {are.format(shown)}")
     return {number: chosen.get(number) for number in numbers}
 
 

@@ -485,7 +485,10 @@ def test_some_partitions_of_the_coordinators_are_not_enough(tmp_path: Path) -> N
     write_two(tmp_path)
     write_coordinator(tmp_path, ("open-0", 1, EMPTY, {}), number=2)  # its hash says partition 2 of three
     row = opened(tmp_path)
-    assert (row["isHanging"], row["reason"]) == (None, "only 1 of 3 partitions of __transaction_state are here")
+    assert (row["isHanging"], row["reason"]) == (
+        None,
+        "only 1 of a supposed 3 partitions of __transaction_state are here",
+    )
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}), number=2)
     assert opened(tmp_path)["isHanging"] is True
 
@@ -496,14 +499,19 @@ def test_one_partition_may_be_one_of_fifty(states: tuple[Any, ...], tmp_path: Pa
     write_two(tmp_path)
     write_coordinator(tmp_path, *states)
     row = opened(tmp_path)
-    assert (row["isHanging"], row["reason"]) == (None, "only 1 of 50 partitions of __transaction_state are here")
+    assert (row["isHanging"], row["reason"]) == (
+        None,
+        "only 1 of a supposed 50 partitions of __transaction_state are here",
+    )
 
 
 def test_transactional_ids_that_are_not_here_are_said(tmp_path: Path) -> None:
     write_two(tmp_path)
     write_coordinator(tmp_path, ("open-0", 8, ONGOING, {"orders": [4]}), number=1)  # partition 1 of two
-    text = b"kseg: 1 of 2 partitions of __transaction_state are here: transactional ids of the others aren't shown\n"
-    assert kseg(["txns", "."], tmp_path).stderr == text
+    assert kseg(["txns", "."], tmp_path).stderr == (
+        b"kseg: 1 of a supposed 2 partitions of __transaction_state are here: transactional ids of the others aren't"
+        b" shown\n"
+    )
     assert kseg(["txns", "__transaction_state-1"], tmp_path).stderr == b""
 
 

@@ -16,6 +16,8 @@ from kseg.coordinators.home_partition import (
     murmur2,
 )
 from tests import golden, run
+from tests.coordinators.coordinators import commit
+from tests.log_files import NewBatch, NewRecord, write_segment
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,8 @@ def test_the_directory_is_shown(tmp_path: Path) -> None:
         (tmp_path / f"orders-{number}" / f"{0:020}.log").touch()
     ran = kseg("--key", "abc", "--topic", "orders", ".", "-o", "json", directory=tmp_path)
     assert json.loads(ran.stdout) == {
-        "type": "where", "topic": "orders", "partition": 0, "partitions": 3, "directories": ["orders-0"],
+        "type": "where", "topic": "orders", "partition": 0, "partitions": 3, "isSupposed": False,
+        "directories": ["orders-0"],
     }  # fmt: skip
     assert ran.status == 0
     assert kseg("--group", "abc", ".", directory=tmp_path).status == 1
@@ -111,6 +114,50 @@ def test_partitions_are_as_many_as_the_directories_show(
     assert ran.stdout.decode().splitlines() == [line, line.partition(" ")[0]]
     said = "" if hint is None else f"kseg: __consumer_offsets: {hint}: --partitions says otherwise\n"
     assert (ran.status, ran.stderr.decode()) == (0, said)
+
+
+def write_groups(directory: Path, count: int, *, groups: int, only: Sequence[int] | None = None) -> None:
+    """A topic of so many partitions, with groups where their hashes say, and of its directories only some."""
+    records: dict[int, list[NewRecord]] = {number: [] for number in range(count)}
+    for name in (f"group-{number}" for number in range(groups)):
+        records[coordinator_partition(name, count)].append(commit("orders", 1, group=name))
+    for number in records if only is None else only:
+        batches = [NewBatch(records[number])] if records[number] else []
+        write_segment(directory / f"__consumer_offsets-{number}", batches)
+
+
+@pytest.mark.parametrize(
+    ("only", "groups", "count", "hint"),
+    [
+        (None, 400, 48, "48 partitions, as the directories show"),
+        (range(0, 48, 3), 400, 48, "48 partitions, as the ids in it show"),
+        (range(3), 400, 48, "48 partitions, as the ids in it show"),
+        (None, 0, 50, "not all partitions are here; 50 are assumed"),
+        (range(0, 48, 3), 0, 50, "not all partitions are here; 50 are assumed"),
+    ],
+    ids=["all", "a third", "the first ones", "no groups", "a third without groups"],
+)
+def test_groups_tell_how_many_partitions_there_are(
+    only: Sequence[int] | None, groups: int, count: int, hint: str, tmp_path: Path
+) -> None:
+    write_groups(tmp_path, 48, groups=groups, only=only)
+    ran = kseg("--group", "billing", ".", "-o", "json", directory=tmp_path)
+    answer = json.loads(ran.stdout)
+    assert (answer["partition"], answer["partitions"]) == (coordinator_partition("billing", count), count)
+    assert answer["isSupposed"] == (count == 50)
+    assert f"kseg: __consumer_offsets: {hint}: --partitions says otherwise" in ran.stderr.decode()
+    if groups and only is not None:
+        said = run.kseg(["groups", ".", "--show", "groups"], tmp_path).stderr.decode()
+        assert f"{len(only)} of 48 partitions of __consumer_offsets are here" in said
+
+
+def test_the_number_of_partitions_is_supposed_without_files() -> None:
+    ran = kseg("--group", "abc")
+    said = "kseg: __consumer_offsets: 50 partitions are assumed, Kafka's default: --partitions says otherwise\n"
+    assert ran.stderr.decode() == said
+    assert kseg("--group", "abc", "-q").stderr == b""
+    assert json.loads(kseg("--group", "abc", "-o", "json").stdout)["isSupposed"] is True
+    assert json.loads(kseg("--group", "abc", "--partitions", "50", "-o", "json").stdout)["isSupposed"] is False
 
 
 def test_partitions_are_as_many_as_the_metadata_tell() -> None:

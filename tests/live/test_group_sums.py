@@ -3,7 +3,9 @@
 What Kafka's own tools and consumers say of a running broker decides. Needs Java and Maven.
 """
 
+import json
 import shlex
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -42,7 +44,9 @@ SETTINGS = {
 }
 END = 120
 """Of each of two partitions of `pay`."""
-GROUPS = ("beyond", "plain", "-dash", 'odd, "quoted" é', *(f"billing-{number}" for number in range(12)))
+GROUPS = ("beyond", "plain", "-dash", 'odd, "quoted" é', *(f"billing-{number}" for number in range(60)))
+IDS = 60
+"""Transactional ids: a third of the partitions has enough to prove how many there are."""
 
 
 @pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
@@ -58,7 +62,7 @@ def live(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         for number, group in enumerate(GROUPS):
             commit(made, group, {("pay", 0): number, ("pay", 1): END})
         commit(made, "beyond", {("pay", 0): END + 500, ("pay", 1): END - 15})
-        for number in range(12):
+        for number in range(IDS):
             producer = producer_of(made, **{"transactional.id": f"payment-{number}"})
             producer.init_transactions(PATIENCE)
         yield made
@@ -112,6 +116,42 @@ def test_a_consumer_beyond_the_log_end_gets_the_error_that_kseg_says(live: OneBr
     assert error is not None
     assert error.code() == KafkaError._AUTO_OFFSET_RESET
     assert "out of range" in error.str().lower()
+
+
+# --- coordinators' partitions ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("without", [None, "__cluster_metadata"])
+@pytest.mark.parametrize("part", [1, 3])
+def test_groups_and_ids_are_in_the_partitions_that_kseg_names(
+    without: str | None, part: int, live: OneBroker, tmp_path: Path
+) -> None:
+    """The broker has put them there. Also without the metadata, and with a third of the partitions."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    numbers = [number for number in range(PARTITIONS) if number % part == 0]
+    wanted = [f"{topic}-{number}" for topic in ("__consumer_offsets", "__transaction_state") for number in numbers]
+    for name in (*wanted, "__cluster_metadata-0", "meta.properties"):
+        if without is None or not name.startswith(without):
+            place = live.broker.logs / name
+            (shutil.copytree if place.is_dir() else shutil.copy)(place, disk / name)
+    groups = {row["group"]: row["coordinatorPartition"] for row in live.kseg("groups", "--show", "groups")}
+    ids = {
+        row["transactionalId"]: row["coordinatorPartition"]
+        for row in live.kseg("txns")
+        if row["type"] == "coordinatorTransaction"
+    }
+    assert len(groups) >= len(GROUPS)
+    assert len(ids) == IDS
+    for option, places in (("--group", groups), ("--transactional-id", ids)):
+        for name, partition in list(places.items())[::4]:
+            ran = run.kseg(["where", f"{option}={name}", "disk", "-o", "json"], tmp_path)
+            answer = json.loads(ran.stdout)
+            assert (answer["partition"], answer["partitions"], answer["isSupposed"]) == (partition, PARTITIONS, False)
+    for command in ("groups", "txns"):
+        said = run.kseg([command, "disk"], tmp_path).stderr.decode()
+        assert f"of {PARTITIONS} partitions of __" in said or part == 1
+        assert "supposed" not in said
 
 
 # --- hints -----------------------------------------------------------------------------------------------------------

@@ -285,10 +285,11 @@ class CheckUpInWork:
                 has_log=partition is None or bool(partition.segments),
             )
         )
-        line = None if words is None else command_line(words)
+        if words is not None:
+            trouble = replace(trouble, command=command_line(words), words=tuple(words))
         if partition is None:
-            return replace(trouble, command=line)
-        return replace(trouble, topic=partition.topic, partition=partition.partition, command=line)
+            return trouble
+        return replace(trouble, topic=partition.topic, partition=partition.partition, directory=partition.path)
 
     # --- times and sizes ---------------------------------------------------------------------------------------------
 

@@ -310,7 +310,8 @@ class Trouble:
 
     `file` and `position` (bytes in it) say where, `first_offset` and `last_offset` which offsets; `sentence` says what,
     with numbers. size: bytes that it is about. held_back: offsets that read_committed consumers can't reach. variant:
-    the ending of a name that is left over. command: the line to run next; None if nothing is to be done.
+    the ending of a name that is left over. command: the line to run next, words: its words; None if nothing is to be
+    done. directory: of the partition.
     """
 
     id: str
@@ -326,6 +327,8 @@ class Trouble:
     held_back: int | None = None
     variant: str | None = None
     command: str | None = None
+    words: tuple[str, ...] | None = None
+    directory: Path | None = None
 
     @property
     def kind(self) -> FindingKind:

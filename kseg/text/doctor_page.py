@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kseg.doctor.examination import CheckUp, Disk, TopicUse, Trouble
+from kseg.doctor.steps import Step, steps_of
 from kseg.errors import counted
 from kseg.findings.at_start import AtStart
 from kseg.findings.finding_kind import Severity
@@ -88,34 +89,38 @@ def _by_kind(troubles: Iterable[Trouble]) -> Iterator[list[Trouble]]:
 
 
 def _kind_lines(alike: list[Trouble], named: int) -> Iterator[StyledLine]:
-    """A kind of trouble: its meaning, its risk, so many places, and the next command; each one's if all are named."""
+    """A kind of trouble: its meaning, its risk, so many places, and the next steps; each one's if all are named."""
     first = alike[0]
     yield _title(alike)
     yield StyledLine(2, text=f"{first.kind.meaning} Risk: {first.kind.risk}", fold=Fold.ALWAYS)
+    steps = steps_of(alike)
+    own = {step.troubles[0]: step for step in steps[1:] if len(step.troubles) == 1}
     for each in alike[:named]:
         yield StyledLine(2, text=_place(each))
-        if named >= len(alike) > 1 and each.command not in (None, first.command):
-            yield _next(4, each)
-    yield from _end_lines(alike, named)
+        if named >= len(alike) and each in own:
+            yield _next(4, own[each])
+    yield from _end_lines(alike, named, [step for step in steps if step.troubles[0] not in own])
 
 
 def _short_lines(alike: list[Trouble]) -> Iterator[StyledLine]:
     """A kind of trouble without its meaning, and the worst place."""
     yield _title(alike)
     yield StyledLine(2, text=_place(alike[0]))
-    yield from _end_lines(alike, NAMED_LATER)
+    yield from _end_lines(alike, NAMED_LATER, steps_of(alike)[:1])
 
 
-def _end_lines(alike: list[Trouble], named: int) -> Iterator[StyledLine]:
+def _end_lines(alike: list[Trouble], named: int, steps: list[Step]) -> Iterator[StyledLine]:
     if len(alike) > named:
         yield StyledLine(2, text=f"and {len(alike) - named} more: -v lists them")
-    if alike[0].command is not None:
-        yield _next(2, alike[0])
+    for step in steps:
+        yield _next(2, step)
 
 
-def _next(indent: int, trouble: Trouble) -> StyledLine:
-    """The command to run next."""
-    return StyledLine(indent, "next:", trouble.command or "", fold=Fold.NEVER)
+def _next(indent: int, step: Step) -> StyledLine:
+    """The command to run next; for how many partitions, if it is one command for several."""
+    homes = {each.directory for each in step.troubles}
+    several = f", for {counted(len(homes), 'partition')}" if len(homes) > 1 else ""
+    return StyledLine(indent, f"next{several}:", step.line, fold=Fold.NEVER)
 
 
 def _title(alike: list[Trouble]) -> StyledLine:
@@ -174,7 +179,7 @@ def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[StyledLine]:
             yield from _kind_lines(alike, len(alike))
             continue
         yield StyledLine(0, f"note {alike[0].id}:", _note(alike), FAINT)
-        yield _next(2, alike[0])
+        yield _next(2, steps_of(alike)[0])
     if verbose:
         for alike in _by_kind(idle):
             yield from _kind_lines(alike, len(alike))

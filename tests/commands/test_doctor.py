@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ NOW = 1_790_000_000_000
 """September 2026."""
 AT_NOW = ("--now", f"{NOW}ms")
 DAMAGED = "damaged/210-wiped-batch"
+WHOLE = "docs/test-1-0"
 
 
 def batch(offset: int, timestamp: int, producer_id: int = -1) -> NewBatch:
@@ -160,10 +162,59 @@ def test_a_thousand_partitions_stay_one_page(tmp_path: Path) -> None:
     assert len(lines) < 40
 
 
-def test_verbose_names_every_place_with_its_command(tmp_path: Path) -> None:
+def next_steps(arguments: Sequence[str], directory: Path) -> list[str]:
+    """The page's next steps of damaged partitions of the topic `orders`."""
+    lines = [line.strip() for line in kseg(["doctor", *arguments], directory).stdout.decode().splitlines()]
+    return [line for line in lines if re.match("next[,:]", line) and "orders" in line]
+
+
+def salvaged(step: str, directory: Path) -> set[str]:
+    """The partitions that a step's command reads."""
+    ran = kseg([*shlex.split(step.partition(": kseg ")[2]), "-o", "json"], directory)
+    assert ran.status in (0, 1)
+    objects = map(json.loads, ran.stdout.splitlines())
+    return {str(each["partition"]) for each in objects if "partition" in each}
+
+
+def test_verbose_names_every_place(tmp_path: Path) -> None:
     make_many(tmp_path / "disk", 5)
     printed = kseg(["doctor", "-v", "disk"], tmp_path).stdout.decode()
-    assert all(f"next: kseg salvage disk/orders-{number} --dry-run" in printed for number in range(5))
+    assert all(f"disk/orders-{number}/" in printed for number in range(5))
+
+
+@pytest.mark.parametrize("options", [(), ("-v",), ("-q",)])
+def test_steps_that_differ_in_the_partition_alone_are_one(options: tuple[str, ...], tmp_path: Path) -> None:
+    make_many(tmp_path / "disk", 50)
+    shutil.copytree(golden.ROOT / WHOLE, tmp_path / "disk" / "test-1-0")
+    (step,) = next_steps([*options, "disk"], tmp_path)
+    assert step == "next, for 50 partitions: kseg salvage disk --topic orders --partition 0-49 --dry-run"
+    assert salvaged(step, tmp_path) == {f"orders-{number}" for number in range(50)}
+
+
+def test_few_partitions_of_a_step_are_named_by_their_directories(tmp_path: Path) -> None:
+    make_many(tmp_path / "disk", 2)
+    (step,) = next_steps(["disk"], tmp_path)
+    assert step == "next, for 2 partitions: kseg salvage disk/orders-0 disk/orders-1 --dry-run"
+    assert salvaged(step, tmp_path) == {"orders-0", "orders-1"}
+
+
+def test_a_joined_step_chooses_the_partitions_that_it_is_for(tmp_path: Path) -> None:
+    make_many(tmp_path / "disk", 8)
+    for number in (1, 6):
+        shutil.rmtree(tmp_path / "disk" / f"orders-{number}")
+        shutil.copytree(golden.ROOT / WHOLE, tmp_path / "disk" / f"orders-{number}")
+    (step,) = next_steps(["disk"], tmp_path)
+    assert step == "next, for 6 partitions: kseg salvage disk --topic orders --partition 0,2-5,7 --dry-run"
+
+
+def test_copies_in_several_log_directories_have_a_step_each(tmp_path: Path) -> None:
+    """Given together they would be read as copies of the same partitions."""
+    make_many(tmp_path / "disk1", 4)
+    shutil.copytree(tmp_path / "disk1", tmp_path / "disk2")
+    assert next_steps(["disk1", "disk2"], tmp_path) == [
+        f"next, for 4 partitions: kseg salvage {disk} --topic orders --partition 0-3 --dry-run"
+        for disk in ("disk1", "disk2")
+    ]
 
 
 def test_json_has_findings_disks_topics_and_a_summary(restored: Path) -> None:

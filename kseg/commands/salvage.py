@@ -31,7 +31,7 @@ from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.salvage import SalvageOrder, SalvageTargets, salvage_order, salvage_orders
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
-from kseg.text.salvage import SalvageReport, salvage_report, write_report, write_run
+from kseg.text.salvage import SalvageReport, advice_on_loss, salvage_report, write_report, write_run
 
 
 class SalvageOptions(NamedTuple):
@@ -111,6 +111,7 @@ def salvage(
     for line in taken_of(partitions).sentences(verbose=options.is_verbose):
         note_unless(quiet=work.quiet)(line)
     is_whole = True
+    advised: set[str] = set()
     with target as unfinished, _diverged(options, beside) as diverged, ProgressBar(work.has_bar) as bar:
         if unfinished is not None and not work.quiet:
             write_run(command.find_root().obj or (), options.output)
@@ -122,9 +123,12 @@ def salvage(
         with shared_work(salvage_one, orders, _cost_of, processes=processes, on_read=on_read) as reports:
             for _, report in reports:
                 is_whole &= report.is_whole
+                advised |= set() if report.advised_topic is None else {report.advised_topic}
                 if not (work.quiet and report.is_whole):
                     write_report(report)
     flush_stdout()
+    for topic in sorted(advised):
+        note_unless(quiet=work.quiet)(advice_on_loss(topic))
     command.exit(max(refuse.status, int(not is_whole)))
 
 

@@ -28,8 +28,33 @@ SHOWN = 50
 """Losses, holes and pieces of each kind that the text names one by one."""
 
 
-def reset_command(salvage: Salvage, offset: int) -> str:
-    """The command that moves a consumer group to an offset. Source: ConsumerGroupCommand."""
+_AFTER_A_LOSS = {
+    "__consumer_offsets": "groups continue from the commits that are left, or by auto.offset.reset; compare them with"
+    " `kseg groups` of another copy, and reset those that lost theirs before their consumers start",
+    "__transaction_state": "transactions whose records are lost stay open; `kseg txns --open` with the log directories"
+    " of all brokers prints the commands that abort them",
+    "__share_group_state": "share groups whose state is lost start by share.auto.offset.reset; move them with"
+    " `kafka-share-groups.sh --reset-offsets`",
+    "__cluster_metadata": "no node replays a log with a gap; take another node's copy, or run `kseg rebuild-metadata`"
+    " with all copies if no controller is left",
+    "__remote_log_metadata": "brokers don't see remote segments whose records are lost; `kseg verify` with --remote"
+    " lists them",
+}
+"""What to do if records of an internal topic are lost, or can't be read."""
+
+
+def advice_on_loss(topic: str) -> str:
+    """The line that says what to do about an internal topic's losses."""
+    return f"{topic}: no consumer group reads it, so none can be moved past the loss; {_AFTER_A_LOSS[topic]}"
+
+
+def reset_command(salvage: Salvage, offset: int) -> str | None:
+    """The command that moves a consumer group to an offset; None for an internal topic.
+
+    Source: ConsumerGroupCommand.
+    """
+    if salvage.topic in _AFTER_A_LOSS:
+        return None
     topic = f"{salvage.topic or 'TOPIC'}:{0 if salvage.partition is None else salvage.partition}"
     return (
         "kafka-consumer-groups.sh --bootstrap-server HOST:9092 --group GROUP"
@@ -45,7 +70,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     yield from map(_abandoned_line, salvage.abandoned)
     yield from (f"  left out: {each.text()}" for each in salvage.set_aside)
     yield from _limited(_loss_line(found) for found in salvage.losses)
-    yield from _limited(_kept_line(log, problem) for log, problem in salvage.inner_problems)
+    yield from _limited(_kept_line(salvage, log, problem) for log, problem in salvage.inner_problems)
     if salvage.inner_problems:
         yield "    --drop-unreadable leaves such batches out"
     if salvage.reordered:
@@ -61,7 +86,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     for hole in salvage.holes:
         yield from _hole_lines(salvage, hole)
     yield from map(_marker_line, salvage.lost_ends)
-    yield from _written_lines(written)
+    yield from _written_lines(salvage, written)
 
 
 def _replica_lines(salvage: Salvage) -> Iterator[str]:
@@ -94,11 +119,13 @@ def _marker_line(lost: LostEnd) -> str:
     return f"{place}, and can't be written: it was {lost.outcome}, as its {lost.evidence} tells"
 
 
-def _written_lines(written: Written) -> Iterator[str]:
+def _written_lines(salvage: Salvage, written: Written) -> Iterator[str]:
+    is_internal = salvage.topic in _AFTER_A_LOSS
+    wait = "its commits don't count" if is_internal else "consumers with read_committed wait there"
     for transaction in written.transactions:
         yield (
             f"  producer {transaction.producer_id}: its transaction from offset {transaction.first_offset} on has no"
-            " end left; consumers with read_committed wait there until it is aborted (kafka-transactions.sh abort)"
+            f" end left; {wait} until it is aborted (kafka-transactions.sh abort)"
         )
     for file in written.files:
         origin = f"from {', '.join(map(str, file.sources))}" if file.sources else "rebuilt"
@@ -110,11 +137,11 @@ def _loss_line(found: FoundLoss) -> str:
     return f"    {found.log.name} position {loss.position}: {loss.size} bytes, {loss.reason}: {loss.detail}"
 
 
-def _kept_line(log: Path, problem: InnerProblem) -> str:
-    return (
-        f"  kept as it is: {log.name} position {problem.position}: {problem.id}: {problem.detail};"
-        f" consumers that fail there go on at offset {problem.last_offset + 1}"
-    )
+def _kept_line(salvage: Salvage, log: Path, problem: InnerProblem) -> str:
+    kept = f"  kept as it is: {log.name} position {problem.position}: {problem.id}: {problem.detail}"
+    if salvage.topic in _AFTER_A_LOSS:
+        return kept
+    return f"{kept}; consumers that fail there go on at offset {problem.last_offset + 1}"
 
 
 def _limited(lines: Iterator[str]) -> Iterator[str]:
@@ -131,7 +158,9 @@ def _hole_lines(salvage: Salvage, hole: Hole) -> Iterator[str]:
         count = hole.last - hole.first + 1
         follows = f"the log ends at {hole.first}" if hole.next_good is None else f"next good offset {hole.next_good}"
         yield f"  offsets lost: {hole.first} to {hole.last}, {count} of them ({hole.reason}); {follows}"
-    yield f"    {reset_command(salvage, hole.first if hole.next_good is None else hole.next_good)}"
+    command = reset_command(salvage, hole.first if hole.next_good is None else hole.next_good)
+    if command is not None:
+        yield f"    {command}"
 
 
 def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
@@ -240,16 +269,22 @@ def write_run(arguments: Sequence[str], form: str) -> None:
 
 
 class SalvageReport(NamedTuple):
-    """What is said of a partition, as an object of JSON or as lines; is_whole: whether nothing is wrong with it."""
+    """What is said of a partition, as an object of JSON or as lines.
+
+    is_whole: whether nothing is wrong with it. advised_topic: the internal topic that advice is needed on; None
+    without one.
+    """
 
     is_whole: bool
+    advised_topic: str | None
     content: dict[str, object] | tuple[str, ...]
 
 
 def salvage_report(salvage: Salvage, written: Written, form: str) -> SalvageReport:
     """The report on a partition, in a form of `-o`."""
     content = salvage_object(salvage, written) if form == "json" else tuple(salvage_lines(salvage, written))
-    return SalvageReport(salvage.is_whole, content)
+    needs_advice = salvage.topic in _AFTER_A_LOSS and bool(salvage.holes or salvage.inner_problems)
+    return SalvageReport(salvage.is_whole, salvage.topic if needs_advice else None, content)
 
 
 def write_report(report: SalvageReport) -> None:

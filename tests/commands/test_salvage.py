@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,50 @@ def test_json_tells_the_same(damaged: Path, tmp_path: Path) -> None:
     assert hole["nextGoodOffset"] == hole["lastOffset"] + 1
     assert hole["resetCommand"].endswith(f"--to-offset {hole['nextGoodOffset']} --execute")
     assert report["lost"] == {str(damaged): {"bad-crc": report["damages"][0]["size"]}}
+
+
+def lossy_internal(tmp_path: Path, topic: str) -> Path:
+    """Two partitions of an internal topic, each with a broken batch."""
+    disk = tmp_path / "disk"
+    for number in (0, 1):
+        place = disk / f"{topic}-{number}"
+        shutil.copytree(edits.copy_partition(tmp_path / f"broker{number}", "3.6.2/plain-1"), place)
+        log = edits.logs(place)[0]
+        data = bytearray(log.read_bytes())
+        position, size = list(edits.v2_batches(log))[4]
+        data[position + size - 1] ^= 1
+        log.write_bytes(data)
+    return disk
+
+
+@pytest.mark.parametrize(
+    ("topic", "advice"),
+    [
+        ("__consumer_offsets", "`kseg groups` of another copy"),
+        ("__transaction_state", "`kseg txns --open`"),
+        ("__share_group_state", "`kafka-share-groups.sh --reset-offsets`"),
+        ("__cluster_metadata", "`kseg rebuild-metadata`"),
+        ("__remote_log_metadata", "--remote"),
+    ],
+)
+def test_of_an_internal_topic_no_group_can_be_moved(topic: str, advice: str, tmp_path: Path) -> None:
+    disk = lossy_internal(tmp_path, topic)
+    ran = kseg(["salvage", str(disk), "--dry-run"], tmp_path)
+    assert ran.status == 1
+    assert ran.stdout.count(b"offsets lost: ") == 2
+    assert b"kafka-consumer-groups.sh" not in ran.stdout
+    (said,) = [line for line in ran.stderr.decode().splitlines() if line.startswith(f"kseg: {topic}: ")]
+    assert advice in said
+    ran = kseg(["salvage", str(disk), "--dry-run", "-o", "json"], tmp_path)
+    assert [hole["resetCommand"] for row in ran.stdout.splitlines() for hole in json.loads(row)["holes"]] == [None] * 2
+
+
+def test_a_kept_batch_of_an_internal_topic_moves_no_consumer(restored: Path, tmp_path: Path) -> None:
+    shutil.copytree(restored / "damaged" / "066-codec-5", tmp_path / "__consumer_offsets-7")
+    ran = kseg(["salvage", "__consumer_offsets-7", "--to", "kept"], tmp_path)
+    assert b"kept as it is: " in ran.stdout
+    assert b"consumers that fail there" not in ran.stdout
+    assert ran.stderr.count(b"__consumer_offsets: no consumer group reads it") == 1
 
 
 def test_whole_partition_is_saved_with_status_0(restored: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ NEEDS_PATH = {
     "diff": ["disk", "disk"],
     "export": ["disk", "new"],
     "rebuild-metadata": ["disk", "--node-id", "7", "--to", "new"],
+    "serve": ["disk", "--", "true"],
 }
 """Commands that are told by their names alone."""
 STATUSES = {"rebuild-metadata": (0, 1, 2)}

@@ -470,14 +470,14 @@ def test_metadata_that_the_furthest_copy_lost_decide_too(told: Path) -> None:
         ((0, 2), {0: "g47", 2: "g49"}, 50),
         ((0, 1, 2), {1: "g0"}, 3),
         ((0, 2), {0: "g47", 2: "g1"}, 3),
-        ((0, 2), {0: "g9", 2: "g1"}, 50),
+        ((0, 2), {0: "g9", 2: "g1"}, 5),
     ],
     ids=["no ids", "one fits both", "all fit both", "one proves it", "the last one proves it", "one proves more"],
 )
 def test_number_of_a_coordinators_partitions_is_the_same_for_all(
     numbers: tuple[int, ...], ids: dict[int, str], count: int, tmp_path: Path
 ) -> None:
-    """Without metadata it is Kafka's default, unless the partitions that the ids are in prove that it is smaller."""
+    """Without metadata it is Kafka's default, unless the ids aren't in the partitions that this gives."""
     for number in numbers:
         name = ids.get(number)
         states = coordinator_records([(name, 7, 0, {})], 1_700_000_000_000) if name else []
@@ -487,7 +487,8 @@ def test_number_of_a_coordinators_partitions_is_the_same_for_all(
     for option in ("--group", "--transactional-id"):
         assert lines(tmp_path, ["where", option, "a", "-o", "json"], ["."], ())[0]["partitions"] == count
     for command, topic in (("groups", "__consumer_offsets"), ("txns", "__transaction_state")):
-        told = re.search(f"of ([0-9]+) partitions of {topic} are here", run([command, "."], tmp_path).stderr.decode())
+        said = run([command, "."], tmp_path).stderr.decode()
+        told = re.search(f"of (?:a supposed )?([0-9]+) partitions of {topic} are here", said)
         assert int(told[1] if told else len(numbers)) == count, command
 
 

@@ -119,7 +119,10 @@ def retain(
     if options.free is not None:
         if directory is not None or output == "timeline":
             raise UsageError("--free goes with -o text and -o json, and without --to")
-        plan = plan_freeing(map(topics.freeable, partitions), options.free)
+        freeable = [*map(topics.freeable, partitions)]
+        for problem in dict.fromkeys(problem for each in freeable for problem in each.problems):
+            note(f"{problem}; the plan may lack what is there")
+        plan = plan_freeing(freeable, options.free)
         write_freeing(plan, output, zone, options.bootstrap_server)
         command.exit(max(refuse.status, int(not plan.is_enough)))
     if directory is not None:

@@ -207,6 +207,7 @@ class CheckUpInWork:
         self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
         self._troubles: list[Trouble] = []
         self._topics: dict[str, TopicUse] = {}
+        self._counted: set[tuple[str, int | None]] = set()
         self._due: dict[tuple[Path, SettingSource], _Due] = {}
         self._behind: tuple[int, int, Path] | None = None
         self._partitions = self._size = self._read = 0
@@ -315,8 +316,14 @@ class CheckUpInWork:
         use.partitions += 1
         use.segments += len(listing.segments)
         use.size += listing.size
+        number = listing.partition.partition
         if not found.is_in_use:
+            use.set_aside += 1
             use.not_in_use += listing.size
+        elif (listing.topic, number) in self._counted:
+            use.copies += 1
+        else:
+            self._counted.add((listing.topic, number))
             return
         for row in listing.segments:
             if row.retention is None or not row.retention.is_deletion:

@@ -359,10 +359,16 @@ class Disk:
 
 @dataclass(slots=True)
 class TopicUse:
-    """A topic's directories: bytes of all logs, of those not in use, and of those that retention would delete now."""
+    """A topic's directories: bytes of all logs, of those not in use, and of those that retention would delete now.
+
+    partitions: how many directories. copies: those in use of a partition that had one already. set_aside: those that
+    aren't in use.
+    """
 
     topic: str
     partitions: int = 0
+    copies: int = 0
+    set_aside: int = 0
     segments: int = 0
     size: int = 0
     not_in_use: int = 0

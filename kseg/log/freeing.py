@@ -35,6 +35,7 @@ class FreeablePartition(NamedTuple):
     setting: str | None = None
     own_value: str | None = None
     is_known: bool = False
+    problems: tuple[str, ...] = ()
 
     def going(self, retention_ms: int) -> list[RetainedSegment]:
         """The segments that go if the retention by time is this or, if that is shorter, the present one."""
@@ -121,7 +122,7 @@ def freeable_partition(
     *,
     is_known: bool = False,
 ) -> FreeablePartition:
-    """A partition as `plan_freeing` needs it; segments that can't be read are left out."""
+    """A partition as `plan_freeing` needs it; segments that can't be read are left out, and named in its problems."""
     listing = list_partition(partition, ListingSettings(settings))
     return FreeablePartition(
         topic=listing.topic,
@@ -136,6 +137,7 @@ def freeable_partition(
         setting=setting,
         own_value=own_value,
         is_known=is_known,
+        problems=listing.problems,
     )
 
 

@@ -1,11 +1,11 @@
 """Rows of listings: of segments, of partitions, and sums by topic, by log directory, and of all; in order, and cut."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Any, NamedTuple, TypeAlias
 
-from kseg.errors import UsageError
+from kseg.errors import UsageError, counted
 from kseg.log.cleaner import Cleaning
 from kseg.log.listing import PartitionListing
 from kseg.log.partition import RemoteTier
@@ -108,14 +108,19 @@ class SegmentRow(NamedTuple):
 
 @dataclass(slots=True)
 class ListingSum:
-    """Sums over partitions: of a topic, of a log directory, or of all.
+    """Sums over partitions' directories: of a topic, of a log directory, or of all.
 
+    partitions: how many directories. copies: those of a partition that had one already. not_in_use: those that are
+    being deleted, moved here, or strays. incomplete: those of which something can't be read, and isn't counted.
     cleanable_partitions: those that the log cleaner would take; cleanable_size: what it would clean in these.
     """
 
     name: str
     topics: set[str]
     partitions: int = 0
+    copies: int = 0
+    not_in_use: int = 0
+    incomplete: int = 0
     segments: int = 0
     size: int = 0
     allocated: int = 0
@@ -127,11 +132,18 @@ class ListingSum:
     cleanable_size: int = 0
     selected: SelectedRow | None = None
     cached_size: int | None = None
+    _seen: set[tuple[str, int | None]] = field(default_factory=set)
 
     def add(self, row: PartitionSummary) -> None:
-        """Takes a partition."""
+        """Takes a partition's directory."""
         self.topics.add(row.topic)
         self.partitions += 1
+        if row.state is not None:
+            self.not_in_use += 1
+        else:
+            self.copies += (row.topic, row.partition) in self._seen
+            self._seen.add((row.topic, row.partition))
+        self.incomplete += bool(row.problems)
         self.segments += row.segments
         self.size += row.size
         self.allocated += row.allocated
@@ -146,6 +158,13 @@ class ListingSum:
             self.selected = _sum_of_selected([each for each in (self.selected, row.selected) if each is not None])
         if row.cached_size is not None:
             self.cached_size = (self.cached_size or 0) + row.cached_size
+
+
+def counted_directories(partitions: int, copies: int, not_in_use: int = 0) -> str:
+    """How many directories of partitions there are, and how many of them are no partitions of their own."""
+    parts = [f"{copies} further {'copy' if copies == 1 else 'copies'}"] if copies else []
+    parts += [f"{not_in_use} not in use"] if not_in_use else []
+    return counted(partitions, "partition") + (f" ({', '.join(parts)})" if parts else "")
 
 
 Row: TypeAlias = PartitionSummary | SegmentRow | ListingSum

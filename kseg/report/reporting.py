@@ -12,6 +12,7 @@ from kseg.coordinators.members import Group
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings
 from kseg.errors import KsegError, counted
+from kseg.log.listing_rows import counted_directories
 from kseg.output.rows import human_size
 from kseg.report.block import GLOSSARY, About, Block, DiskReport, ReadDirectory
 from kseg.report.blocks.batches import batches_block, codecs_block, producers_block, transactions_block
@@ -141,7 +142,10 @@ def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
     places = counted(len(plan.log_dirs) or len(known.log_dirs), "log directory", "log directories")
     size = known.check_up.size
     topics = counted(len({each.topic for each in known.partitions}), "topic")
-    counts = f"{counted(len(known.partitions), 'partition')}, {topics}, {human_size(size)}"
+    in_use = known.in_use
+    copies = len(in_use) - len({(each.topic, each.partition.partition) for each in in_use})
+    partitions = counted_directories(len(known.partitions), copies, len(known.not_in_use))
+    counts = f"{partitions}, {topics}, {human_size(size)}"
     return About(
         title=f"{places}: {counts}",
         version=f"kseg {version('kseg')}",

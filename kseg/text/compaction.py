@@ -1,7 +1,7 @@
 """Text of `kseg compact` and `kseg retain`."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from operator import attrgetter
 from pathlib import Path
@@ -124,19 +124,27 @@ def retained_object(partition: PartitionLog, each: Retained) -> dict[str, object
 
 @dataclass(slots=True)
 class RetainedSum:
-    """What retention deletes in a topic, in a log directory, or in total."""
+    """What retention deletes in a topic, in a log directory, or in total.
+
+    partitions: how many directories of partitions. copies: those of a partition that had one already.
+    """
 
     name: str
     partitions: int = 0
+    copies: int = 0
     segments: int = 0
     size: int = 0
     to_delete: int = 0
     size_to_delete: int = 0
+    _seen: set[tuple[str | None, int | None]] = field(default_factory=set)
 
-    def add(self, retained: list[Retained]) -> None:
-        """Takes a partition."""
+    def add(self, partition: PartitionLog, retained: list[Retained]) -> None:
+        """Takes a partition's directory."""
         going = [each.segment.size for each in retained if not each.is_kept]
         self.partitions += 1
+        if partition.name is not None:
+            self.copies += (partition.topic, partition.partition) in self._seen
+            self._seen.add((partition.topic, partition.partition))
         self.segments += len(retained)
         self.size += sum(each.segment.size for each in retained)
         self.to_delete += len(going)
@@ -146,6 +154,7 @@ class RetainedSum:
 SUM_COLUMNS: tuple[TableColumn[RetainedSum], ...] = (
     TableColumn("name", "total of", -1, attrgetter("name")),
     TableColumn("partitions", "partitions", 1, attrgetter("partitions")),
+    TableColumn("copies", "of these copies", 1, attrgetter("copies")),
     TableColumn("segments", "segments", 1, attrgetter("segments")),
     TableColumn("bytes", "bytes", 1, attrgetter("size")),
     TableColumn("segmentsToDelete", "segments to delete", 1, attrgetter("to_delete")),
@@ -166,9 +175,9 @@ class RetainedTotals:
         """Takes a partition."""
         topic = partition.topic or partition.directory_name
         log_dir = str(partition.path.parent)
-        self._topics.setdefault(topic, RetainedSum(topic)).add(retained)
-        self._log_dirs.setdefault(log_dir, RetainedSum(log_dir)).add(retained)
-        self._all.add(retained)
+        self._topics.setdefault(topic, RetainedSum(topic)).add(partition, retained)
+        self._log_dirs.setdefault(log_dir, RetainedSum(log_dir)).add(partition, retained)
+        self._all.add(partition, retained)
 
     def lines(self) -> list[str]:
         """The sums for people, topics by name; of a single partition there is nothing to sum up."""

@@ -10,6 +10,7 @@ from kseg.doctor.steps import Step, steps_of
 from kseg.errors import counted
 from kseg.findings.at_start import AtStart
 from kseg.findings.finding_kind import Severity
+from kseg.log.listing_rows import counted_directories
 from kseg.output.pager import BOLD, FAINT, Fold, StyledLine, write_styled_lines
 from kseg.output.rows import human_size, write_json
 from kseg.output.table import bar
@@ -163,9 +164,8 @@ def _disk_text(disk: Disk) -> str:
 def _topic_text(use: TopicUse, largest: int) -> str:
     due = f"; {human_size(use.due)} past retention" if use.due else ""
     due = f"; {human_size(use.not_in_use)} not in use{due}" if use.not_in_use else due
-    return (
-        f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {counted(use.partitions, 'partition')}{due}"
-    )
+    directories = counted_directories(use.partitions, use.copies, use.set_aside)
+    return f"{human_size(use.size):>12} {bar(use.size, largest)} {use.topic}, {directories}{due}"
 
 
 def _note_lines(notes: list[Trouble], *, verbose: bool) -> Iterator[StyledLine]:
@@ -213,6 +213,8 @@ def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) 
             "type": "topic",
             "topic": use.topic,
             "partitions": use.partitions,
+            "copies": use.copies,
+            "setAside": use.set_aside,
             "segments": use.segments,
             "bytes": use.size,
             "bytesNotInUse": use.not_in_use,

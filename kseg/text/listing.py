@@ -12,7 +12,7 @@ from kseg.errors import counted
 from kseg.formats.codes import codec_name
 from kseg.log.cleaner import Cleaning
 from kseg.log.listing import PartitionListing
-from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow
+from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow, counted_directories
 from kseg.log.partition import PARTITION_METADATA
 from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
 from kseg.output.pager import paged_lines
@@ -306,7 +306,12 @@ def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzin
 
 # --- topics and log directories ---------------------------------------------------------------------------------------
 
-_COUNTS: tuple[Column, ...] = (TableColumn("partitions", "PARTITIONS", 1, _of("partitions")),)
+_COUNTS: tuple[Column, ...] = (
+    TableColumn("partitions", "PARTITIONS", 1, _of("partitions")),
+    TableColumn("copies", NOT_SHOWN, 1, _of("copies")),
+    TableColumn("notInUse", NOT_SHOWN, 1, _of("not_in_use")),
+    TableColumn("incomplete", NOT_SHOWN, 1, _of("incomplete")),
+)
 _CLEANABLE: tuple[Column, ...] = (
     TableColumn("cleanablePartitions", NOT_SHOWN, 1, _of("cleanable_partitions")),
     TableColumn("cleanableBytes", "CLEANABLE", 1, _of("cleanable_size")),
@@ -502,7 +507,7 @@ def _total_line(total: ListingSum, columns: ListingColumns) -> str:
     """The sums for people."""
     sums = [
         counted(len(total.topics), "topic"),
-        counted(total.partitions, "partition"),
+        counted_directories(total.partitions, total.copies, total.not_in_use),
         counted(total.segments, "segment"),
         size_words(total.size, columns.size_text),
     ]
@@ -512,4 +517,9 @@ def _total_line(total: ListingSum, columns: ListingColumns) -> str:
         sums.append(f"{counted(0 if total.selected is None else total.selected.records, 'record')} selected")
     going = size_words(total.size_to_delete, columns.size_text)
     deletes = f"; retention would delete {counted(total.segments_to_delete, 'segment')}, {going}"
-    return f"Total: {', '.join(sums)}" + (deletes if total.segments_to_delete else "")
+    lacks = f"; {counted(total.incomplete, 'partition')} with problems may have more"
+    return (
+        f"Total: {', '.join(sums)}"
+        + (deletes if total.segments_to_delete else "")
+        + (lacks if total.incomplete else "")
+    )

@@ -11,6 +11,7 @@ import pytest
 
 from tests import golden, run
 from tests.commands.test_remote_tier import write_metadata
+from tests.failing_disk import FailingDisk
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import TAKES_ALL, for_each
 
@@ -314,3 +315,55 @@ def test_the_server_properties_of_a_broker_say_nothing_of_another(tmp_path: Path
     rows = [row for row in map(json.loads, ran.stdout.splitlines()) if row["type"] == "segment"]
     kept = {row["directory"].split("/")[0]: row["retention"] for row in rows if row["baseOffset"] == 0}
     assert kept == {"b1": "delete-time", "b2": "keep"}
+
+
+def two_copies(tmp_path: Path) -> None:
+    """A partition on two brokers' disks, of which the first one is deleting another partition."""
+    records = [NewRecord(b"k", b"v", 1000)] * 3
+    for name in ("disk1/orders-0", "disk2/orders-0", f"disk1/orders-1.{'0' * 32}-delete"):
+        write_segment(tmp_path / name, [NewBatch(records)])
+
+
+@for_each("by", ["topic", "directory", "partition"])
+def test_sums_tell_copies_and_what_is_not_in_use(by: str, tmp_path: Path) -> None:
+    two_copies(tmp_path)
+    total = run.kseg(["ls", "disk1", "disk2", "--deep", "--by", by], tmp_path).stdout.decode().splitlines()[-1]
+    assert total.startswith("Total: 1 topic, 3 partitions (1 further copy, 1 not in use), 3 segments, ")
+    assert ", 9 records" in total
+    rows = run.kseg(["ls", "disk1", "disk2", "--by", by, "-o", "json"], tmp_path).stdout.splitlines()
+    found = json.loads(rows[-1])
+    assert (found["partitions"], found["copies"], found["notInUse"], found["incomplete"]) == (3, 1, 1, 0)
+    total = run.kseg(["ls", "disk2", "--by", by], tmp_path).stdout.decode().splitlines()[-1]
+    assert total.startswith("Total: 1 topic, 1 partition, 1 segment, ")
+
+
+def test_sums_tell_of_partitions_of_which_something_is_not_counted(tmp_path: Path, failing_disk: FailingDisk) -> None:
+    two_copies(tmp_path)
+    failing_disk.lose_file(next((tmp_path / "disk2/orders-0").glob("*.log")))
+    ran = run.kseg(["ls", "disk1", "disk2", "-o", "json"], tmp_path)
+    assert json.loads(ran.stdout.splitlines()[-1])["incomplete"] == 1
+    total = run.kseg(["ls", "disk1", "disk2"], tmp_path).stdout.decode().splitlines()[-1]
+    assert total.endswith("; 1 partition with problems may have more")
+
+
+def test_a_report_tells_copies_and_what_is_not_in_use(tmp_path: Path) -> None:
+    two_copies(tmp_path)
+    first = run.kseg(["report", "disk1", "disk2", "-o", "text"], tmp_path).stdout.decode().splitlines()[0]
+    assert first.startswith("2 log directories: 3 partitions (1 further copy, 1 not in use), 1 topic, ")
+
+
+def test_a_plan_that_frees_bytes_tells_what_it_lacks(tmp_path: Path, failing_disk: FailingDisk) -> None:
+    two_copies(tmp_path)
+    failing_disk.lose_file(next((tmp_path / "disk2/orders-0").glob("*.log")))
+    ran = run.kseg(["retain", "disk1", "disk2", "--free", "1MB"], tmp_path)
+    (said,) = [line for line in ran.stderr.decode().splitlines() if line.endswith("; the plan may lack what is there")]
+    assert said.startswith(f"kseg: disk2/orders-0/{0:020}.log: at position 0: the file can't be opened")
+
+
+def test_the_doctor_tells_copies_and_what_is_not_in_use(tmp_path: Path) -> None:
+    two_copies(tmp_path)
+    text = run.kseg(["doctor", "disk1", "disk2"], tmp_path).stdout.decode()
+    assert "orders, 3 partitions (1 further copy, 1 not in use)" in text
+    rows = map(json.loads, run.kseg(["doctor", "disk1", "disk2", "-o", "json"], tmp_path).stdout.splitlines())
+    (topic,) = [row for row in rows if row["type"] == "topic"]
+    assert (topic["partitions"], topic["copies"], topic["setAside"]) == (3, 1, 1)

@@ -96,6 +96,13 @@ def test_the_report_tells_what_was_copied(tmp_path: Path) -> None:
     assert ran.stdout.decode().splitlines()[-1] == "copy: 1 segment copied"
 
 
+def test_sums_tell_how_many_directories_are_copies(tmp_path: Path) -> None:
+    for name in ("disk1/orders-0", "disk2/orders-0", "disk2/other-0"):
+        shutil.copytree(PARTITION, tmp_path / name)
+    found = {each["type"]: each for each in objects("disk1", "disk2", directory=tmp_path)}
+    assert (found["total"]["partitions"], found["total"]["copies"]) == (3, 1)
+
+
 def test_the_empty_segment_has_its_producers_snapshot(tmp_path: Path) -> None:
     partition = Path(shutil.copytree(PARTITION, tmp_path / "broker-lz4-0"))
     snapshot = "00000000000000000150.snapshot"
@@ -211,7 +218,7 @@ def test_sums_are_by_topic_by_log_directory_and_of_all(tmp_path: Path) -> None:
         named = {} if name is None else {kind: name}
         counts = {"segments": 2 * partitions, "bytes": 6434 * partitions}
         going = {"segmentsToDelete": partitions, "bytesToDelete": 5110 * partitions}
-        return {"type": kind, **named, "partitions": partitions, **counts, **going}
+        return {"type": kind, **named, "partitions": partitions, "copies": 0, **counts, **going}
 
     assert found == [
         sums("topic", "orders", 3),
@@ -221,6 +228,8 @@ def test_sums_are_by_topic_by_log_directory_and_of_all(tmp_path: Path) -> None:
         sums("total", None, 4),
     ]
     lines = kseg("disk1", "disk2", *when, directory=tmp_path).stdout.decode().splitlines()
-    assert " ".join(lines[-6].split()) == "total of partitions segments bytes segments to delete bytes to delete"
-    assert lines[-1].split() == ["all", "4", "8", "25736", "4", "20440"]
+    assert " ".join(lines[-6].split()) == (
+        "total of partitions of these copies segments bytes segments to delete bytes to delete"
+    )
+    assert lines[-1].split() == ["all", "4", "0", "8", "25736", "4", "20440"]
     assert "total of" not in kseg("disk2/other-0", *when, directory=tmp_path).stdout.decode()

@@ -47,7 +47,7 @@ DISK_FINDINGS: dict[str, FindingKind] = {
         " log-start-offset-checkpoint, deleted records can be read again until they are deleted again);"
         " `kseg reindex PATH --to DIR` makes leader-epoch-checkpoint and partition.metadata; copy meta.properties from"
         " another log directory of the broker, but with the `directory.id` that `kseg metadata -o json` lists for this"
-        " one (`logDirs`): a new id takes the partitions offline.",
+        " one (`logDirs`): after a start with a new id, partitions may have no leader until the next start.",
     ),
     "checkpoint-beyond-end": FindingKind(
         _WARNING,
@@ -86,9 +86,9 @@ DISK_FINDINGS: dict[str, FindingKind] = {
         _ERROR,
         "A log directory has no meta.properties, which names its node, its cluster and itself.",
         "The node refuses to start.",
-        "Don't format the directory: that gives it a new id, and the broker starts without the partitions in it. Write"
-        " the file anew: `version`, `node.id` and `cluster.id` as in another log directory of the node, and the"
-        " `directory.id` that `kseg metadata -o json` lists for this one (`logDirs`).",
+        "Don't format the directory: that gives it a new id, with which its partitions may have no leader until another"
+        " start. Write the file anew: `version`, `node.id` and `cluster.id` as in another log directory of the node,"
+        " and the `directory.id` that `kseg metadata -o json` lists for this one (`logDirs`).",
     ),
     "identity-differs": FindingKind(
         _ERROR,
@@ -100,10 +100,11 @@ DISK_FINDINGS: dict[str, FindingKind] = {
     "directory-unknown": FindingKind(
         _WARNING,
         "A log directory's `directory.id` is one that the metadata don't have for its node.",
-        "The metadata have the partitions in a directory that is gone: they are offline until the broker has told the"
-        " controller where they are now.",
+        "The metadata have the partitions in a directory that is gone. A broker tells the controller the new id when it"
+        " starts, and leads them. A node that is broker and controller may elect before that: a partition without"
+        " another in-sync replica then has no leader until the next start.",
         "If meta.properties was changed or written anew, put back the id that `kseg metadata -o json` has (`logDirs`)."
-        " If the directory is new, nothing.",
+        " If partitions have no leader after a start, start the node once more. If the directory is new, nothing.",
     ),
     "bootstrap-checkpoint": FindingKind(
         _ERROR,

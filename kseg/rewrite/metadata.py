@@ -424,7 +424,7 @@ def _directory_id(copies: Sequence[MetadataCopy], new: NewVoter, *, is_dynamic: 
     own = next((copy.owner for copy in copies if copy.owner.broker == new.node_id), NOBODY)
     if own.directory_id is not None:
         return own.directory_id
-    return _new_directory_id() if is_dynamic or copies[0].owner.directory_id is not None else None
+    return new_directory_id() if is_dynamic or copies[0].owner.directory_id is not None else None
 
 
 def _about_endpoint(*, is_dynamic: bool) -> str:
@@ -433,7 +433,7 @@ def _about_endpoint(*, is_dynamic: bool) -> str:
     return "the quorum is static, its controllers' addresses stand in controller.quorum.voters: leave --endpoint out"
 
 
-def _new_directory_id() -> str:
+def new_directory_id() -> str:
     """A random id, as `kafka-storage.sh format` makes one. Source: Uuid.randomUuid."""
     while True:
         text = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

@@ -86,7 +86,7 @@ def where(
     else:
         ids = stored_ids(str(topic), map(whole_log, replicas or ()))
         home = home_of_state(str(topic), str(group or transactional_id or ""), places, count, ids)
-    if home.note is not None and not options.quiet:
+    if home.note is not None and not options.quiet and not refuse.status:
         talk(f"kseg: {home.note}")
     if paths and not home.directories and not refuse.status:
         talk(f"kseg: {home.name or 'the partition'} isn't in the given directories")

@@ -320,11 +320,10 @@ class CheckUpInWork:
         if not found.is_in_use:
             use.set_aside += 1
             use.not_in_use += listing.size
-        elif (listing.topic, number) in self._counted:
-            use.copies += 1
-        else:
-            self._counted.add((listing.topic, number))
             return
+        if (listing.topic, number) in self._counted:
+            use.copies += 1
+        self._counted.add((listing.topic, number))
         for row in listing.segments:
             if row.retention is None or not row.retention.is_deletion:
                 continue

@@ -1,11 +1,14 @@
 """Logs that a program copied as text: the change is named, and `salvage` gives the log back byte for byte."""
 
 import json
+import os
 import re
 import shutil
 from base64 import encodebytes
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 from tests import golden, run
 from tests.log.advice import POINTER
@@ -161,3 +164,66 @@ def test_small_file_of_a_disk_says_what_it_holds(tmp_path: Path) -> None:
     of_files = [each for each in found if (tmp_path / each["file"]).is_file()]
     assert len({each["file"] for each in of_files}) == len(of_files) > 30
     assert [each for each in of_files if "a Git LFS pointer to 946 bytes" not in each["sentence"]] == []
+
+
+BATCHES = [
+    batch_bytes(NewBatch([NewRecord(b"k", f"line {offset}\nend\n".encode() * 9)], offset)) for offset in range(200)
+]
+HALF = len(BATCHES) // 2
+
+
+@for_each("change, is_first", [(change, is_first) for change in CHANGES for is_first in (False, True)], ids=str)
+def test_half_of_a_log_that_was_changed_is_undone(tmp_path: Path, change: str, is_first: bool) -> None:
+    """A transfer that went on in another mode: what is intact as it stands stays, whatever lies before it."""
+    first, second = b"".join(BATCHES[:HALF]), b"".join(BATCHES[HALF:])
+    data = CHANGES[change](first) + second if is_first else first + CHANGES[change](second)
+    log = changed(tmp_path, lambda _: data, b"", f"{0:020}")
+    assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 0
+    assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == first + second
+
+
+def test_change_is_found_behind_a_damaged_batch(tmp_path: Path) -> None:
+    """The first batch was damaged before the copy: the others are saved."""
+    damaged = BATCHES[0][:-3] + b"#" + BATCHES[0][-2:]
+    log = changed(tmp_path, with_crs, damaged + b"".join(BATCHES[1:]), f"{0:020}")
+    assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 1
+    assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == b"".join(BATCHES[1:])
+
+
+def test_batches_with_line_ends_of_windows_stay(tmp_path: Path) -> None:
+    """They had only CRLFs, so that no program changed them, and one before them can't be undone."""
+    mixed = batch_bytes(NewBatch([NewRecord(b"k", (b"a\r\nb\nc\nd\r\n" * 20))], 1))
+    windows = [batch_bytes(NewBatch([NewRecord(b"k", b"line\r\n" * 9)], offset)) for offset in range(2, 9)]
+    whole = [BATCHES[0], *(batch for batch in windows if with_crs(batch) == batch)]
+    changed(tmp_path, with_crs, b"".join([BATCHES[0], mixed, *windows]), f"{0:020}")
+    run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
+    saved = (tmp_path / "saved" / "copy-0" / f"{0:020}.log").read_bytes()
+    assert len(whole) > 3
+    assert [batch for batch in whole if batch not in saved] == []
+
+
+def test_zeros_behind_a_changed_log_are_no_loss(tmp_path: Path) -> None:
+    """A preallocated segment, copied with its holes."""
+    log = changed(tmp_path, with_crs, b"".join(BATCHES), f"{0:020}")
+    os.truncate(log, 1 << 30)
+    assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 0
+    assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == b"".join(BATCHES)
+
+
+def test_no_place_for_the_copy_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a loss: with another TMPDIR nothing is lost."""
+    changed(tmp_path, encodebytes, b"".join(BATCHES), f"{0:020}")
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nowhere"))
+    ran = run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path)
+    assert ran.status == 2
+    assert ran.stderr.startswith(b"kseg: copy-0/00000000000000000000.log: ")
+    assert b"set TMPDIR to another place" in ran.stderr
+    assert not (tmp_path / "saved").exists()
+
+
+@for_each("size", [3_000, 30_000], ids=str)
+def test_cut_copy_takes_no_time(tmp_path: Path, size: int) -> None:
+    """A large batch of many lines, changed and cut: nothing can tell its CRs apart, and nothing tries for long."""
+    log = changed(tmp_path, with_crs, batch_bytes(NewBatch([NewRecord(b"k", b"x\n" * size)])), f"{0:020}")
+    os.truncate(log, log.stat().st_size // 2)
+    assert run.kseg(["verify", "copy-0"], tmp_path).status == 1

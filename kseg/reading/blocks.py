@@ -36,6 +36,7 @@ from kseg.system.files import RangedBytes
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel
+    from kseg.reading.text_changes import TextChange
 
 
 SMALLEST_BLOCK = 512
@@ -252,7 +253,7 @@ SEARCH_COST_LIMIT = 32
 """Bytes of work that the searches for the next batch may cost together, for each byte that the file takes on disk."""
 SEARCH_COST_FREE = 1 << 30
 """What they may cost in any file: a second's work."""
-MOST_LOOKS = 16
+MOST_LOOKS = 8
 """Damages of a file that may look like nothing known: after so many no more are looked at."""
 HEADER_WINDOW = ENTRY_MINIMUM_SIZE
 """Bytes that a look at a header needs: the smallest entry."""
@@ -314,6 +315,7 @@ class Resync:
         self._full_budget = max(SEARCH_COST_LIMIT * log.stored_size, SEARCH_COST_FREE)
         self._budget = self._full_budget
         self._looks = MOST_LOOKS
+        self._change: TextChange | None = None
         self._largest = TRUSTED_SIZE
 
     @cached_property
@@ -415,10 +417,11 @@ class Resync:
             return kind, detail
         from kseg.reading.likeness import likeness  # which healthy logs don't need
 
-        like = likeness(self._log.read, position, end)
+        like = likeness(self._log.read, position, end, self._change)
         if like is None:
             self._looks -= 1
             return kind, detail
+        self._change = like.change or self._change
         return (kind, f"{detail}; {like.text}") if like.kind is None else (like.kind, like.text)
 
     def _what_stopped(self, position: int, buffer: memoryview, stop: Stop) -> tuple[DamageKind, str]:
@@ -459,8 +462,8 @@ class Resync:
         return Damage(DamageKind.BAD_CRC, position, 0, detail, next_offset)
 
     def _bits_detail(self, position: int) -> str:
-        """What the bits from a batch with a wrong CRC on tell."""
-        if self._looks == 0:
+        """What the bits of a log tell whose first batch has a wrong CRC."""
+        if self._looks == 0 or position:
             return ""
         from kseg.reading.likeness import SEVEN_BITS, has_seven_bits
 

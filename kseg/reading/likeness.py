@@ -4,30 +4,33 @@ from typing import NamedTuple
 
 from kseg.formats.codes import DamageKind
 from kseg.formats.foreign import LARGEST_MARK, is_text, what_begins_so
-from kseg.reading.text_changes import ReadAt, find_change, is_replaced
+from kseg.reading.text_changes import ReadAt, TextChange, find_change, is_replaced
 
 _LEAST_SEVEN_BITS = 256
 """Fewer bytes may all be below 0x80 by chance."""
 
 
 class Likeness(NamedTuple):
-    """What some bytes look like, in words; kind: what kind of damage that is, None if it says too little."""
+    """What some bytes look like, in words.
+
+    kind: what kind of damage that is, None if it says too little. change: what was changed, if it can be undone.
+    """
 
     kind: DamageKind | None
     text: str
+    change: TextChange | None = None
 
 
-def likeness(read: ReadAt, position: int, end: int | None) -> Likeness | None:
+def likeness(read: ReadAt, position: int, end: int | None, known: TextChange | None = None) -> Likeness | None:
     """What the bytes from a position on look like, where no batch can be read; None if nothing tells.
 
-    end: where an intact batch follows; None if none does.
+    end: where an intact batch follows; None if none does. known: a change that was found before in the same log.
     """
     first = read(position, LARGEST_MARK if end is None else min(LARGEST_MARK, end - position))
-    change = find_change(read, position)
+    change = find_change(read, position, known)
     if change is not None:
-        return Likeness(
-            DamageKind.CHANGED_AS_TEXT, f"copied as text: {change.what}; `kseg salvage` undoes that in logs"
-        )
+        text = f"copied as text: {change.what}; `kseg salvage` undoes that in logs"
+        return Likeness(DamageKind.CHANGED_AS_TEXT, text, change)
     if is_replaced(first):
         lost = "copied as text: bytes that aren't UTF-8 became U+FFFD; that can't be undone"
         return Likeness(DamageKind.CHANGED_AS_TEXT, lost)
@@ -35,7 +38,7 @@ def likeness(read: ReadAt, position: int, end: int | None) -> Likeness | None:
     if marked is not None:
         is_foreign = position == 0 and (marked.is_known or (end is None and is_text(first)))
         return Likeness(DamageKind.FOREIGN_CONTENT if is_foreign else None, f"it looks like {marked.text}")
-    if has_seven_bits(first):
+    if position == 0 and has_seven_bits(first):
         return Likeness(DamageKind.CHANGED_AS_TEXT, SEVEN_BITS)
     return None
 

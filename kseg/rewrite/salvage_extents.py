@@ -232,9 +232,11 @@ _HEADER = re.compile(
 """Where a header may stand: a size that isn't too small, a known magic, attributes that a release has used."""
 
 
-def intact_runs(log_file: LogFile) -> Iterator[Run | Damage]:
-    """Runs of batches whose CRC holds, and damages, in file order; their sizes add up to the file's."""
-    position = 0
+def intact_runs(log_file: LogFile, position: int = 0) -> Iterator[Run | Damage]:
+    """Runs of batches whose CRC holds, and damages, in file order, from a batch's position on.
+
+    Their sizes add up to the file's.
+    """
     search = _Search(log_file)
     while position < log_file.size and not log_file.has_given_up:
         for item in log_file.runs(position):

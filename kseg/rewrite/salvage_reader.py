@@ -1,7 +1,7 @@
 """What is intact in one directory of a partition, and what isn't."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -130,11 +130,19 @@ class Replica:
         if copied is None:
             self.extents += extents
             return reading.ends_in_loss
+        as_it_is = [noted[count:] for noted, count in zip(notes, counts, strict=True)]
         for noted, count in zip(notes, counts, strict=True):
             del noted[count:]
-        self.undone.append(copied)
+        own_count = len(self.extents)
         with LogFile(copied.copy) as before:
-            return self._read(before, span, None, follows_loss=follows_loss)
+            ends_in_loss = self._read(before, span, None, follows_loss=follows_loss)
+        if _batch_count(self.extents[own_count:]) >= _batch_count(extents):
+            self.undone.append(copied)
+            return ends_in_loss
+        self.extents[own_count:] = extents
+        for noted, count, own in zip(notes, counts, as_it_is, strict=True):
+            noted[count:] = own
+        return reading.ends_in_loss
 
     def leave_out(self, end: int, batches: ExtentBatches) -> list[Extent]:
         """Takes away the batches that don't end below an offset; gives them."""
@@ -174,6 +182,10 @@ class Replica:
         for _, loss in self.losses:
             counted[loss.reason] += loss.size
         return dict(counted)
+
+
+def _batch_count(extents: Iterable[Extent]) -> int:
+    return sum(extent.batch_count for extent in extents)
 
 
 def _loss(damage: Damage) -> Loss:

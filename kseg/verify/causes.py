@@ -17,6 +17,10 @@ _MISSING = frozenset({"orphan-index", "leftover-log", "cut-segment", "emptied-fi
 _HOLES = frozenset({"offsets-lost", "offsets-missing"})
 _OF_EMPTY = frozenset({"snapshot-unreadable", "cut-segment", "index-entry", "index-unsorted", "time-index-entry"})
 """What is found in files without a byte, or in indexes of logs without one."""
+_OF_OFFSETS = frozenset(
+    {"offsets-fall", "duplicate-batch", "offset-below-base", "offset-too-far", "segment-overlap", "leader-epoch-falls"}
+)
+"""What bytes before offsets bring with them in a log that was changed as text, since the CRC doesn't cover these."""
 _BEYOND_END = frozenset({"log-end-lost", "checkpoint-beyond-end", "snapshot-beyond-end", "leader-epoch-beyond-end"})
 """What was known of a log that now ends before."""
 
@@ -38,9 +42,10 @@ def without_consequences(partition: PartitionLog, findings: Sequence[Finding]) -
         is_hole = each.id in _HOLES and _last_before(each, offsets) in starts
         is_end = last is not None and last.path in no_log and each.id in _BEYOND_END
         is_more = each.id == "changed-as-text" and each is not changed[each.file]
+        is_shifted = each.id in _OF_OFFSETS | _HOLES and each.file in changed
         is_other = each.file in others and each.id in _DAMAGE and each.id != "foreign-content"
         is_empty = each.id in _OF_EMPTY and (each.file in emptied or each.file.with_suffix(".log") in emptied)
-        if not (is_beyond or is_hole or is_end or is_more or is_other or is_empty):
+        if not (is_beyond or is_hole or is_end or is_more or is_shifted or is_other or is_empty):
             yield each
 
 

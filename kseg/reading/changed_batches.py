@@ -1,0 +1,144 @@
+"""Batches in bytes that a program changed as text: read as they were, where their CRC then holds."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from kseg.formats.codes import ENTRY_MINIMUM_SIZE, MAGIC_POSITION, checksum_of, claimed_size, crc_function
+
+LARGEST_BATCH = 16 << 20
+"""A batch that claims more isn't tried."""
+HEAD = 256
+"""Bytes that tell what begins somewhere."""
+PIECE = 1 << 20
+_MOST_OWN = 32
+"""CRLFs of its own that a batch may have besides those that were made."""
+_TRIED_BYTES = 256 << 20
+"""Bytes that trials may cost which tell a log's own CRLFs from others."""
+_LEAST_TRIAL = 4 << 10
+"""What a trial costs at least."""
+_CRLF = re.compile(rb"\r\n")
+
+
+class Trials:
+    """What may still be spent to tell a log's own CRLFs from those that were made."""
+
+    def __init__(self, size: int = _TRIED_BYTES) -> None:
+        self.left = size
+
+
+class ChangedBatches:
+    """Batches in a stream of bytes in which CRs may stand before LFs that had none.
+
+    Which of them were there before only the CRC tells: programs leave a CRLF alone that they find. position: bytes of
+    the stream that were taken; taken: the last of them.
+    """
+
+    def __init__(self, pieces: Iterator[bytes], trials: Trials, *, has_crs: bool) -> None:
+        self._pieces, self._trials, self._has_crs = pieces, trials, has_crs
+        self._held, self._at = b"", 0
+        self.position = 0
+        self.taken = b""
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes, fewer where the stream ends."""
+        if len(self._held) - self._at < size:
+            parts = [self._held[self._at :]]
+            count = len(parts[0])
+            while count < size and (piece := next(self._pieces, None)) is not None:
+                parts.append(piece)
+                count += len(piece)
+            self._held, self._at = b"".join(parts), 0
+        return self._held[self._at : self._at + size]
+
+    def _taken(self, content: bytes, size: int) -> bytes:
+        self.taken = self._held[self._at : self._at + size]
+        self.position += size
+        self._at += size
+        return content
+
+    def take(self) -> bytes | None:
+        """Takes the batch that stands here, as it was; None if no way to read it makes its CRC hold."""
+        head = self.peek(HEAD)
+        size = claimed_size(head)
+        if size is not None and size <= LARGEST_BATCH and _is_intact(batch := self.peek(size), size):
+            return self._taken(batch, size)
+        if not self._has_crs or b"\r\n" not in self.peek(max(size or 0, HEAD)):
+            return None
+        for claimed in dict.fromkeys((claimed_size(_without_crs(head)), size)):
+            if claimed is None or claimed > LARGEST_BATCH:
+                continue
+            least = self._trials.left // 2
+            for batch, end in _ways(self.peek(2 * claimed), claimed):
+                if _is_intact(batch, claimed):
+                    return self._taken(batch, end)
+                self._trials.left -= max(claimed, _LEAST_TRIAL)
+                if self._trials.left <= least:
+                    break
+        return None
+
+    def skip(self, most: int) -> bytes | None:
+        """Passes over what claims to be a batch, without the CRs; None if nothing does, or if it takes more bytes."""
+        head = self.peek(HEAD)
+        size = claimed_size(_without_crs(head) if self._has_crs else head)
+        if size is None or size > LARGEST_BATCH:
+            return None
+        if not self._has_crs:
+            return self._taken(self.peek(size), size) if size <= most else None
+        held = self.peek(2 * size)
+        end = size + _count_before(_crs_of(held), size)
+        return self._taken(_without_crs(held[:end]), end) if end <= min(most, len(held)) else None
+
+    def rest(self) -> Iterator[bytes]:
+        """All that is left, without CRs before LFs."""
+        while piece := self.peek(PIECE):
+            size = len(piece) - piece.endswith(b"\r") if len(piece) > 1 else len(piece)
+            content = self._taken(piece[:size], size)
+            yield _without_crs(content) if self._has_crs else content
+
+
+def _without_crs(piece: bytes) -> bytes:
+    return piece.replace(b"\r\n", b"\n")
+
+
+def _is_intact(batch: bytes, size: int) -> bool:
+    if len(batch) != size or size < ENTRY_MINIMUM_SIZE:
+        return False
+    magic = batch[MAGIC_POSITION]
+    covered = memoryview(batch)[checksum_of(magic).covers_from :]
+    return crc_function(magic)(covered, 0) == checksum_of(magic).stored(batch)
+
+
+def _ways(held: bytes, size: int) -> Iterator[tuple[bytes, int]]:
+    """The ways to read a batch of a size: without its CRs before LFs, then with one of them, with two, and so on.
+
+    Each with how many bytes of the stream it takes. There are none if an LF has no CR: no program leaves it alone.
+    """
+    crs = _crs_of(held)
+    count = _count_before(crs, size)
+    if size > len(held) or not count or held.count(b"\n", 0, min(size + count, len(held))) > count:
+        return
+    for kept_count in range(min(count, _MOST_OWN)):
+        found = _count_before(crs, size - kept_count)
+        end = size - kept_count + found
+        if end > len(held):
+            continue
+        for kept in combinations(range(found), kept_count):
+            yield _cut_out(held[:end], [crs[number] for number in range(found) if number not in kept]), end
+
+
+def _crs_of(held: bytes) -> list[int]:
+    """Where CRs before LFs stand."""
+    return [match.start() for match in _CRLF.finditer(held)]
+
+
+def _count_before(crs: Sequence[int], size: int) -> int:
+    """How many of some CRs stand before the end of so many other bytes."""
+    return bisect_left(range(len(crs)), size, key=lambda number: crs[number] - number)
+
+
+def _cut_out(batch: bytes, positions: list[int]) -> bytes:
+    """Bytes without those at some positions."""
+    starts = [0, *(position + 1 for position in positions)]
+    return b"".join(batch[start:end] for start, end in zip(starts, [*positions, len(batch)], strict=True))

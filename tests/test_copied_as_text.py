@@ -33,12 +33,13 @@ def as_text(page: str) -> Callable[[bytes], str]:
 
 def powershell(page: str) -> Callable[[bytes], bytes]:
     """What `>` of PowerShell writes of a program's output."""
-    return lambda data: b"\xff\xfe" + as_text(page)(with_crs(data)).encode("utf-16-le")
+    return lambda data: b"\xff\xfe" + (as_text(page)(with_crs(data)) + "\r\n").encode("utf-16-le")
 
 
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "LF became CRLF": with_crs,
     "its bytes were written in base64": encodebytes,
+    "its bytes were written in base64, in UTF-16": lambda data: encodebytes(data).decode().encode("utf-16") + b"\n\0",
     "its bytes were written as hex digits": lambda data: data.hex().encode(),
     "its bytes were taken for Latin-1 and written as UTF-8": lambda data: data.decode("latin-1").encode(),
     "its bytes were taken for Windows-1252 and written as UTF-8": lambda data: as_text("cp1252")(data).encode(),

@@ -101,6 +101,8 @@ NAMES = {
     f".{NAME}.aB3xYz": "a copy by rsync that was cut off",
     f"{NAME}.filepart": "a transfer that was cut off",
     f"{NAME}~": "a copy that somebody made",
+    f"{0:020} (1).log": "a copy that somebody made",
+    f"{0:020} - Copy.log": "a copy that somebody made",
     f"{NAME}.bak": "a copy that somebody made",
     "0-1-v1.log": "Redpanda's, which kseg doesn't read",
     "bundle.tar.gz": "an archive: unpack it, or give its own path",

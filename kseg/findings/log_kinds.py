@@ -49,8 +49,8 @@ LOG_FINDINGS: dict[str, FindingKind] = {
         "A program took the log for text and changed it while it was copied: line ends, or the encoding of characters.",
         _CUT_AT_RECOVERY,
         "Copy the file again, as binary (FTP: `binary`; git: `-text` in .gitattributes). If there is no original any"
-        " more, `kseg salvage PATH --to DIR` undoes CRLF, base64, and text in UTF-8 or UTF-16, batch by batch where the"
-        " CRC confirms it.",
+        " more, `kseg salvage PATH --to DIR` undoes CRLF, base64, hex digits, and text in UTF-8 or UTF-16, batch by"
+        " batch where the CRC confirms it.",
     ),
     "foreign-content": FindingKind(
         _ERROR,

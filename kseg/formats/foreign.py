@@ -35,7 +35,7 @@ _NAMES = (
     (r"(\..+)\.[A-Za-z0-9]{6}", "a copy by rsync that was cut off"),
     (r"(.+)\.(?:filepart|partial|crdownload|download|rsync|aria2)", "a transfer that was cut off"),
     (r"(.+)(?:~|\.bak|\.orig|\.old|\.save|\.copy|\.[0-9]{8,14})", "a copy that somebody made"),
-    (r"(.+) \([0-9]+\)(?:\..+)?|(.+) - Copy(?:\..+)?", "a copy that somebody made"),
+    (r"(.+?)(?: \([0-9]+\)| - Copy)(\.[a-z]+)?", "a copy that somebody made"),
     (r"(.+)\.(?:gz|zst|lz4|xz|bz2)", "compressed: give its own path if it ends in .gz or .zst, else unpack it"),
     (r"[0-9]+-[0-9]+-v[0-9]+\.(?:log|base_index|compaction_index)", "Redpanda's, which kseg doesn't read"),
 )
@@ -82,8 +82,8 @@ def what_has_name(name: str) -> str | None:
         return _ARCHIVE
     for pattern, what in _NAMES:
         match = re.fullmatch(pattern, name)
-        inner = None if match is None else next((group for group in match.groups() if group), None)
-        if match is not None and (inner is None or _is_kafkas(inner.removeprefix("."))):
+        inner = "" if match is None else "".join(group or "" for group in match.groups())
+        if match is not None and (not inner or _is_kafkas(inner.removeprefix("."))):
             return what
     return None
 

@@ -12,6 +12,8 @@ LARGEST_BATCH = 16 << 20
 HEAD = 256
 """Bytes that tell what begins somewhere."""
 PIECE = 1 << 20
+_MOST_CRS = 1 << 20
+"""Lines of a batch: one that has more isn't tried."""
 _MOST_OWN = 32
 """CRLFs of its own that a batch may have besides those that were made."""
 _TRIED_BYTES = 256 << 20
@@ -87,6 +89,8 @@ class ChangedBatches:
         if not self._has_crs:
             return self._taken(self.peek(size), size) if size <= most else None
         held = self.peek(2 * size)
+        if held.count(b"\r\n") > _MOST_CRS:
+            return None
         end = size + _count_before(_crs_of(held), size)
         return self._taken(_without_crs(held[:end]), end) if end <= min(most, len(held)) else None
 
@@ -115,6 +119,8 @@ def _ways(held: bytes, size: int) -> Iterator[tuple[bytes, int]]:
 
     Each with how many bytes of the stream it takes. There are none if an LF has no CR: no program leaves it alone.
     """
+    if held.count(b"\r\n") > _MOST_CRS:
+        return
     crs = _crs_of(held)
     count = _count_before(crs, size)
     if size > len(held) or not count or held.count(b"\n", 0, min(size + count, len(held))) > count:

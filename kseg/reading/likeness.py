@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from kseg.formats.codes import DamageKind
+from kseg.formats.codes import MAGIC_POSITION, DamageKind
 from kseg.formats.foreign import LARGEST_MARK, is_text, what_begins_so
 from kseg.reading.text_changes import ReadAt, TextChange, find_change, is_replaced
 
@@ -47,5 +47,5 @@ SEVEN_BITS = "copied as text: bytes above 0x7f were replaced, or cut to 7 bits; 
 
 
 def has_seven_bits(first: bytes) -> bool:
-    """Whether bytes that should be a batch have none above 0x7f: nearly every batch has some."""
-    return len(first) >= _LEAST_SEVEN_BITS and first.isascii() and any(first)
+    """Whether bytes that should be a v2 batch have none above 0x7f: nearly every such batch has some."""
+    return len(first) >= _LEAST_SEVEN_BITS and first[MAGIC_POSITION] == 2 and first.isascii()

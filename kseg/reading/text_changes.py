@@ -100,7 +100,7 @@ class _Characters:
 
     def __init__(self, encoding: str, page: str) -> None:
         errors = "surrogateescape" if encoding == "utf-8" else "replace"
-        self._decoder = codecs.getincrementaldecoder(encoding)(errors)
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)(errors)
         self._page = page
 
     def __call__(self, piece: bytes, is_last: bool) -> bytes:
@@ -178,6 +178,11 @@ def _twice() -> Iterator[TextChange]:
 CHANGES = (
     TextChange("LF became CRLF", _anything, has_crs=True),
     TextChange("its bytes were written in base64", _is_base64, (partial(_Digits, _BASE64_DIGITS, 4, _of_base64),)),
+    TextChange(
+        "its bytes were written in base64, in UTF-16",
+        _is_utf16,
+        (partial(_Characters, "utf-16", "latin-1"), partial(_Digits, _BASE64_DIGITS, 4, _of_base64)),
+    ),
     TextChange("its bytes were written as hex digits", _is_hex, (partial(_Digits, _HEX_DIGITS, 2, _of_hex),)),
     *_as_text("utf-8", _is_utf8),
     *_twice(),

@@ -52,10 +52,8 @@ class UndoneLogs:
             with copy.open("xb") as target:
                 target.writelines(_undone(log_file, change))
         except OSError as error:
-            problem = (
-                f"can't be kept as it was before it was copied as text: {error.strerror}; set TMPDIR to a place with"
-            )
-            raise WriteError(f"{problem} {log_file.stored_size} bytes free", log_file.path) from error
+            problem = f"has no room in TMPDIR to be undone: {error.strerror}; set TMPDIR to another place"
+            raise WriteError(problem, log_file.path) from error
         except OpenError as error:
             raise WriteError(error.message, log_file.path) from error
         modified = log_file.path.stat().st_mtime_ns
@@ -112,7 +110,7 @@ def _undone(log_file: LogFile, change: TextChange) -> Iterator[bytes]:
             yield passed
             position += batches.position
             continue
-        yield from batches.rest()
+        yield from _rest(batches)
         position = end
 
 
@@ -120,4 +118,10 @@ def _decoded(batches: ChangedBatches) -> Iterator[bytes]:
     """The batches of a stream, and what lies between and after them."""
     while (batch := batches.take() or batches.skip(1 << 62)) is not None:
         yield batch
-    yield from batches.rest()
+    yield from _rest(batches)
+
+
+def _rest(batches: ChangedBatches) -> Iterator[bytes]:
+    """What is left of a stream, but a line end alone: programs that write text end it so."""
+    if batches.peek(3) not in (b"\n", b"\r\n"):
+        yield from batches.rest()

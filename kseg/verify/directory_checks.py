@@ -193,10 +193,12 @@ def _check_emptied(partition: PartitionLog, findings: Findings) -> None:
         return
     base = parse_file_name(logs[0]).base_offset
     end = max((partition.base_offsets[-1], *partition.snapshots))
+    if base is None or end <= base:
+        return  # as after a roll
     sentence = f"no bytes in {', '.join(path.name for path in [*logs, *beside][:_NAMED])}"
     more = len(logs) + len(beside) - _NAMED
-    offsets = (base, end - 1) if base is not None and end > base else (None, None)
-    findings.add("emptied-files", logs[0], f"{sentence} and {more} more" if more > 0 else sentence, offsets=offsets)
+    sentence = f"{sentence} and {more} more" if more > 0 else sentence
+    findings.add("emptied-files", logs[0], sentence, offsets=(base, end - 1))
 
 
 _NAMED = 4

@@ -314,7 +314,7 @@ def test_sizes_of_topics_are_those_of_ls_and_doctor_and_what_is_not_in_use_is_na
     by_doctor = {each["topic"]: each["bytesNotInUse"] / each["bytes"] for each in of_doctor}
     not_in_use = {each["topic"]: each["notInUseBytes"] / each["bytes"] for each in of_report}
     assert not_in_use == by_doctor == {"orders": 0.5, "gone": 1}  # of the id that isn't the newest, one is stale
-    assert found[0]["title"].startswith("1 log directory: 4 partitions, 2 topics, ")
+    assert found[0]["title"].startswith("1 log directory: 4 partitions (3 not in use), 2 topics, ")
     assert any("3 directories not in use (1 deleted, 1 stale, 1 stray) hold " in str(each) for each in found)
 
 

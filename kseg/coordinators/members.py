@@ -380,7 +380,20 @@ def _csv_fields(commit: OffsetCommit, *, names_groups: bool) -> Iterator[str]:
 
 def _group_option(name: str) -> str:
     """The option that names a group: --all-groups takes only those that the cluster has, none of a new one."""
-    return f"--group{'=' if name.startswith('-') else ' '}{shlex.quote(name)}"
+    return f"--group{'=' if name.startswith('-') else ' '}{_shell_word(name)}"
+
+
+def _shell_word(name: str) -> str:
+    """A name as a word of bash, of characters that a terminal shows."""
+    if name.isprintable():
+        return shlex.quote(name)
+    return f"$'{''.join(map(_escaped, name))}'"
+
+
+def _escaped(character: str) -> str:
+    if character in "\\'":
+        return f"\\{character}"
+    return character if character.isprintable() else f"\\U{ord(character):08x}"
 
 
 def _quoted(name: str) -> str:

@@ -75,6 +75,8 @@ OTHERWISE = {
     ("last .log", "another's"): "2.8.2 has other words",
     ("bootstrap.checkpoint", "text-mangled"): "which words a broker has depends on the bytes",
     ("metadata leader-epoch-checkpoint", "one bit changed"): "the same",
+    ("__cluster_metadata-0", "absent"): "a controller's disk looks like a new one then",
+    ("__cluster_metadata-0", "empty"): "the same",
 }
 """Faults at which some starts end otherwise than the sentence says, though they do harm."""
 

@@ -4,10 +4,12 @@ import csv
 import io
 import json
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from kseg.coordinators.members import Group, OffsetCommit, reset_plan
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
 from tests import golden
@@ -162,6 +164,17 @@ def test_the_reset_plan_of_several_groups_names_them(committed: Path) -> None:
     ]
     assert "left out commits, since a line of the CSV can't have a line feed in a name: 1\n" in said
     assert "share is left out: a share group commits nothing; kafka-share-groups.sh resets it\n" in said
+
+
+@pytest.mark.parametrize("name", ["a b", "-x", "it's", "esc\x1b[31m", "ü\a'\\"])
+def test_a_shell_reads_the_groups_of_a_reset_plan_as_they_are(name: str) -> None:
+    group = Group(name, 0, commits=(OffsetCommit(name, "t", 0, 5, -1, "", 0, -1, None, 0),))
+    *_, hint = reset_plan([group], names_groups=True).notes
+    words = (
+        hint.partition(": ")[2].partition(" --reset-offsets")[0].replace("kafka-consumer-groups.sh", "printf '%s\\0'")
+    )
+    said = subprocess.run(["bash", "-c", words], check=True, capture_output=True).stdout.decode().split("\0")
+    assert name in (said[-2], said[-2].removeprefix("--group="))
 
 
 def test_a_glob_gives_the_form_of_several_groups_whatever_it_matches(committed: Path) -> None:

@@ -131,7 +131,15 @@ LOST: dict[str, Callable[[bytes], bytes]] = {
 """What nothing undoes."""
 
 
-@for_each("change, log", [(change, log) for change in LOST for log in some(LOGS[:: len(LOGS) // 10], 4)], ids=case_name)
+NEW_LOGS = [path for path in LOGS if path.read_bytes()[16] == 2 and path.stat().st_size > 1000]
+"""Of format 2, and not small: few of older messages have a byte above 0x7f but in their CRC."""
+
+
+@for_each(
+    "change, log",
+    [(change, log) for change in LOST for log in some(NEW_LOGS[:: len(NEW_LOGS) // 10], 4)],
+    ids=case_name,
+)
 def test_change_that_cannot_be_undone_is_named(tmp_path: Path, change: str, log: Path) -> None:
     changed(tmp_path, LOST[change], log.read_bytes(), log.name[:20])
     assert change in " ".join(sentence for _, sentence in errors(tmp_path))

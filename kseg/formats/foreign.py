@@ -1,7 +1,6 @@
 """Files that aren't Kafka's: what their names and first bytes tell of them."""
 
 import re
-import struct
 from typing import NamedTuple
 
 from kseg.formats.file_names import FileKind, parse_file_name
@@ -63,8 +62,6 @@ _MARKS = (
 _LFS_POINTER = re.compile(rb"version https://git-lfs\.github\.com/spec/[^\n]*\n(?:.*\n)*?size ([0-9]{1,19})\r?(?:\n|$)")
 _ANNEX_POINTER = re.compile(rb"/annex/objects/|(?:\.\./)*\.git/annex/objects/")
 _PAGE = re.compile(rb"\s*<(?:\?xml|!doctype|html|Error>)", re.IGNORECASE)
-_REDPANDA_HEADER = struct.Struct("<IiqbIhiqqqhii")
-"""header_crc, size_bytes, base_offset, type, crc and what a v2 batch has from the attributes on, little-endian."""
 _SAMPLE = 40
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e]+")
 
@@ -109,7 +106,7 @@ def what_begins_so(first: bytes) -> Marked | None:
     if is_text(first):
         return Marked(f"text: {_sample(first)}", False)
     if len(first) >= _SAMPLE and any(first) and len(set(first)) == 1:
-        return Marked(f"the byte {first[0]:#04x} again and again", False)
+        return Marked(f"the byte {min(first):#04x} again and again", False)
     return None
 
 
@@ -128,14 +125,19 @@ def is_text(first: bytes) -> bool:
 
 def is_redpandas(first: bytes) -> bool:
     """Whether bytes begin with a header of Redpanda's, by the CRC-32C of its own fields."""
-    if len(first) < _REDPANDA_HEADER.size:
-        return False
-    header_crc, size, *_ = _REDPANDA_HEADER.unpack_from(first)
-    if size < _REDPANDA_HEADER.size:
-        return False
+    from construct import ConstructError
     from crc32c import crc32c
 
-    return bool(crc32c(first[4 : _REDPANDA_HEADER.size]) == header_crc)
+    from kseg.formats.redpanda import REDPANDA_HEADER
+
+    try:
+        header = REDPANDA_HEADER.parse(first)
+    except ConstructError:
+        return False
+    if header.size_bytes < REDPANDA_HEADER.sizeof():
+        return False
+    rest = first[REDPANDA_HEADER.header_crc.sizeof() : REDPANDA_HEADER.sizeof()]
+    return bool(crc32c(rest) == header.header_crc)
 
 
 def _sample(text: bytes) -> str:

@@ -53,10 +53,10 @@ def _through(steps: Iterable[Step], piece: bytes, *, is_last: bool) -> bytes:
 
 
 class _Digits:
-    """Digits of base64 or hex to bytes, across pieces; white space counts for nothing, and other characters for 0."""
+    """Digits of base64 or hex to bytes, across pieces; white space is none, and other characters count for one."""
 
     def __init__(self, digits: bytes, group: int, decode: Callable[[bytes], bytes]) -> None:
-        self._table = bytes(each if each in digits else digits[0] for each in range(256))
+        self._table = bytes(each if each in digits else min(digits) for each in range(256))
         self._group, self._decode = group, decode
         self._kept = b""
 

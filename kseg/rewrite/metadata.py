@@ -276,7 +276,7 @@ def compare_partitions(paths: Iterable[Path], copies: Sequence[MetadataCopy], re
     return compared
 
 
-_REMOVE_TOPIC = message_schema("RemoveTopicRecord")
+_REMOVALS = {each: schema for each, schema in METADATA_RECORDS.items() if schema.name == "RemoveTopicRecord"}
 
 
 def _deletions(copies: Sequence[MetadataCopy]) -> dict[str, int]:
@@ -299,10 +299,8 @@ def _deletions(copies: Sequence[MetadataCopy]) -> dict[str, int]:
 
 def _deleted_topic(value: bytes | None) -> str | None:
     """The id of the topic that a record of the metadata deletes; None if it doesn't delete one."""
-    if value is None or value[1:2] != bytes([_REMOVE_TOPIC.api_key or 0]):
-        return None
     try:
-        topic_id: str = parse_framed(METADATA_RECORDS, value).fields["topicId"]
+        topic_id: str = parse_framed(_REMOVALS, value).fields["topicId"]
     except MessageError:
         return None
     return topic_id

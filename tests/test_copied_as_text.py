@@ -211,6 +211,16 @@ def test_batches_with_line_ends_of_windows_stay(tmp_path: Path) -> None:
     assert [batch for batch in whole if batch not in saved] == []
 
 
+def test_large_batch_before_a_change_stays(tmp_path: Path) -> None:
+    """It is larger than what is tried; it has no LF, so that it stands as it was."""
+    large = batch_bytes(NewBatch([NewRecord(b"k", bytes(17 << 20))], 0))
+    data = b"".join([large, *BATCHES[1:]])
+    assert b"\n" not in large
+    log = changed(tmp_path, with_crs, data, f"{0:020}")
+    assert run.kseg(["salvage", "copy-0", "--to", "saved"], tmp_path).status == 0
+    assert (tmp_path / "saved" / "copy-0" / log.name).read_bytes() == data
+
+
 def test_zeros_behind_a_changed_log_are_no_loss(tmp_path: Path) -> None:
     """A preallocated segment, copied with its holes."""
     log = changed(tmp_path, with_crs, b"".join(BATCHES), f"{0:020}")

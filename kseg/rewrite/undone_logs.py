@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from kseg.errors import OpenError
 from kseg.formats.codes import DamageKind
+from kseg.index.header_scan import end_of
 from kseg.reading.blocks import Damage
 from kseg.reading.changed_batches import ChangedBatches, Trials
 from kseg.reading.log_file import LogFile
@@ -83,10 +84,15 @@ def _undone(log_file: LogFile, change: TextChange) -> Iterator[bytes]:
         while (batch := batches.take()) is not None:
             yield batch
         position += batches.position
-        damage = next((item for item in intact_runs(log_file, position) if isinstance(item, Damage)), None)
-        if damage is None or damage.position != position or damage.kind is DamageKind.ZERO_TAIL:
+        item = next(intact_runs(log_file, position), None)
+        if item is None or (isinstance(item, Damage) and item.kind is DamageKind.ZERO_TAIL):
             return
-        end = position + damage.size
+        if not isinstance(item, Damage):  # batches that are too large to be tried
+            end = end_of(item)
+            yield bytes(item.buffer[position - item.position : end - item.position])
+            position = end
+            continue
+        end = position + item.size
         if change.written is not None:
             known = position
             decoded = ChangedBatches(change.decoded(pieces_of(log_file.read, position)), trials, has_crs=change.has_crs)
@@ -105,7 +111,7 @@ def _undone(log_file: LogFile, change: TextChange) -> Iterator[bytes]:
             position = end
             continue
         batches = ChangedBatches(pieces_of(log_file.read, position, end), trials, has_crs=True)
-        passed = batches.skip(damage.size)
+        passed = batches.skip(item.size)
         if passed is not None:
             yield passed
             position += batches.position

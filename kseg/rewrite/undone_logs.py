@@ -11,7 +11,7 @@ from kseg.formats.codes import DamageKind
 from kseg.index.header_scan import end_of
 from kseg.reading.blocks import Damage
 from kseg.reading.changed_batches import ChangedBatches, Trials
-from kseg.reading.log_file import LogFile
+from kseg.reading.log_file import LogFile, Run
 from kseg.reading.text_changes import TextChange, find_change, pieces_of
 from kseg.rewrite.salvage_extents import intact_runs
 from kseg.system.new_directory import WriteError, scratch_directory
@@ -78,46 +78,64 @@ def _undone(log_file: LogFile, change: TextChange) -> Iterator[bytes]:
 
     Up to where only zeros are left, or very many of them begin.
     """
-    position, trials = 0, Trials()
-    while position < log_file.size:
-        batches = ChangedBatches(pieces_of(log_file.read, position), trials, has_crs=not change.steps)
-        while (batch := batches.take()) is not None:
-            yield batch
-        position += batches.position
-        item = next(intact_runs(log_file, position), None)
+    undoing = _Undoing(log_file, change)
+    while undoing.position < log_file.size:
+        yield from undoing.whole_batches()
+        item = next(intact_runs(log_file, undoing.position), None)
         if item is None or (isinstance(item, Damage) and item.kind is DamageKind.ZERO_TAIL):
             return
-        if not isinstance(item, Damage):  # batches that are too large to be tried
-            end = end_of(item)
-            yield bytes(item.buffer[position - item.position : end - item.position])
-            position = end
-            continue
-        end = position + item.size
-        if change.written is not None:
-            known = position
-            decoded = ChangedBatches(change.decoded(pieces_of(log_file.read, position)), trials, has_crs=change.has_crs)
-            while (batch := decoded.take()) is not None:
-                written = change.written(decoded.taken)
-                if log_file.read(known, len(written)) != written:
-                    break
-                yield batch
-                known += len(written)
-            if known > position:
-                position = known
-                continue
-        if change.steps:
-            pieces = change.decoded(pieces_of(log_file.read, position, end))
-            yield from _decoded(ChangedBatches(pieces, trials, has_crs=change.has_crs))
-            position = end
-            continue
-        batches = ChangedBatches(pieces_of(log_file.read, position, end), trials, has_crs=True)
+        yield from undoing.stretch(item)
+
+
+class _Undoing:
+    """A log while it is undone, from a position on."""
+
+    def __init__(self, log_file: LogFile, change: TextChange) -> None:
+        self._log_file, self._change = log_file, change
+        self._trials = Trials()
+        self.position = 0
+
+    def whole_batches(self) -> Iterator[bytes]:
+        """The batches that are intact as they stand, or without CRs before LFs if that is the change."""
+        batches = ChangedBatches(self._pieces(), self._trials, has_crs=not self._change.steps)
+        while (batch := batches.take()) is not None:
+            yield batch
+        self.position += batches.position
+
+    def stretch(self, item: Run | Damage) -> Iterator[bytes]:
+        """What stands here next: batches too large to be tried, or damaged bytes."""
+        start, end = self.position, end_of(item)
+        if not isinstance(item, Damage):
+            self.position = end
+            yield bytes(item.buffer[start - item.position : end - item.position])
+            return
+        yield from self._written_batches()
+        if self.position > start:
+            return
+        pieces = self._change.decoded(self._pieces(end)) if self._change.steps else self._pieces(end)
+        batches = ChangedBatches(pieces, self._trials, has_crs=self._change.has_crs)
+        if self._change.steps:
+            self.position = end
+            yield from _decoded(batches)
+            return
         passed = batches.skip(item.size)
-        if passed is not None:
-            yield passed
-            position += batches.position
-            continue
-        yield from _rest(batches)
-        position = end
+        self.position = end if passed is None else start + batches.position
+        yield from _rest(batches) if passed is None else (passed,)
+
+    def _written_batches(self) -> Iterator[bytes]:
+        """Batches whose bytes became others one by one, so that some may look intact at a wrong place."""
+        if self._change.written is None:
+            return
+        batches = ChangedBatches(self._change.decoded(self._pieces()), self._trials, has_crs=self._change.has_crs)
+        while (batch := batches.take()) is not None:
+            written = self._change.written(batches.taken)
+            if self._log_file.read(self.position, len(written)) != written:
+                return
+            self.position += len(written)
+            yield batch
+
+    def _pieces(self, end: int | None = None) -> Iterator[bytes]:
+        return pieces_of(self._log_file.read, self.position, end)
 
 
 def _decoded(batches: ChangedBatches) -> Iterator[bytes]:

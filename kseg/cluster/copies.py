@@ -29,6 +29,7 @@ from kseg.log.lineage import ENDLESS, Lineage, noted_epochs
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.segments import SWAP, complete_swaps
 from kseg.store import remote_files as remote
+from kseg.store.location import is_remote
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
@@ -72,7 +73,7 @@ class PartitionCopy(NamedTuple):
     @property
     def is_remote(self) -> bool:
         """Whether it lies in an object store or another file system that isn't the machine's."""
-        return remote.is_remote(self.path)
+        return is_remote(self.path)
 
     def open(self) -> PartitionLog:
         """The partition's directory. Raises OpenError if it can't be listed."""
@@ -104,9 +105,9 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
         refuse(error)
 
     paths = [path for source in sources for path in _matching(source, refuse)]
-    cluster = Cluster([path for path in paths if not remote.is_remote(path)], refused)
+    cluster = Cluster([path for path in paths if not is_remote(path)], refused)
     candidates = [_of_local(each) for each in cluster.candidates()]
-    for path in filter(remote.is_remote, paths):
+    for path in filter(is_remote, paths):
         try:
             candidates += _remote_candidates(path)
         except OpenError as error:
@@ -129,7 +130,7 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
 def metadata_dirs_of(sources: Iterable[str]) -> Iterator[Path]:
     """Where on this machine the metadata may be, of what `find_replicas` finds; lists nothing before it is needed."""
     paths = (path for source in sources for path in _matching(source, pass_over))
-    yield from Cluster([path for path in paths if not remote.is_remote(path)], pass_over).metadata_dirs()
+    yield from Cluster([path for path in paths if not is_remote(path)], pass_over).metadata_dirs()
 
 
 def _furthest_metadata(
@@ -231,7 +232,7 @@ def _remote_history(place: PartitionCopy, is_exact: bool) -> History:
 
 def _matching(source: str, refuse: Refuse | None) -> list[str]:
     """The paths that a glob matches; the path itself if it is none, or is there as it stands."""
-    if remote.is_remote(source) or Path(source).exists() or not set(source) & set("*?["):
+    if is_remote(source) or Path(source).exists() or not set(source) & set("*?["):
         return [source]
     path = Path(source)
     found = sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))

@@ -19,11 +19,12 @@ from kseg.log.lineage import noted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.log.side_files import StandingFiles, build_metadata
-from kseg.store.location import DirectoryStore, ObjectStore, place_of
+from kseg.store.location import DirectoryStore, ObjectStore, is_remote, place_of
+from kseg.store.remote_files import open_store
 from kseg.system.new_directory import scratch_directory
 from kseg.system.terminal_text import forget, show_as
 from kseg.tiered.placed_tiers import Epochs, PlacedPartition, choose, forget_placed, lineage_of, note_placed
-from kseg.tiered.places import S3Store, TierLayout, is_s3, tier_at
+from kseg.tiered.places import TierLayout, tier_at
 from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
 from kseg.tiered.segment_bytes import PrivateKeys
 from kseg.tiered.segments import find_remote_partitions
@@ -38,8 +39,8 @@ _OF_A_LOG_DIRECTORY = (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values())
 
 
 def store_at(root: str) -> ObjectStore:
-    """The store at a URL of S3 or in a directory."""
-    return S3Store(root) if is_s3(root) else DirectoryStore(root)
+    """The store at a URL or in a directory."""
+    return open_store(root) if is_remote(root) else DirectoryStore(root)
 
 
 class RemoteLogs:
@@ -232,7 +233,7 @@ class RemoteLogs:
 
     def _show_url(self, url: str) -> None:
         """Shows a URL as it is, of which paths keep one slash only."""
-        if is_s3(url) and str(Path(url)) != url:
+        if is_remote(url) and str(Path(url)) != url:
             show_as(str(Path(url)), url.rstrip("/"))
             self._stack.callback(forget, str(Path(url)))
 

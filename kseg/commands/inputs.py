@@ -103,9 +103,10 @@ def _paths_in(value: "str | Path") -> list[str]:
 
 def _is_tier(path: str, options: dict[str, Any]) -> bool:
     """Whether a path leads to a tier. An export reads a broker's own files in S3 by itself, where they lie."""
-    from kseg.tiered.places import begins_as_tier, is_s3, tier_at, url_of
+    from kseg.store.location import is_remote
+    from kseg.tiered.places import begins_as_tier, tier_at, url_of
 
-    if "destination" in options and is_s3(url_of(path)):
+    if "destination" in options and is_remote(url_of(path)):
         return begins_as_tier(url_of(path))
     return tier_at(path) is not None
 
@@ -149,14 +150,15 @@ def _nothing(_: str) -> None:
 
 def _check_target(options: dict[str, Any], inputs: Iterable[str]) -> None:
     """Raises UsageError if what is written would lie in a tier that is read."""
+    from kseg.store.location import is_remote
     from kseg.store.target import check_outside
-    from kseg.tiered.places import is_s3, url_of
+    from kseg.tiered.places import url_of
 
     target = options.get("directory") or options.get("destination")
     if target is None and "destination" in options:
         target = options["paths"][-1]
     if target is not None and "://" not in str(target):
-        check_outside(target, [path for path in inputs if not is_s3(url_of(path))])
+        check_outside(target, [path for path in inputs if not is_remote(url_of(path))])
 
 
 def _require_this_machine(options: dict[str, Any]) -> None:

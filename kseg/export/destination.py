@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
@@ -16,13 +16,13 @@ from uuid import uuid4
 
 from kseg.errors import KsegError, OpenError, SwappedError, UnreadableError, reason
 from kseg.store import remote_files as remote
-from kseg.store.remote_files import check_destination, local_places
+from kseg.store.location import ASIDE, is_remote
+from kseg.store.remote_files import check_destination, is_hdfs, local_places, open_store
+from kseg.store.stored_file import StoredFile
 from kseg.store.target import check_held
 from kseg.system.files import Identity
 from kseg.system.held_directory import HeldDirectory, LinkError
 
-ASIDE = ".tmp"
-"""Ends the names of files that are being written whole, to be renamed or linked to."""
 MOST_REPEATS = 100
 """How often a folder or a file aside may be taken away by others, before that is an error."""
 NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
@@ -89,9 +89,7 @@ def open_destination(url: str, identity: Identity | None = None) -> Destination:
     """The destination at a path or URL; nothing is made yet. identity: what another process of the run has found."""
     if url.startswith("file://"):
         return LocalDestination(unquote(urlsplit(url).path), identity)
-    if remote.is_hdfs(url):
-        return HdfsDestination(url)
-    return RemoteDestination(url) if remote.is_remote(url) else LocalDestination(url, identity)
+    return RemoteDestination(url) if is_remote(url) else LocalDestination(url, identity)
 
 
 def _checked(name: str, url: str) -> str:
@@ -375,15 +373,14 @@ def _opened(opening: Callable[[], Any], where: str) -> Any:
 
 
 class RemoteDestination:
-    """A folder of an object store, by pyarrow's file systems; claims in S3 by s3fs, if that is there."""
-
-    renames = False
+    """A folder of a store. In HDFS files are renamed into their place; in a store of objects a rename is a copy."""
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
-        self.claims_safely = False
-        self._system, self._root = remote.locate(self.url)
-        self._is_tried = False
+        self.renames = is_hdfs(url)
+        self.claims_safely = self.renames
+        self._is_tried = self.renames
+        self._store = open_store(self.url)
         self.identity: Identity | None = None
 
     def keep_outside(self, inputs: Iterable[str | None]) -> None:
@@ -402,46 +399,32 @@ class RemoteDestination:
     def require_unchanged(self) -> None:
         """Nothing, as above."""
 
-    def _path(self, name: str) -> str:
-        return f"{self._root}/{_checked(name, self.url)}"
-
-    @contextmanager
-    def create(self, name: str) -> Iterator[Any]:
-        """A new object, which appears when it is closed; also if its writing failed: nobody else knows its name."""
-        path = self._path(name)
-        try:
-            self._system.create_dir(path.rpartition("/")[0], recursive=True)
-            with self._system.open_output_stream(path) as file:
-                yield file
-        except remote.system_errors() as error:
-            raise KsegError(f"can't be written: {reason(error)}", f"{self.url}/{name}") from error
+    def create(self, name: str) -> AbstractContextManager[Any]:
+        """A new object, which appears when it is closed."""
+        return self._store.create(_checked(name, self.url))
 
     def read(self, name: str, most: int | None = None) -> bytes | None:
         """The content of a small file; None if it isn't there."""
-        try:
-            with self._system.open_input_stream(self._path(name)) as file:
-                content: bytes = file.read(most)
-                return content
-        except FileNotFoundError:
+        found = self._store.stat(_checked(name, self.url))
+        if found is None:
             return None
-        except remote.system_errors() as error:
-            raise OpenError(f"can't be read: {reason(error)}", f"{self.url}/{name}") from error
+        size = found.size if most is None else min(found.size, most)
+        try:
+            return self._store.read(name, 0, size)
+        except OSError as error:
+            raise OpenError(f"can't be read: {error.strerror or reason(error)}", f"{self.url}/{name}") from error
 
-    @contextmanager
-    def open(self, name: str) -> Iterator[Any]:
+    def open(self, name: str) -> AbstractContextManager[Any]:
         """An object to read from any position."""
-        path = self._path(name)
-        with _opened(lambda: self._system.open_input_file(path), f"{self.url}/{name}") as file:
-            yield file
+        found = self._store.stat(_checked(name, self.url))
+        if found is None:
+            raise OpenError("can't be read: it isn't there", f"{self.url}/{name}")
+        return StoredFile(self._store, found)
 
     def size(self, name: str) -> int | None:
         """An object's bytes; None if it isn't there."""
-        try:
-            info = self._system.get_file_info(self._path(name))
-        except remote.system_errors() as error:
-            raise OpenError(f"can't be looked at: {reason(error)}", f"{self.url}/{name}") from error
-        size: int | None = info.size
-        return size
+        found = self._store.stat(_checked(name, self.url))
+        return None if found is None else found.size
 
     def claim(self, name: str, content: bytes) -> bool:
         """A put on the condition that nothing is there. Where that can't be had, a claim looks and then writes."""
@@ -461,10 +444,7 @@ class RemoteDestination:
             return False
 
     def _put_if_absent(self, name: str, content: bytes) -> bool:
-        try:
-            return remote.put_if_absent(f"{self.url}/{name}", content)
-        except remote.system_errors() as error:
-            raise KsegError(f"can't be written: {reason(error)}", f"{self.url}/{name}") from error
+        return self._store.put(_checked(name, self.url), content, if_absent=True)
 
     def _look_and_write(self, name: str, content: bytes) -> bool:
         found = self.read(name, len(content) + 1)
@@ -474,88 +454,18 @@ class RemoteDestination:
 
     def replace(self, name: str, content: bytes) -> None:
         """Writes an object."""
-        with self.create(name) as file:
-            file.write(content)
+        self._store.put(_checked(name, self.url), content)
 
     def rename(self, name: str, target: str) -> None:
-        """Copies an object and removes it, without reading it here; does nothing if it has gone."""
-        try:
-            self._system.move(self._path(name), self._path(target))
-        except FileNotFoundError:
-            return
-        except remote.system_errors() as error:
-            raise KsegError(f"can't be moved: {reason(error)}", f"{self.url}/{name}") from error
+        """Moves an object, without reading it here; does nothing if it has gone."""
+        with suppress(FileNotFoundError):
+            self._store.rename(_checked(name, self.url), _checked(target, self.url))
 
     def delete(self, name: str) -> None:
         """Removes an object."""
-        try:
-            self._system.delete_file(self._path(name))
-        except FileNotFoundError:
-            return
-        except remote.system_errors() as error:
-            raise KsegError(f"can't be removed: {reason(error)}", f"{self.url}/{name}") from error
+        self._store.delete(_checked(name, self.url))
 
     def names(self, folder: str = "") -> Iterator[str]:
-        """The objects below a folder, listed as inputs are: by requests whose answers are bounded."""
+        """The objects below a folder, listed as inputs are."""
         for found in remote.list_files(f"{self.url}/{folder}".rstrip("/"), may_be_missing=True):
             yield found.url[len(self.url) + 1 :]
-
-
-class HdfsDestination(RemoteDestination):
-    """A folder of HDFS: files are renamed into their place, and never by that into the place of another one."""
-
-    renames = True
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.claims_safely = True
-
-    def claim(self, name: str, content: bytes) -> bool:
-        """Renames a file that is whole; that fails where one of the name is. What is there then decides."""
-        aside = self._write_aside(name, content)
-        with suppress(*remote.system_errors()):
-            self._system.move(self._path(aside), self._path(name))
-        self.delete(aside)
-        return self.read(name, len(content) + 1) == content
-
-    def _write_aside(self, name: str, content: bytes) -> str:
-        aside = f"{name}.{uuid4().hex[:12]}{ASIDE}"
-        with self.create(aside) as file:
-            file.write(content)
-        return aside
-
-    def replace(self, name: str, content: bytes) -> None:
-        """Writes aside and renames, over WebHDFS. libhdfs can't rename into the place of a file: it writes in place."""
-        web = getattr(getattr(self._system, "handler", None), "fs", None)
-        if web is None:
-            super().replace(name, content)
-            return
-        aside = self._write_aside(name, content)
-        try:
-            web.replace(self._path(aside), self._path(name))
-        except remote.system_errors() as error:
-            raise KsegError(f"can't be written: {reason(error)}", f"{self.url}/{name}") from error
-
-    def rename(self, name: str, target: str) -> None:
-        """Moves a file; one that is at the target is the same, since no name of an export comes back."""
-        from pyarrow import fs
-
-        path, target_path = self._path(name), self._path(target)
-        try:
-            self._system.create_dir(target_path.rpartition("/")[0], recursive=True)
-            failure: Exception | None = None
-            try:
-                self._system.move(path, target_path)
-            except remote.system_errors() as error:
-                failure = error
-            left, there = self._system.get_file_info([path, target_path])
-        except remote.system_errors() as error:
-            raise KsegError(f"can't be written: {reason(error)}", f"{self.url}/{target}") from error
-        if left.type == fs.FileType.NotFound:
-            return
-        if there.type == fs.FileType.NotFound:
-            raise KsegError(
-                f"can't be written: {reason(failure) if failure else 'the storage did not rename it'}",
-                f"{self.url}/{target}",
-            )
-        self.delete(name)

@@ -30,6 +30,7 @@ from kseg.log.partition import (
     read_checkpoints,
 )
 from kseg.store import remote_files as remote
+from kseg.store.location import is_remote
 from kseg.system.new_directory import scratch_directory
 
 SMALLEST_SPLIT = 8 * MIB
@@ -425,7 +426,7 @@ def _range(segment: SegmentSource, start: int, end: int, known: Done = NOTHING_D
 
 @contextmanager
 def _open_index(path: str, base_offset: int) -> Iterator[OffsetIndex]:
-    if not remote.is_remote(path):
+    if not is_remote(path):
         try:
             index = OffsetIndex(path, base_offset)
         except OpenError as error:

@@ -39,6 +39,7 @@ from kseg.export.write import parquet
 from kseg.export.write.typed_plan import with_typed_columns, without_writers
 from kseg.log.selection import NoSuchPartitionError, PartitionChoice
 from kseg.store import remote_files as remote
+from kseg.store.location import is_remote
 from kseg.system.new_directory import HERE, Processes
 from kseg.system.run_usage import in_threads
 from kseg.system.shared_work import OnRead, are_worth_processes
@@ -509,7 +510,7 @@ def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
 
 def _waits(order: WorkOrder) -> bool:
     """Whether most of the time that an order takes is that of a store's answers."""
-    return order.size <= remote.PIECE and remote.is_remote(order.replica)
+    return order.size <= remote.PIECE and is_remote(order.replica)
 
 
 def in_processes(count: int) -> Execute:

@@ -29,7 +29,7 @@ from kseg.kernel.fold_contract import Event
 from kseg.output.progress import talk
 from kseg.reading.blocks import Damage
 from kseg.spark.options import Key, PushedFilters, Request
-from kseg.store import remote_files as remote
+from kseg.store.location import is_remote
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -266,7 +266,7 @@ class OrderExecutor:
         """The rows of an order, then notes."""
         order, changes = task.order, list[str]()
         with suppress(ChangedError):  # it comes again below
-            if task.is_whole and not remote.is_remote(order.replica) and task.has_disorder():
+            if task.is_whole and not is_remote(order.replica) and task.has_disorder():
                 order = replace(order, is_disordered=True)
         reader = OrderReader(order, self.options, checksums=False)
         batches = _until_changed(reader.batches(), changes)

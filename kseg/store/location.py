@@ -4,12 +4,16 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import StrEnum
 from typing import NamedTuple, Protocol
+from urllib.parse import urlsplit
 
-from kseg.errors import OpenError
+from kseg.errors import OpenError, UsageError, without_secrets
 from kseg.formats.file_names import FileKind, parse_file_name
 
 STANDARD_INPUT = "-"
+ASIDE = ".tmp"
+"""Ends the names of files that are being written whole, to be renamed or linked to."""
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".zip")
 """Names of archives, which are used like directories: `bundle.tar.gz/orders-0` is a partition."""
 COMPRESSED = (".gz", ".zst")
@@ -92,12 +96,88 @@ def _folders(top: str) -> Iterator[str]:
             waiting += [f"{folder}{name}/" for name in below if not name.startswith(".")]
 
 
+class StoreKind(StrEnum):
+    """Whose protocol a URL's scheme means."""
+
+    S3 = "Amazon S3"
+    GCS = "Google Cloud Storage"
+    AZURE = "Azure Blob Storage"
+    HTTP = "HTTP"
+    HDFS = "HDFS"
+
+
+_KINDS = {
+    **dict.fromkeys(("s3", "s3a", "s3n"), StoreKind.S3),
+    **dict.fromkeys(("gs", "gcs"), StoreKind.GCS),
+    **dict.fromkeys(("az", "azure", "abfs", "abfss", "wasb", "wasbs"), StoreKind.AZURE),
+    **dict.fromkeys(("http", "https"), StoreKind.HTTP),
+    **dict.fromkeys(("hdfs", "viewfs", "webhdfs"), StoreKind.HDFS),
+}
+_IN_AZURE = (".blob.core.windows.net", ".dfs.core.windows.net")
+
+
+class StoreUrl(NamedTuple):
+    """A URL of a store, parsed.
+
+    root: the URL of all its files. bucket: of S3 and GCS, Azure's container, the host of others. account: Azure's, if
+    the URL names it. key: of a file, or of a folder without the slash after it.
+    """
+
+    kind: StoreKind
+    root: str
+    bucket: str
+    key: str = ""
+    account: str | None = None
+
+    @property
+    def has_buckets(self) -> bool:
+        """Whether it is a store of objects, with buckets: none where files are listed as directories' are."""
+        return self.kind in (StoreKind.S3, StoreKind.GCS, StoreKind.AZURE)
+
+
+def parse_url(url: str) -> StoreUrl:
+    """What a URL means. Raises UsageError if it names no store that kseg knows, or has a password or a key."""
+    if without_secrets(url) != url:
+        raise UsageError("has a password: take it out, and give credentials by the environment or a profile", url)
+    scheme, _, rest = url.partition("://")
+    authority, _, path = rest.partition("/")
+    kind = _KINDS.get(scheme.lower())
+    if kind is None:
+        raise UsageError(f"kseg knows no store of the scheme {scheme!r}", url)
+    if not authority:
+        what = {StoreKind.AZURE: "container", StoreKind.HTTP: "host", StoreKind.HDFS: "NameNode"}.get(kind, "bucket")
+        raise UsageError(f"names no {what}: {scheme}://{what.upper()}/PREFIX", url)
+    root, key = f"{scheme}://{authority}", path.strip("/")
+    host = urlsplit(url).hostname or ""
+    if host.endswith(_IN_AZURE) and kind in (StoreKind.AZURE, StoreKind.HTTP):
+        account = host.partition(".")[0]
+        container, _, key = (authority.partition("@")[0] + "/" + key if "@" in authority else key).partition("/")
+        root = root if "@" in authority else f"{root}/{container}"
+        return StoreUrl(StoreKind.AZURE, root, container, key, account)
+    return StoreUrl(kind, root, authority, key)
+
+
+def is_remote(path: str) -> bool:
+    """Whether a path is a URL."""
+    return "://" in path
+
+
 class StoredObject(NamedTuple):
     """An object as it was listed: its key below the store's root, bytes, milliseconds since 1970 of its last change."""
 
     key: str
     size: int
     modified_ms: int
+
+
+class StoredBytes(Protocol):
+    """The bytes of an object."""
+
+    def read(self, start: int, end: int) -> bytes:
+        """Bytes of it, fewer where it ends.
+
+        Raises OSError if it can't be read, or has changed since it was read first; ClusterError if the store fails.
+        """
 
 
 class ObjectStore(Protocol):
@@ -115,10 +195,21 @@ class ObjectStore(Protocol):
         """All of them. Raises OpenError or ClusterError if they can't be listed."""
 
     def read(self, key: str, start: int, end: int) -> bytes:
-        """Bytes of an object, fewer where it ends.
+        """Bytes of an object that is read once. Raises as StoredBytes."""
 
-        Raises OSError if the object can't be read, ClusterError if the store fails.
-        """
+    def open(self, key: str) -> StoredBytes:
+        """An object to read from again and again. Asks for nothing yet."""
+
+
+class ReadByKey:
+    """An object of a store that keeps nothing of it between reads."""
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        self._store, self._key = store, key
+
+    def read(self, start: int, end: int) -> bytes:
+        """See StoredBytes."""
+        return self._store.read(self._key, start, end)
 
 
 def place_of(store: ObjectStore, key: str) -> str:
@@ -152,6 +243,10 @@ class DirectoryStore:
                 elif entry.is_file():
                     status = entry.stat()
                     yield StoredObject(key, status.st_size, status.st_mtime_ns // 1_000_000)
+
+    def open(self, key: str) -> StoredBytes:
+        """See ObjectStore."""
+        return ReadByKey(self, key)
 
     def read(self, key: str, start: int, end: int) -> bytes:
         """See ObjectStore."""

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, reason
+from kseg.errors import KsegError
 from kseg.formats.file_names import MAXIMUM_OFFSET, MAXIMUM_PARTITION, FileKind, parse_partition_directory
-from kseg.store.location import StoredObject, broken
+from kseg.store.location import is_remote
 
 MANIFEST, INDEXES = "rsm-manifest", "indexes"
 """Suffixes of objects that only Aiven's plugin writes."""
@@ -148,84 +148,8 @@ def _object_name(
     )
 
 
-SCHEMES = ("s3://", "s3a://")
 _FIRST_OBJECTS = 1000
 """As many as one request lists."""
-
-
-def is_s3(path: str) -> bool:
-    """Whether a path is a URL of S3."""
-    return path.startswith(SCHEMES)
-
-
-class S3Store:
-    """Objects of a bucket below a prefix. Credentials, region and endpoint are found as by Amazon's own tools."""
-
-    is_near = False
-
-    def __init__(self, url: str) -> None:
-        """Takes the URL. Raises UsageError without s3fs, or if the URL names no bucket, or has a password."""
-        from kseg.store.remote_files import require_no_password
-
-        try:
-            import botocore.session  # noqa: F401
-            import s3fs  # noqa: F401
-        except ImportError as error:
-            raise UsageError(missing_library("s3fs", "s3"), url) from error
-        require_no_password(url)
-        self.name = self.address = url.rstrip("/")
-        self._bucket, _, folder = url.partition("://")[2].partition("/")
-        self._prefix = f"{folder.strip('/')}/" if folder.strip("/") else ""
-        if not self._bucket:
-            raise UsageError("names no bucket: s3://BUCKET/PREFIX", url)
-        self._clients: dict[int, Any] = {}
-
-    def objects(self) -> Iterator[StoredObject]:
-        """See ObjectStore."""
-        from kseg.store.remote_files import S3Folder, s3_errors
-
-        try:
-            for each in S3Folder(self._bucket, self._prefix).objects():
-                if not each.key.endswith("/"):
-                    yield StoredObject(each.key.removeprefix(self._prefix), each.size, each.modified_ms)
-        except s3_errors() as error:
-            raise self._failure(error, self.name) from error
-
-    def read(self, key: str, start: int, end: int) -> bytes:
-        """See ObjectStore."""
-        from botocore.exceptions import ClientError
-
-        from kseg.store.remote_files import read_object, s3_errors
-
-        if start >= end:
-            return b""
-        try:
-            return read_object(self._client(), self._bucket, self._prefix + key, start, end)
-        except ClientError as error:
-            code = str(error.response.get("Error", {}).get("Code"))
-            if code == "InvalidRange":
-                return b""
-            if code in ("NoSuchKey", "404"):
-                raise broken(f"{self.name}/{key} isn't there any more") from error
-            raise self._failure(error, f"{self.name}/{key}") from error
-        except s3_errors() as error:
-            raise self._failure(error, f"{self.name}/{key}") from error
-
-    def _client(self) -> Any:
-        """This process's client: one that was forked can't share its parent's connections."""
-        from kseg.store.remote_files import s3_client
-
-        process = os.getpid()
-        if process not in self._clients:
-            self._clients[process] = s3_client()
-        return self._clients[process]
-
-    def _failure(self, error: Exception, place: str) -> OpenError | ClusterError:
-        """The store's error in a line. A bucket that isn't there can't be opened; all else the store failed at."""
-        said = reason(error)
-        if "NoSuchBucket" in said:
-            return OpenError("no such bucket; `aws s3 ls` lists yours", place)
-        return ClusterError(f"can't be read: {said}", place)
 
 
 def begins_as_tier(url: str) -> bool:
@@ -233,8 +157,10 @@ def begins_as_tier(url: str) -> bool:
 
     One request; False also if they can't be listed.
     """
+    from kseg.store.remote_files import open_store
+
     try:
-        store = S3Store(url)
+        store = open_store(url)
         for stored in islice(store.objects(), _FIRST_OBJECTS):
             name = parse_object_name(f"{store.address}/{stored.key}")
             if name is not None:
@@ -252,24 +178,24 @@ _ORDINARY_LEVELS = 2
 """A log directory, or a parent of some, has partitions so near."""
 
 
+_ONE_SLASH = re.compile(r"([a-z][a-z0-9]*):/+")
+
+
 def url_of(path: str) -> str:
     """A path as it was given: pathlib leaves one slash of a URL's two."""
-    for scheme in SCHEMES:
-        short = scheme.removesuffix("/")
-        if path.startswith(short) and not path.startswith(scheme):
-            return scheme + path.removeprefix(short)
-        if path == short.removesuffix("/"):
-            return scheme
-    return path
+    found = _ONE_SLASH.match(path)
+    if found is None or os.path.lexists(path):
+        return path
+    return f"{found[1]}://{path[found.end() :]}"
 
 
 def tier_at(path: str) -> tuple[str, str] | None:
     """The root of the tier that a path leads to, and the path below it as kseg shows it; None if it leads to none.
 
-    A root is a URL of S3, or a directory. What is below is a partition as a broker would name it, or a file of it.
+    A root is a URL, or a directory. What is below is a partition as a broker would name it, or a file of it.
     """
     path = url_of(path)
-    if is_s3(path):
+    if is_remote(path):
         return path, ""
     if os.path.isdir(path):  # noqa: PTH112
         return (path, "") if is_tier(path) else None

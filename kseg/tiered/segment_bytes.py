@@ -256,7 +256,7 @@ class FetchedObject:
     """An object's bytes, fetched by ranges: where reads follow each other, ever larger ones."""
 
     def __init__(self, store: ObjectStore, key: str) -> None:
-        self._store, self._key = store, key
+        self._file = store.open(key)
         self._start, self._held = 0, b""
         self._ahead = 0
 
@@ -271,7 +271,7 @@ class FetchedObject:
             self._ahead = min(2 * self._ahead or len(self._held), READ_AHEAD) if follows else 0
             kept = self._held[start - self._start :] if follows else b""
             self._start, self._held = start, kept  # what isn't needed any more makes room first
-            fetched = self._store.read(self._key, start + len(kept), max(end, most, start + self._ahead))
+            fetched = self._file.read(start + len(kept), max(end, most, start + self._ahead))
             self._held = kept + fetched
         return self._held[start - self._start : end - self._start]
 

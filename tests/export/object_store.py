@@ -40,9 +40,9 @@ def meant(url: str) -> Iterator[pytest.MonkeyPatch]:
         for name, value in {**CREDENTIALS, "AWS_ENDPOINT_URL": url, "AWS_REGION": "us-east-1"}.items():
             patch.setenv(name, value)
         patch.setattr("botocore.session.create_loader", LOADER)
-        remote.file_system.cache_clear()
+        remote._store_at.cache_clear()
         yield patch
-        remote.file_system.cache_clear()
+        remote._store_at.cache_clear()
 
 
 class Request(NamedTuple):

@@ -46,10 +46,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[fs.FileSystem]:
         wait_until(lambda: is_listening(port), "moto listens", process)
         for name, value in settings.items():
             patch.setenv(name, value)
-        remote.file_system.cache_clear()
+        remote._store_at.cache_clear()
         endpoint = f"127.0.0.1:{port}"
         yield fs.S3FileSystem(endpoint_override=endpoint, scheme="http", region="us-east-1", allow_bucket_creation=True)
-        remote.file_system.cache_clear()
+        remote._store_at.cache_clear()
 
 
 @pytest.fixture

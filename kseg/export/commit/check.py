@@ -15,7 +15,7 @@ from kseg.export.read.order_reader import has_gone
 from kseg.export.report import PartitionReport
 from kseg.export.results import Result, row_counts
 from kseg.export.write.parquet import is_written_alike
-from kseg.store import remote_files as remote
+from kseg.store.location import is_remote
 from kseg.system.run_usage import in_threads
 
 _ADVICE = "don't use it: export again with --overwrite, or to another place"
@@ -66,7 +66,7 @@ def read_footers(place: Destination, names: Collection[str]) -> dict[str, pq.Fil
                 raise TableDiffersError(f"{name} has gone", place.url) from error
             raise
 
-    if remote.is_remote(place.url):
+    if is_remote(place.url):
         return dict(zip(names, in_threads(footer, names), strict=True))
     return {name: footer(name) for name in names}
 

@@ -25,7 +25,7 @@ from kseg.export.commit.manifest import (
     read_numbered,
 )
 from kseg.export.commit.relist import told_apart
-from kseg.export.destination import ASIDE, Destination
+from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import ExportedFile, Result, missing
 from kseg.export.settings import (
@@ -42,6 +42,7 @@ from kseg.export.settings import (
     text,
 )
 from kseg.export.write.parquet import ATTEMPTS
+from kseg.store.location import ASIDE
 from kseg.system.new_directory import Processes
 
 RUNS = "_kseg/runs"

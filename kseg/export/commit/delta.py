@@ -5,12 +5,10 @@ in the member "kseg" of its metadata. Others may commit in between; a conflict i
 """
 
 import json
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -40,6 +38,8 @@ from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import NO_VALUE, schema_of_files
+from kseg.store.location import is_remote, parse_url
+from kseg.store.settings import settings_of
 from kseg.system.held_directory import LinkError
 
 LOG = "_delta_log"
@@ -82,11 +82,10 @@ class DeltaLog:
         """The destination."""
         return self._place.url
 
-    @cached_property
+    @property
     def _options(self) -> dict[str, str]:
-        """What deltalake doesn't take from the environment: an object store without TLS must be allowed."""
-        is_plain = self.location.startswith("s3://") and os.environ.get("AWS_ENDPOINT_URL", "").startswith("http://")
-        return {"AWS_ALLOW_HTTP": "true"} if is_plain else {}
+        """How the store is reached, with the keys that count now."""
+        return settings_of(parse_url(self.location)).of_delta() if is_remote(self.location) else {}
 
     def _open(self) -> Any:
         """The table as it is now; None if there is none."""

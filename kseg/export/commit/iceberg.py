@@ -5,7 +5,6 @@ files; each commit makes a snapshot, whose summary has the number too, so that a
 commit once: what a conflict means only a run knows.
 """
 
-import os
 import re
 import warnings
 from collections import defaultdict
@@ -37,6 +36,8 @@ from kseg.export.commit.table_log import (
 from kseg.export.destination import Destination
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import field_ids, schema_of_files, with_field_ids
+from kseg.store.location import is_remote, parse_url
+from kseg.store.settings import settings_of
 from kseg.system.held_directory import LinkError
 
 NUMBER, RUN, PROGRESS = "kseg.number", "kseg.run", "kseg.progress"
@@ -121,7 +122,9 @@ class IcebergLog:
 
         with self._errors("found"):
             if self._table.catalog is not None:
-                return _without_code(load_catalog(self._table.catalog, **_of_environment()))
+                is_stored = is_remote(self._place.url)
+                settings = settings_of(parse_url(self._place.url)).of_iceberg() if is_stored else {}
+                return _without_code(load_catalog(self._table.catalog, **settings))
             self._check_catalog_file()
             return PlaceCatalog(f"{self._place.url}/{CATALOG_FILE}", self._url, self._place)
 
@@ -461,12 +464,6 @@ def _without_code(catalog: Any) -> Any:
         {name: value for name, value in dict(properties).items() if name not in _NAMES_CODE}, location
     )
     return catalog
-
-
-def _of_environment() -> dict[str, str]:
-    """Where S3 is, as for all else that kseg reads and writes: pyiceberg doesn't look there."""
-    names = {"AWS_ENDPOINT_URL": "s3.endpoint", "AWS_DEFAULT_REGION": "s3.region", "AWS_REGION": "s3.region"}
-    return {property_: os.environ[name] for name, property_ in names.items() if os.environ.get(name)}
 
 
 def _filter(change: TableChange) -> Any:

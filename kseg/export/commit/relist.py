@@ -12,7 +12,7 @@ from kseg.export.commit.manifest import Key
 from kseg.export.plan import Done
 from kseg.export.results import Result, Tally, missing
 from kseg.export.settings import LogSelection, OffsetRange
-from kseg.store import remote_files as remote
+from kseg.store.location import is_remote
 
 TopicKey = tuple[str, int | None, str | None]
 """Topic, partition, and the topic's id."""
@@ -65,7 +65,7 @@ def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[str]
 
 def _has_gone(replica: str, sources: tuple[str, ...]) -> bool:
     """Whether a directory isn't there; of one in an object store, where it would have been listed."""
-    return replica.startswith(sources) if remote.is_remote(replica) else not Path(replica).exists()
+    return replica.startswith(sources) if is_remote(replica) else not Path(replica).exists()
 
 
 class ListedAgain(NamedTuple):

@@ -33,6 +33,7 @@ from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile, Run
 from kseg.redaction import Redaction
 from kseg.store import remote_files as remote
+from kseg.store.location import is_remote
 from kseg.system.new_directory import scratch_directory
 
 
@@ -146,7 +147,7 @@ class RangeReader:
 
         Raises OpenError if it has gone, ChangedError if another one has taken its place since it was listed.
         """
-        if not remote.is_remote(self.part.path):
+        if not is_remote(self.part.path):
             return self._require_listed(LogFile.of_directory(self.part.path, self.part.size, limit))
         if self._scratch is None:
             self._scratch = self._clean_up.enter_context(scratch_directory())
@@ -452,7 +453,7 @@ class OrderReader:
 
     def _take_transactions(self) -> None:
         replica = self.order.replica
-        if remote.is_remote(replica):
+        if is_remote(replica):
             with remote.local_directory(replica, TRANSACTION_FILES) as directory:
                 self._transactions = self._read_transactions(directory)
                 self.tally.notes = [note.replace(str(directory), replica) for note in self._transactions.notes]
@@ -596,7 +597,7 @@ def _last_below(end: int, segment: SegmentSource) -> BatchHeader | None:
 
 def _position_below(end: int, segment: SegmentSource) -> int:
     """A position to look from, as the offset index tells; 0 if there is none that can be read here."""
-    if segment.offset_index is None or remote.is_remote(segment.offset_index):
+    if segment.offset_index is None or is_remote(segment.offset_index):
         return 0
     with suppress(KsegError), OffsetIndex(segment.offset_index, segment.base_offset) as index:
         position = index.lookup(min(end, MOST) - 1).position

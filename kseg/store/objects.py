@@ -1,0 +1,361 @@
+"""Stores of objects (S3, Google's, Azure's, HTTP servers) by the library obstore: listed, read by ranges, written.
+
+Requests run in a thread of their own, so that signals end a run while a store doesn't answer.
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from functools import cached_property
+from threading import Thread
+from typing import Any, NoReturn, TypeVar
+
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, reason, without_secrets
+from kseg.store.location import StoredObject, StoreKind, StoreUrl, broken, parse_url
+from kseg.store.settings import StoreSettings, settings_of
+from kseg.system.run_usage import in_threads
+
+AT_ONCE = 16
+"""Requests that are under way at the same time."""
+SECONDS = 120
+"""So long nothing may come from a store, repeated requests included."""
+PAGE = 1000
+"""Objects that S3 names in an answer."""
+REQUESTS_OF_RANGE = 4
+"""About how many requests a range of keys takes: few enough to share, and many enough for what a range asks in vain."""
+FEW_FOLDERS = 16
+"""So few folders are looked into for theirs: brokers' or disks', not partitions."""
+MOST_LEVELS = 3
+UNSORTED = "--x-s3"
+"""Ends the names of buckets whose objects aren't listed in order."""
+PIECE = 8 << 20
+"""Bytes that a request asks for at most, and the size of a part of what is written."""
+_CODE = re.compile(r"<Code>([^<]*)</Code>.*?<Message>([^<]*)</Message>", re.DOTALL)
+_EXTRAS = {StoreKind.S3: "s3", StoreKind.GCS: "gcs", StoreKind.AZURE: "azure", StoreKind.HTTP: "http"}
+Given = TypeVar("Given")
+
+
+class Requests:
+    """A thread that sends requests and waits for their answers."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        Thread(target=self._loop.run_forever, daemon=True).start()
+
+    def answer(self, request: Coroutine[Any, Any, Given]) -> Given:
+        """What a request gives, or raises; TimeoutError if nothing comes."""
+        waiting = asyncio.run_coroutine_threadsafe(asyncio.wait_for(request, SECONDS), self._loop)
+        try:
+            return waiting.result()
+        except BaseException:
+            waiting.cancel()
+            raise
+
+
+class ObjectsOfStore:
+    """Objects below a URL. Makes no request before one is needed.
+
+    Raises UsageError without obstore, for a URL without a bucket, or for settings that can't be.
+    """
+
+    is_near = False
+
+    def __init__(self, url: str) -> None:
+        self._url = parse_url(url)
+        self.name = self.address = url.rstrip("/")
+        self._prefix = f"{self._url.key}/" if self._url.key else ""
+        require_library(self._url)
+
+    def __reduce__(self) -> tuple[Callable[[str], "ObjectsOfStore"], tuple[str]]:
+        return ObjectsOfStore, (self.name,)
+
+    @cached_property
+    def _requests(self) -> Requests:
+        return Requests()
+
+    @cached_property
+    def _store(self) -> Any:
+        try:
+            return opened(self._url, settings_of(self._url))
+        except KsegError as error:
+            error.path = error.path or self.name
+            raise
+        except library_errors() as error:
+            raise UsageError(f"can't be opened: {said(error)}", self.name) from error
+
+    def objects(self) -> Iterator[StoredObject]:
+        """See ObjectStore."""
+        for found in self._listed():
+            yield found._replace(key=found.key.removeprefix(self._prefix))
+
+    def _listed(self) -> Iterator[StoredObject]:
+        """All of them, by key: the first answer tells whether the rest is worth to be listed by ranges at once."""
+        first = next(self._pages(), [])
+        yield from first
+        if len(first) < PAGE:
+            return
+        above = first[-1].key
+        if self._url.kind not in (StoreKind.S3, StoreKind.GCS) or self._url.bucket.endswith(UNSORTED):
+            for page in self._pages(skipped=len(first)):
+                yield from page
+            return
+        folders = {found.key.rpartition("/")[0] for found in first}
+        per_range = max(REQUESTS_OF_RANGE * len(folders), 1)
+        for page in in_threads(lambda ends: self._range(*ends), self._ranges(above, per_range), AT_ONCE):
+            yield from page
+
+    def _ranges(self, above: str, per_range: int) -> Iterator[tuple[str, str | None]]:
+        """Ranges of keys that follow each other: from above the first, up to the second."""
+        for number, folder in enumerate(self._folders(self._prefix, MOST_LEVELS), 1):
+            if number % per_range == 0 and folder > above:
+                yield above, folder
+                above = folder
+        yield above, None
+
+    def _folders(self, prefix: str, levels: int) -> Iterator[str]:
+        """Folders below a prefix, in order; where they are few, those below them."""
+        found = self._answer(lambda: self._store.list_with_delimiter_async(prefix or None), self.name)
+        folders = [f"{each}/" for each in sorted(found["common_prefixes"])]
+        for folder in folders:
+            yield folder
+            if len(folders) < FEW_FOLDERS and levels:
+                yield from self._folders(folder, levels - 1)
+
+    def _range(self, above: str, end: str | None) -> list[StoredObject]:
+        """The objects of a range of keys."""
+        found: list[StoredObject] = []
+        for page in self._pages(above):
+            found += page
+            if end is not None and found and found[-1].key > end:
+                break
+        return [each for each in found if end is None or each.key <= end]
+
+    def _pages(self, above: str | None = None, skipped: int = 0) -> Iterator[list[StoredObject]]:
+        """The answers of a listing, from above a key on. Raises ClusterError if it would go on without an end."""
+        stream = self._errors(lambda: self._store.list(self._prefix or None, offset=above, chunk_size=PAGE), self.name)
+        last = above or ""
+        while page := self._answer(lambda: _next(stream), self.name):
+            found = [
+                StoredObject(each["path"], each["size"], int(each["last_modified"].timestamp() * 1000)) for each in page
+            ]
+            if not self._url.bucket.endswith(UNSORTED):
+                if found[0].key <= last:
+                    raise ClusterError(
+                        "the store's listing repeats itself and would never end; repair the store", self.name
+                    )
+                last = found[-1].key
+            yield found[skipped:]
+            skipped = max(skipped - len(found), 0)
+
+    def stat(self, key: str) -> StoredObject | None:
+        """An object; None if it isn't there. Raises OpenError, or ClusterError if the store fails."""
+        try:
+            found = self._answer(lambda: self._store.head_async(self._prefix + key), f"{self.name}/{key}")
+        except FileNotFoundError:
+            return None
+        return StoredObject(key, found["size"], int(found["last_modified"].timestamp() * 1000))
+
+    def open(self, key: str) -> "ObjectFile":
+        """See ObjectStore."""
+        return ObjectFile(self, key)
+
+    def read(self, key: str, start: int, end: int) -> bytes:
+        """See ObjectStore."""
+        return self.open(key).read(start, end)
+
+    def fetch(self, key: str, start: int, end: int) -> tuple[bytes, str]:
+        """Bytes of an object, fewer where it ends, and what tells this version from later ones. Raises as `read`."""
+        place = f"{self.name}/{key}"
+        try:
+            content, meta = self._answer(lambda: self._fetched(self._prefix + key, start, end), place)
+        except FileNotFoundError as error:
+            raise broken(f"{place} isn't there any more") from error
+        if len(content) != min(end, meta["size"]) - start:
+            raise ClusterError("can't be read: the store gave other bytes than were asked for", place)
+        return content, str(meta["e_tag"] or meta["last_modified"])
+
+    async def _fetched(self, path: str, start: int, end: int) -> tuple[bytes, Any]:
+        """Bytes of an object, and what is said of it. No more of an answer is taken than was asked for."""
+        answer = await self._store.get_async(path, options={"range": (start, end)})
+        if answer.range[0] != start or answer.range[1] > end:
+            return b"", answer.meta
+        return b"".join([bytes(piece) async for piece in answer.stream()]), answer.meta
+
+    def put(self, key: str, content: bytes, *, if_absent: bool = False) -> bool:
+        """Writes an object; if_absent: unless one is there, which False tells.
+
+        Raises KsegError if the store can't do that, or fails.
+        """
+        mode = "create" if if_absent else "overwrite"
+        request = lambda: self._store.put_async(self._prefix + key, content, mode=mode, use_multipart=False)  # noqa: E731
+        try:
+            self._answer(request, f"{self.name}/{key}", "written")
+        except FileExistsError:
+            return False
+        return True
+
+    @contextmanager
+    def create(self, key: str) -> Iterator[Any]:
+        """A new object to write to, which appears when all is written; nothing appears if that fails."""
+        import obstore
+
+        place = f"{self.name}/{key}"
+        writer: Any = self._errors(
+            lambda: obstore.open_writer_async(self._store, self._prefix + key, buffer_size=PIECE), place, "written"
+        )
+        file = _Written(lambda piece: self._answer(lambda: writer.write(piece), place, "written"))
+        yield file
+        file.flush()
+        self._answer(writer.close, place, "written")
+
+    def rename(self, key: str, target: str) -> None:
+        """Copies an object in the store and removes it. Raises FileNotFoundError if it isn't there."""
+        self._answer(lambda: self._store.rename_async(self._prefix + key, self._prefix + target), f"{self.name}/{key}")
+
+    def delete(self, key: str) -> None:
+        """Removes an object, if it is there."""
+        with suppress(FileNotFoundError):
+            self._answer(lambda: self._store.delete_async(self._prefix + key), f"{self.name}/{key}", "removed")
+
+    def _answer(self, request: Callable[[], Any], place: str, what: str = "read") -> Any:
+        """What a request gives. FileNotFoundError and FileExistsError are the caller's; else raises as `_fail`."""
+
+        async def asked() -> Any:
+            return await request()
+
+        return self._errors(lambda: self._requests.answer(asked()), place, what)
+
+    def _errors(self, act: Callable[[], Given], place: str, what: str = "read") -> Given:
+        try:
+            return act()
+        except (FileNotFoundError, FileExistsError, KsegError, StopAsyncIteration):
+            raise
+        except TimeoutError as error:
+            raise ClusterError(f"can't be {what}: nothing came for {SECONDS} s", place) from error
+        except library_errors() as error:
+            _fail(error, place, what)
+
+
+class _PastEndError(Exception):
+    """Bytes were asked for from the end of an object on."""
+
+
+def _fail(error: Exception, place: str, what: str) -> NoReturn:
+    """Raises the error for a library's: a bucket that isn't there can't be opened, at all else the store failed."""
+    from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+    if isinstance(error, AlreadyExistsError | PreconditionError):
+        raise FileExistsError from error
+    text = str(error)
+    if "InvalidRange" in text or "416 " in text.partition("<")[0]:
+        raise _PastEndError from error
+    if "NoSuchBucket" in text:
+        raise OpenError("no such bucket; `aws s3 ls` lists yours", place) from error
+    raise ClusterError(f"can't be {what}: {said(error)}", place) from error
+
+
+def library_errors() -> tuple[type[Exception], ...]:
+    """Whatever obstore raises: its own errors, and Python's for a path or a setting that can't be."""
+    from obstore.exceptions import BaseError
+
+    return BaseError, OSError, ValueError, TypeError
+
+
+async def _next(stream: Any) -> list[Any]:
+    """The next objects of a listing; none at its end."""
+    try:
+        return list(await anext(stream))
+    except StopAsyncIteration:
+        return []
+
+
+class ObjectFile:
+    """An object to read from; it is refused if it changes meanwhile."""
+
+    def __init__(self, store: ObjectsOfStore, key: str) -> None:
+        self._store, self._key = store, key
+        self._version: str | None = None
+
+    def read(self, start: int, end: int) -> bytes:
+        """See StoredBytes."""
+        if start >= end:
+            return b""
+        try:
+            content, version = self._store.fetch(self._key, start, end)
+        except _PastEndError:
+            return b""
+        if self._version not in (None, version):
+            raise broken(f"{self._store.name}/{self._key} has changed while it was read")
+        self._version = version
+        return content
+
+
+class _Written:
+    """A file to write to, as pyarrow wants it; its bytes are handed on in pieces."""
+
+    closed = False
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        self._write = write
+        self._held = bytearray()
+        self._position = 0
+
+    def write(self, piece: Any) -> int:
+        """Takes bytes."""
+        self._held += piece
+        self._position += len(piece)
+        if len(self._held) >= PIECE:
+            self.flush()
+        return len(piece)
+
+    def tell(self) -> int:
+        """How many bytes were taken."""
+        return self._position
+
+    def flush(self) -> None:
+        """Hands on what was taken."""
+        self._write(bytes(self._held))
+        self._held.clear()
+
+    def close(self) -> None:
+        """Does nothing: the file is whole when its context ends."""
+
+
+def said(error: BaseException) -> str:
+    """What the library's error says, in a line: the store's own code and words, if there are any."""
+    text = str(error).partition("\n\nDebug source")[0]
+    found = _CODE.search(text)
+    if found is not None:
+        return reason(Exception(f"{found[1]}: {found[2]}"))
+    return reason(Exception(without_secrets(text.rpartition("Error performing ")[2])))
+
+
+def require_library(url: StoreUrl) -> None:
+    """Raises UsageError without obstore."""
+    try:
+        import obstore  # noqa: F401
+    except ImportError as error:
+        raise UsageError(missing_library("obstore", _EXTRAS[url.kind]), f"{url.root}/{url.key}".rstrip("/")) from error
+
+
+def opened(url: StoreUrl, settings: StoreSettings) -> Any:
+    """Obstore's store for a URL's bucket or host."""
+    from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
+
+    backoff = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2}
+    retry: Any = {"max_retries": settings.retries, "retry_timeout": timedelta(seconds=SECONDS), "backoff": backoff}
+    client: Any = {"timeout": "10 min", "read_timeout": "60 s", "connect_timeout": "10 s", **settings.client}
+    options: Any = dict(settings.options)
+    match url.kind:
+        case StoreKind.S3:
+            keys: Any = settings.credentials
+            return S3Store(
+                url.bucket, config=options, client_options=client, retry_config=retry, credential_provider=keys
+            )
+        case StoreKind.GCS:
+            return GCSStore(url.bucket, config=options, client_options=client, retry_config=retry)
+        case StoreKind.AZURE:
+            return AzureStore(url.bucket, config=options, client_options=client, retry_config=retry)
+    return HTTPStore(url.root, client_options=client, retry_config=retry)

@@ -1,0 +1,239 @@
+"""How a store of objects is reached: endpoint, region, credentials and the like, found as by the store's own tools.
+
+The one place that reads such settings. Names of options are those of the Rust crate object_store, which the libraries
+obstore and deltalake share; `of_iceberg` gives what pyiceberg calls the same. Source: the crate's AmazonS3ConfigKey,
+GoogleConfigKey, AzureConfigKey and ClientConfigKey.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kseg.errors import OpenError, UsageError, missing_library
+from kseg.store.location import StoreKind, StoreUrl
+
+Credentials = dict[str, Any]
+"""Keys of S3 as obstore wants them: access_key_id, secret_access_key, token, expires_at."""
+_CREDENTIALS_LAST = timedelta(minutes=15)
+"""After so long, botocore is asked again: it renews credentials that are about to expire."""
+_MOST_RETRIES = 4
+"""As botocore does, if AWS_MAX_ATTEMPTS doesn't say otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSettings:
+    """How a store is reached.
+
+    options: by object_store's names. client: those of its HTTP client. credentials: gives keys that expire, and is
+    asked again when they do; None if the options have them, or the library finds them by itself. retries: how often a
+    request is sent again. bucket: of S3; where it is addressed in virtual style, the endpoint begins with it.
+    """
+
+    options: Mapping[str, str]
+    client: Mapping[str, Any] = field(default_factory=dict)
+    credentials: Callable[[], Credentials] | None = None
+    retries: int = _MOST_RETRIES
+    bucket: str = ""
+
+    def with_keys(self) -> dict[str, str]:
+        """The options, with the keys that count now."""
+        if self.credentials is None:
+            return dict(self.options)
+        keys = self.credentials()
+        named = {"aws_access_key_id": "access_key_id", "aws_secret_access_key": "secret_access_key"}
+        found = {name: keys[key] for name, key in {**named, "aws_session_token": "token"}.items() if keys.get(key)}
+        return {**self.options, **found}
+
+    def of_delta(self) -> dict[str, str]:
+        """The storage options of deltalake."""
+        return {**self.with_keys(), **{name: str(value) for name, value in self.client.items() if name in _IN_DELTA}}
+
+    def of_iceberg(self) -> dict[str, str]:
+        """The properties of a catalog of pyiceberg's."""
+        options = self.with_keys()
+        found = {new: options[old] for old, new in _IN_ICEBERG.items() if options.get(old) not in (None, "false")}
+        if "s3.endpoint" in found:
+            found["s3.endpoint"] = found["s3.endpoint"].replace(f"://{self.bucket}.", "://", 1)
+        return found
+
+
+_YES = ("true", "1", "yes", "on")
+_OF_ROLES = (
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+_NO_KEYS = "no credentials of AWS: set AWS_PROFILE, or AWS_SKIP_SIGNATURE=true for a public bucket"
+_IN_DELTA = ("allow_http", "proxy_url")
+_IN_ICEBERG = {
+    "aws_endpoint": "s3.endpoint",
+    "aws_region": "s3.region",
+    "aws_access_key_id": "s3.access-key-id",
+    "aws_secret_access_key": "s3.secret-access-key",
+    "aws_session_token": "s3.session-token",
+    "aws_virtual_hosted_style_request": "s3.force-virtual-addressing",
+    "aws_skip_signature": "s3.anonymous",
+    "google_base_url": "gcs.service.host",
+    "google_bearer_token": "gcs.oauth2.token",
+    "azure_storage_account_name": "adls.account-name",
+    "azure_storage_account_key": "adls.account-key",
+    "azure_storage_sas_key": "adls.sas-token",
+    "azure_storage_connection_string": "adls.connection-string",
+}
+
+
+def settings_of(url: StoreUrl) -> StoreSettings:
+    """The settings of a store. Raises UsageError for settings that can't be, or without a library that they need."""
+    match url.kind:
+        case StoreKind.S3:
+            return _s3(url.bucket)
+        case StoreKind.GCS:
+            return _gcs()
+        case StoreKind.AZURE:
+            return _azure(url)
+    return StoreSettings({}, _client(url.root))
+
+
+def _given(*names: str) -> str | None:
+    """The first of some environment variables that is set."""
+    return next((value for name in names if (value := os.environ.get(name))), None)
+
+
+def _client(endpoint: str | None, authorities: str | None = None) -> dict[str, Any]:
+    """Settings of HTTP for an endpoint; authorities: the file of those that sign certificates."""
+    client: dict[str, Any] = {}
+    if endpoint is not None and endpoint.startswith("http://"):
+        client["allow_http"] = True
+    if authorities is not None:
+        try:
+            client["root_certificate"] = Path(authorities).read_bytes()
+        except OSError as error:
+            raise UsageError(f"the certificates can't be read: {error.strerror}", authorities) from error
+    return client
+
+
+def _s3(bucket: str) -> StoreSettings:
+    profile = _Profile() if _has_profile() else None
+    endpoint = profile.endpoint if profile else _given("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    region = _given("AWS_REGION", "AWS_DEFAULT_REGION") or (profile.region if profile else None)
+    authorities = profile.authorities if profile else _given("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
+    style = _given("AWS_VIRTUAL_HOSTED_STYLE_REQUEST")
+    is_virtual = endpoint is None and "." not in bucket  # a certificate of Amazon's names one label
+    if style is not None or (profile and profile.addressing_style):
+        is_virtual = (style or "").lower() in _YES or (profile is not None and profile.addressing_style == "virtual")
+    options = {"aws_virtual_hosted_style_request": str(is_virtual).lower()}
+    if region is not None:
+        options["aws_region"] = region
+    if endpoint is not None:
+        options["aws_endpoint"] = endpoint.replace("://", f"://{bucket}.", 1) if is_virtual else endpoint
+    credentials = None
+    if (_given("AWS_SKIP_SIGNATURE") or "").lower() in _YES:
+        options["aws_skip_signature"] = "true"
+    elif _given("AWS_PROFILE", "AWS_DEFAULT_PROFILE") is None and _given("AWS_ACCESS_KEY_ID"):
+        keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+        options |= {name.lower(): value for name in keys if (value := _given(name))}
+    elif profile is not None:
+        credentials = profile.credentials
+    elif not _given(*_OF_ROLES) and (_given("AWS_EC2_METADATA_DISABLED") or "").lower() in _YES:
+        raise OpenError(_NO_KEYS)
+    retries = _given("AWS_MAX_ATTEMPTS") or ""
+    count = max(int(retries) - 1, 0) if retries.isdecimal() else _MOST_RETRIES
+    return StoreSettings(options, _client(endpoint, authorities), credentials, count, bucket)
+
+
+def _has_profile() -> bool:
+    """Whether a profile is named, or there are files with any: only then botocore is imported."""
+    if _given("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+        return True
+    files = (("AWS_CONFIG_FILE", "~/.aws/config"), ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"))
+    return any(os.path.isfile(os.path.expanduser(os.environ.get(name) or usual)) for name, usual in files)  # noqa: PTH111, PTH113  never raises
+
+
+class _Profile:
+    """What a profile of Amazon's files says, as botocore reads it, with the environment before it.
+
+    Raises UsageError without botocore, or for a profile that isn't there.
+    """
+
+    def __init__(self) -> None:
+        try:
+            from botocore.configprovider import ConfiguredEndpointProvider
+            from botocore.exceptions import BotoCoreError
+            from botocore.session import Session
+        except ImportError as error:
+            raise UsageError(missing_library("botocore", "s3")) from error
+        self._session = Session()
+        try:
+            own = self._session.get_scoped_config()
+            self.region: str | None = self._session.get_config_variable("region")
+            self.authorities: str | None = self._session.get_config_variable("ca_bundle") or _given(
+                "REQUESTS_CA_BUNDLE"
+            )
+            self.endpoint: str | None = None
+            if not self._session.get_config_variable("ignore_configured_endpoint_urls"):
+                everything = self._session.full_config
+                self.endpoint = ConfiguredEndpointProvider(everything, own, "s3", os.environ).provide()
+        except BotoCoreError as error:
+            raise UsageError(f"the profile of AWS isn't usable: {error}") from error
+        of_s3 = own.get("s3")
+        self.addressing_style: str | None = of_s3.get("addressing_style") if isinstance(of_s3, Mapping) else None
+
+    def credentials(self) -> Credentials:
+        """The profile's keys, renewed if needed. Raises OpenError if there are none."""
+        from botocore.exceptions import BotoCoreError
+
+        try:
+            found = self._session.get_credentials()
+            keys = None if found is None else found.get_frozen_credentials()
+        except BotoCoreError as error:
+            raise OpenError(f"no credentials of AWS: {error}") from error
+        if keys is None:
+            raise OpenError(_NO_KEYS)
+        return {
+            "access_key_id": keys.access_key,
+            "secret_access_key": keys.secret_key,
+            "token": keys.token,
+            "expires_at": datetime.now(UTC) + _CREDENTIALS_LAST,
+        }
+
+
+def _gcs() -> StoreSettings:
+    endpoint = _given("STORAGE_EMULATOR_HOST")  # as Google's own libraries have it, which then send no credentials
+    if endpoint is None:
+        return StoreSettings({})
+    url = endpoint if "://" in endpoint else f"http://{endpoint}"
+    return StoreSettings({"google_base_url": url.rstrip("/"), "google_skip_signature": "true"}, _client(url))
+
+
+_PARTS_OF_CONNECTION = {
+    "AccountName": "azure_storage_account_name",
+    "AccountKey": "azure_storage_account_key",
+    "SharedAccessSignature": "azure_storage_sas_key",
+    "BlobEndpoint": "azure_storage_endpoint",
+}
+"""Source: Azure's page on storage connection strings."""
+
+
+def _azure(url: StoreUrl) -> StoreSettings:
+    options: dict[str, str] = {}
+    connection = _given("AZURE_STORAGE_CONNECTION_STRING")
+    if connection is not None:
+        parts = dict(part.split("=", 1) for part in connection.split(";") if "=" in part)
+        options = {new: parts[old] for old, new in _PARTS_OF_CONNECTION.items() if parts.get(old)}
+        if parts.get("UseDevelopmentStorage") == "true":
+            options["azure_storage_use_emulator"] = "true"
+    if url.account is not None:
+        options["azure_storage_account_name"] = url.account
+    for name, option in (("AZURE_STORAGE_ACCOUNT", "azure_storage_account_name"), ("AZURE_STORAGE_KEY", _AZURE_KEY)):
+        value = _given(name)  # the names of Azure's command line; object_store knows longer ones
+        if value is not None:
+            options.setdefault(option, value)
+    endpoint = options.get("azure_storage_endpoint") or _given("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+    is_emulator = "azure_storage_use_emulator" in options or _given("AZURE_STORAGE_USE_EMULATOR") is not None
+    return StoreSettings(options, _client("http://" if is_emulator else endpoint))
+
+
+_AZURE_KEY = "azure_storage_account_key"

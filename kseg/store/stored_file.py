@@ -1,0 +1,51 @@
+"""A file of a store as Python's own files are: read from any position, ahead where reads follow each other."""
+
+import io
+import os
+from typing import Any
+
+from kseg.store.location import ObjectStore, StoredObject
+
+READ_AHEAD = 1 << 20
+"""Bytes that are asked for at least."""
+
+
+class StoredFile(io.RawIOBase):
+    """An object of a store, to read."""
+
+    def __init__(self, store: ObjectStore, found: StoredObject) -> None:
+        self._file, self._found = store.open(found.key), found
+        self._position, self._start, self._held = 0, 0, b""
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Moves to a position, which it gives."""
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._found.size}[whence]
+        self._position = max(base + offset, 0)
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def size(self) -> int:
+        """All of its bytes, as pyarrow asks for them."""
+        return self._found.size
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills a buffer as far as there are bytes."""
+        end = min(self._position + len(buffer), self._found.size)
+        if not self._start <= self._position <= end <= self._start + len(self._held):
+            ahead = min(max(end, self._position + READ_AHEAD), self._found.size)
+            self._start, self._held = self._position, self._file.read(self._position, ahead)
+        piece = self._held[self._position - self._start : end - self._start]
+        buffer[: len(piece)] = piece
+        self._position += len(piece)
+        return len(piece)

@@ -102,12 +102,13 @@ def _paths_in(value: "str | Path") -> list[str]:
 
 
 def _is_tier(path: str, options: dict[str, Any]) -> bool:
-    """Whether a path leads to a tier. An export reads a broker's own files in S3 by itself, where they lie."""
-    from kseg.store.location import is_remote
+    """Whether a path leads to a tier. An export reads a broker's own files in a store by itself, where they lie."""
+    from kseg.store.location import is_remote, parse_url
     from kseg.tiered.places import begins_as_tier, tier_at, url_of
 
-    if "destination" in options and is_remote(url_of(path)):
-        return begins_as_tier(url_of(path))
+    url = url_of(path)
+    if "destination" in options and is_remote(url):
+        return parse_url(url).has_buckets and begins_as_tier(url)
     return tier_at(path) is not None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
+from itertools import pairwise
 from threading import Thread
 from typing import Any, NoReturn, TypeVar
 
@@ -30,9 +31,18 @@ FEW_FOLDERS = 16
 MOST_LEVELS = 3
 UNSORTED = "--x-s3"
 """Ends the names of buckets whose objects aren't listed in order."""
+LARGEST_SIZE = (1 << 63) - 1
+"""The most bytes that a file of any system may have."""
+_NEVER_ENDS = "the store's listing repeats itself and would never end; repair the store"
 PIECE = 8 << 20
 """Bytes that a request asks for at most, and the size of a part of what is written."""
 _CODE = re.compile(r"<Code>([^<]*)</Code>.*?<Message>([^<]*)</Message>", re.DOTALL)
+_GENERIC = re.compile(r"^Generic \w+ error: ")
+_ELAPSED = re.compile(r" in [\d.]+[mµn]?s$")
+_CAUSE = re.compile(r'(?:message|error): "([^"]+)"')
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+_PANIC = "RustPanic"
+"""What obstore raises where it gives up; the class is in no module."""
 _EXTRAS = {StoreKind.S3: "s3", StoreKind.GCS: "gcs", StoreKind.AZURE: "azure", StoreKind.HTTP: "http"}
 Given = TypeVar("Given")
 
@@ -137,15 +147,14 @@ class ObjectsOfStore:
         stream = self._errors(lambda: self._store.list(self._prefix or None, offset=above, chunk_size=PAGE), self.name)
         last = above or ""
         while page := self._answer(lambda: _next(stream), self.name):
-            found = [
-                StoredObject(each["path"], each["size"], int(each["last_modified"].timestamp() * 1000)) for each in page
-            ]
+            found = [_object(each) for each in page]
+            if max(each.size for each in found) > LARGEST_SIZE:
+                raise ClusterError("can't be read: the store names an object that is larger than any file", self.name)
             if not self._url.bucket.endswith(UNSORTED):
-                if found[0].key <= last:
-                    raise ClusterError(
-                        "the store's listing repeats itself and would never end; repair the store", self.name
-                    )
-                last = found[-1].key
+                keys = [last, *(each.key for each in found)]
+                if any(second <= first for first, second in pairwise(keys)):
+                    raise ClusterError(_NEVER_ENDS, self.name)
+                last = keys[-1]
             yield found[skipped:]
             skipped = max(skipped - len(found), 0)
 
@@ -155,7 +164,7 @@ class ObjectsOfStore:
             found = self._answer(lambda: self._store.head_async(self._prefix + key), f"{self.name}/{key}")
         except FileNotFoundError:
             return None
-        return StoredObject(key, found["size"], int(found["last_modified"].timestamp() * 1000))
+        return _object(found)._replace(key=key)
 
     def open(self, key: str) -> "ObjectFile":
         """See ObjectStore."""
@@ -234,8 +243,15 @@ class ObjectsOfStore:
             raise
         except TimeoutError as error:
             raise ClusterError(f"can't be {what}: nothing came for {SECONDS} s", place) from error
-        except library_errors() as error:
+        except Exception as error:
+            if not isinstance(error, library_errors()) and type(error).__name__ != _PANIC:
+                raise
             _fail(error, place, what)
+
+
+def _object(found: Any) -> StoredObject:
+    """What the library says of an object."""
+    return StoredObject(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000))
 
 
 class _PastEndError(Exception):
@@ -251,8 +267,8 @@ def _fail(error: Exception, place: str, what: str) -> NoReturn:
     text = str(error)
     if "InvalidRange" in text or "416 " in text.partition("<")[0]:
         raise _PastEndError from error
-    if "NoSuchBucket" in text:
-        raise OpenError("no such bucket; `aws s3 ls` lists yours", place) from error
+    if any(code in text for code in _NO_BUCKET):
+        raise OpenError("no such bucket: correct its name, or whose credentials are used", place) from error
     raise ClusterError(f"can't be {what}: {said(error)}", place) from error
 
 
@@ -324,12 +340,17 @@ class _Written:
 
 
 def said(error: BaseException) -> str:
-    """What the library's error says, in a line: the store's own code and words, if there are any."""
-    text = str(error).partition("\n\nDebug source")[0]
+    """What the library's error says, in a line: the store's own code and words, or why there was no answer."""
+    text, _, details = str(error).partition("\n\nDebug source")
     found = _CODE.search(text)
     if found is not None:
         return reason(Exception(f"{found[1]}: {found[2]}"))
-    return reason(Exception(without_secrets(text.rpartition("Error performing ")[2])))
+    request, _, outcome = _GENERIC.sub("", text).rpartition("Error performing ")[2].partition(" - ")
+    causes = _CAUSE.findall(details)
+    if not outcome:
+        return reason(Exception(without_secrets(request)))
+    asked = without_secrets(_ELAPSED.sub("", request))
+    return reason(Exception(f"{asked}: {causes[-1] if causes else outcome}"))
 
 
 def require_library(url: StoreUrl) -> None:

@@ -5,6 +5,7 @@ obstore and deltalake share; `of_iceberg` gives what pyiceberg calls the same. S
 GoogleConfigKey, AzureConfigKey and ClientConfigKey.
 """
 
+import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -105,6 +106,8 @@ def _given(*names: str) -> str | None:
 def _client(endpoint: str | None, authorities: str | None = None) -> dict[str, Any]:
     """Settings of HTTP for an endpoint; authorities: the file of those that sign certificates."""
     client: dict[str, Any] = {}
+    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
+        raise UsageError(f"the store's endpoint {endpoint!r} isn't a URL: put http:// or https:// before it")
     if endpoint is not None and endpoint.startswith("http://"):
         client["allow_http"] = True
     if authorities is not None:
@@ -204,8 +207,9 @@ def _gcs() -> StoreSettings:
     endpoint = _given("STORAGE_EMULATOR_HOST")  # as Google's own libraries have it, which then send no credentials
     if endpoint is None:
         return StoreSettings({})
-    url = endpoint if "://" in endpoint else f"http://{endpoint}"
-    return StoreSettings({"google_base_url": url.rstrip("/"), "google_skip_signature": "true"}, _client(url))
+    url = (endpoint if "://" in endpoint else f"http://{endpoint}").rstrip("/")
+    account = {"gcs_base_url": url, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+    return StoreSettings({"google_service_account_key": json.dumps(account)}, _client(url))
 
 
 _PARTS_OF_CONNECTION = {

@@ -169,16 +169,15 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("a chunk, decompressed", "kseg.tiered.segment_bytes:LARGEST_CHUNK", "it can't be read"),
     ),
     "Object stores": (
-        Bound("a listing or an error of S3", "kseg.store.remote_files:LARGEST_ANSWER", "the command ends with 3"),
         Bound(
-            "answers of a listing in a row that name nothing, though more should follow",
-            "kseg.store.remote_files:MOST_EMPTY_PAGES",
+            "until something comes from a store of objects",
+            "kseg.store.objects:SECONDS",
             "the command ends with 3",
-            count,
+            seconds,
         ),
         Bound("an answer of WebHDFS", "kseg.store.web_hdfs:LARGEST_ANSWER", "the command ends with 2"),
         Bound("folders within each other there", "kseg.store.web_hdfs:MOST_LEVELS", "the same", count),
-        Bound("until something comes from there", "kseg.store.web_hdfs:SECONDS", "the same", seconds),
+        Bound("until something comes from WebHDFS", "kseg.store.web_hdfs:SECONDS", "the same", seconds),
     ),
     "Protocol": (
         Bound("a frame; `--max-frame` sets another limit", "kseg.protocol.messages:MAX_FRAME", "it is no frame"),

@@ -38,7 +38,7 @@ PIECE = 8 << 20
 """Bytes that a request asks for at most, and the size of a part of what is written."""
 _CODE = re.compile(r"<Code>([^<]*)</Code>.*?<Message>([^<]*)</Message>", re.DOTALL)
 _GENERIC = re.compile(r"^Generic \w+ error: ")
-_ELAPSED = re.compile(r" in [\d.]+[mµn]?s$")
+_ELAPSED = re.compile(r" in [\d.]+[mµn]?s(,.*)?$")
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"')
 _NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
 _PANIC = "RustPanic"
@@ -350,7 +350,7 @@ def said(error: BaseException) -> str:
     if not outcome:
         return reason(Exception(without_secrets(request)))
     asked = without_secrets(_ELAPSED.sub("", request))
-    return reason(Exception(f"{asked}: {causes[-1] if causes else outcome}"))
+    return reason(Exception(f"{asked}: {causes[-1] if causes else outcome.strip().removesuffix(':')}"))
 
 
 def require_library(url: StoreUrl) -> None:

@@ -127,7 +127,8 @@ def _s3(bucket: str) -> StoreSettings:
     is_virtual = endpoint is None and "." not in bucket  # a certificate of Amazon's names one label
     if style is not None or (profile and profile.addressing_style):
         is_virtual = (style or "").lower() in _YES or (profile is not None and profile.addressing_style == "virtual")
-    options = {"aws_virtual_hosted_style_request": str(is_virtual).lower()}
+    # Not every store that speaks S3 deletes several objects in a request.
+    options = {"aws_virtual_hosted_style_request": str(is_virtual).lower(), "aws_disable_bulk_delete": "true"}
     if region is not None:
         options["aws_region"] = region
     if endpoint is not None:

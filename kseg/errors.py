@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from os import PathLike, fspath
+from os import PathLike
 
 _QUOTED_LENGTH, _REASON_LENGTH = 60, 300
 _PRIVATE_IN_URL = (
@@ -22,7 +22,7 @@ class KsegError(Exception):
     def __init__(self, message: str, path: str | PathLike[str] | None = None, position: int | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.path = None if path is None else fspath(path)
+        self.path = None if path is None else str(path)
         self.position = position
 
     def __str__(self) -> str:

@@ -16,6 +16,7 @@ from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.store.location import leads_inside
+from kseg.system.placed_path import StrPath, as_path
 from kseg.tiered.places import tier_at
 
 Opened = TypeVar("Opened", bound=Logs)
@@ -127,12 +128,12 @@ def open_cluster(
     given = (paths,) if isinstance(paths, str | os.PathLike) else tuple(paths)
     static = None if server_properties is None else Path(server_properties)
     keys = private_keys or {}
-    return _unpacked(given, lambda local: Cluster(map(Path, local), static), EVERY_PARTITION, remote, keys)
+    return _unpacked(given, lambda local: Cluster(map(as_path, local), static), EVERY_PARTITION, remote, keys)
 
 
 def _unpacked(
     given: Iterable[str | os.PathLike[str]],
-    opening: Callable[[list[str]], Opened],
+    opening: Callable[[list[StrPath]], Opened],
     choice: PartitionChoice,
     remote: str | Iterable[str],
     private_keys: Mapping[str, str | os.PathLike[str]],
@@ -141,7 +142,7 @@ def _unpacked(
     paths = [os.fspath(each) for each in given]
     remotes = (remote,) if isinstance(remote, str) else tuple(remote)
     if not remotes and not any(leads_inside(each) or tier_at(each) is not None for each in paths):
-        return opening(paths)
+        return opening([*paths])
     from kseg.cluster.tier_inputs import RemoteLogs
     from kseg.store.archive import Inputs
 
@@ -154,10 +155,10 @@ def _unpacked(
         return opened
 
 
-def _opened(paths: list[str], choice: PartitionChoice) -> LogDirectory | Partition | Segment:
+def _opened(paths: list[StrPath], choice: PartitionChoice) -> LogDirectory | Partition | Segment:
     if len(paths) > 1 or not choice.is_everything:
-        return LogDirectory(map(Path, paths), choice)
-    path = Path(paths[0])
+        return LogDirectory(map(as_path, paths), choice)
+    path = as_path(paths[0])
     directory, is_partition = directory_at(path)
     if path.is_file():
         if parse_file_name(path).kind not in LOG_KINDS:

@@ -19,11 +19,12 @@ from kseg.errors import UsageError
 from kseg.kernel.record import Record
 from kseg.log.selected_records import SelectedLog, selected_batches, selected_records
 from kseg.log.selection import EVERYTHING, PartitionChoice, Selection, SelectionOptions, selection_of
-from kseg.output.streams import printable
 from kseg.output.table import aligned_line
 from kseg.reading.batch import Batch, OnDamage, check_on_damage
 from kseg.store.location import leads_inside
 from kseg.system.new_directory import scratch_directory
+from kseg.system.placed_path import as_path
+from kseg.system.terminal_text import escaped_text
 from kseg.times import parse_zone
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class ShortTable:
 
     def text(self) -> str:
         """Lines of text."""
-        lines = [printable(self.title)]
+        lines = [escaped_text(self.title)]
         if self.rows:
             cells = [self.columns, *(tuple(map(_cell, row)) for row in self.rows)]
             widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -73,13 +74,13 @@ class ShortTable:
         head = "".join(f"<th>{escape(name)}</th>" for name in self.columns) if self.rows else ""
         more = f"<p>{escape(self.more)}</p>" if self.more else ""
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if self.rows else ""
-        return f"<div><p>{escape(printable(self.title))}</p>{table}{more}</div>"
+        return f"<div><p>{escape(escaped_text(self.title))}</p>{table}{more}</div>"
 
 
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    return f"{value:,}" if isinstance(value, int) else printable(str(value))
+    return f"{value:,}" if isinstance(value, int) else escaped_text(str(value))
 
 
 def _html_cell(value: object) -> str:
@@ -425,7 +426,7 @@ def _local_paths(given: list[str], stack: ExitStack) -> tuple[Path, ...]:
     from kseg.store.archive import Inputs
 
     inputs = stack.enter_context(Inputs(warn))
-    return tuple(Path(inputs.local(each)) for each in given)
+    return tuple(as_path(inputs.local(each)) for each in given)
 
 
 def _queried(paths: tuple[Path, ...], choice: PartitionChoice, options: DecodedOptions) -> "Queried":

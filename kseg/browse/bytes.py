@@ -12,10 +12,10 @@ from kseg.explain.field import Content, ExplainedField, notes_of, shown_value
 from kseg.explain.items import Item
 from kseg.kernel.record import Header
 from kseg.output.rows import json_by_pieces
-from kseg.output.streams import printable
 from kseg.reading.log_file import LogFile
 from kseg.store.target import NewFile
 from kseg.system.files import open_regular
+from kseg.system.terminal_text import escaped_text
 from kseg.text.explain import item_objects
 
 
@@ -164,10 +164,10 @@ def _lines(
 ) -> Iterator[FieldLine]:
     for each in fields:
         is_wrong = each.problem is not None
-        value = "" if each.children else printable(shown_value(each))[:_LONGEST]
-        yield FieldLine(depth, printable(_name(each)), value, each, is_wrong)
+        value = "" if each.children else escaped_text(shown_value(each))[:_LONGEST]
+        yield FieldLine(depth, escaped_text(_name(each)), value, each, is_wrong)
         for note in notes_of(each):
-            yield FieldLine(depth + 1, "", printable(note.text), each, note.is_bad, is_note=True)
+            yield FieldLine(depth + 1, "", escaped_text(note.text), each, note.is_bad, is_note=True)
         yield from _decoded_lines(each, depth + 1, decoders, headers)
         yield from _lines(each.children, depth + 1, decoders, headers)
 
@@ -185,13 +185,13 @@ def _decoded_lines(each: ExplainedField, depth: int, decoders: Decoders, headers
     decoded = decode(bytes(each.value), headers)
     if decoded.reason is not None:
         yield FieldLine(
-            depth, f"as {decoders.names[part]}", printable(decoded.reason), each, is_wrong=True, is_note=True
+            depth, f"as {decoders.names[part]}", escaped_text(decoded.reason), each, is_wrong=True, is_note=True
         )
         return
     text = _text(decoded.value)
     for number, line in enumerate(text.split("\n")[:_MOST_DECODED]):
         name = f"as {decoders.names[part]}" if number == 0 else ""
-        yield FieldLine(depth, printable(name), printable(line)[:_LONGEST], each, is_note=True)
+        yield FieldLine(depth, escaped_text(name), escaped_text(line)[:_LONGEST], each, is_note=True)
 
 
 def _text(value: "Json | bytes") -> str:
@@ -230,7 +230,7 @@ def field_text(field: ExplainedField) -> str:
         return _text_or_hex(field.value[:MOST_COPIED])
     if isinstance(field.value, int) and not isinstance(field.value, bool):
         return str(field.value)
-    return printable(shown_value(field))
+    return escaped_text(shown_value(field))
 
 
 def _text_or_hex(content: Content) -> str:

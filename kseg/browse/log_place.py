@@ -26,11 +26,11 @@ from kseg.kernel.contract import ROW, SIZE, START, VALID
 from kseg.log.partition import was_closed
 from kseg.log.segments import entry_problem
 from kseg.output.rows import human_size
-from kseg.output.streams import printable
 from kseg.reading.batch import Batch, BatchHeader, damages_of, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
+from kseg.system.terminal_text import escaped_text
 from kseg.times import iso_time
 
 ENOUGH_RECORDS = 4096
@@ -146,7 +146,7 @@ def _leaf(fields: Iterable[ExplainedField], name: str) -> ExplainedField | None:
 def _short(field: ExplainedField | None, most: int) -> str:
     if field is None:
         return "null" if most == _SHOWN_VALUE else ""
-    text = printable(shown_value(field) if not field.children or field.raw else field.meaning or "…")
+    text = escaped_text(shown_value(field) if not field.children or field.raw else field.meaning or "…")
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -202,10 +202,10 @@ def start_before(log_file: LogFile, position: int) -> int:
     if name.kind is not FileKind.LOG or name.base_offset is None or position <= 0:
         return 0
     suffix = name.suffix or ""
-    stem = str(log_file.path).removesuffix(suffix).removesuffix(".log")
-    for path in dict.fromkeys((f"{stem}.index{suffix}", f"{stem}.index")):
+    stem = log_file.path.name.removesuffix(suffix).removesuffix(".log")
+    for own in dict.fromkeys((f"{stem}.index{suffix}", f"{stem}.index")):
         try:
-            with OffsetIndex(path, name.base_offset) as index:
+            with OffsetIndex(log_file.path.with_name(own), name.base_offset) as index:
                 slot = slot_range(index.file, index.count, position, 1).lower
                 entry = index.entry(slot) if slot >= 0 else None
         except OpenError:
@@ -484,4 +484,4 @@ def _batch_text(header: BatchHeader) -> str:
     ]
     time = (iso_time(header.max_timestamp) or "").replace("T", " ")
     parts = (f"{first:>10} {records:>7} {human_size(header.size):>9} {codec:<6}", time, *flags)
-    return printable(" ".join(part for part in parts if part))
+    return escaped_text(" ".join(part for part in parts if part))

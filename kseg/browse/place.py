@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kseg.browse.bytes import ByteSource, NoBytes
 from kseg.explain.field import ExplainedField
 from kseg.explain.items import Item
-from kseg.output.streams import printable
+from kseg.system.terminal_text import escaped_text
 
 
 class PlaceRow(NamedTuple):
@@ -55,7 +55,7 @@ class BrowsedPlace:
     "Whether none come before them."
 
     def __init__(self, title: str, path: Path) -> None:
-        self.title = printable(title)
+        self.title = escaped_text(title)
         self.path = path
 
     @property

@@ -28,8 +28,8 @@ from kseg.formats.file_names import LOG_KINDS, SUFFIXES, FileKind, parse_file_na
 from kseg.index.header_scan import intact_header
 from kseg.log.partition import PartitionLog
 from kseg.output.rows import human_size
-from kseg.output.streams import printable
 from kseg.reading.log_file import LogFile
+from kseg.system.terminal_text import escaped_text
 from kseg.times import iso_time
 
 ENOUGH_ITEMS = 512
@@ -55,8 +55,8 @@ class EntryPlace(BrowsedPlace):
         item = self._items.item(number)
         values = [leaf for field in item.fields for leaf in field.leaves()]
         if item.problem is not None or len(values) != len(self._items.names):
-            return PlaceRow(printable(f"{item.title}: {item.size} bytes"), item.problem is not None, is_open=False)
-        return PlaceRow(printable(" ".join(f"{shown_value(leaf):>{_WIDTH}}" for leaf in values)), is_open=False)
+            return PlaceRow(escaped_text(f"{item.title}: {item.size} bytes"), item.problem is not None, is_open=False)
+        return PlaceRow(escaped_text(" ".join(f"{shown_value(leaf):>{_WIDTH}}" for leaf in values)), is_open=False)
 
     def shown(self, number: int) -> ShownRow:
         """An entry's fields."""
@@ -116,7 +116,7 @@ class PiecesPlace(BrowsedPlace):
         is_line = len(item.fields) == 1 and isinstance(item.fields[0].value, str)
         text = str(item.fields[0].value) if is_line else item.title
         return PlaceRow(
-            printable(text[:256]), item.problem is not None or any(map(_is_wrong, item.fields)), is_open=False
+            escaped_text(text[:256]), item.problem is not None or any(map(_is_wrong, item.fields)), is_open=False
         )
 
     def shown(self, number: int) -> ShownRow:
@@ -220,7 +220,7 @@ class DisksPlace(DirectoryPlace):
 
     def row(self, number: int) -> PlaceRow:
         """A log directory."""
-        return PlaceRow(printable(self._rows[number].name), self.is_wrong(self._rows[number]))
+        return PlaceRow(escaped_text(self._rows[number].name), self.is_wrong(self._rows[number]))
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a log directory."""
@@ -270,9 +270,9 @@ class LogDirPlace(DirectoryPlace):
         directories = self._of_row(number)
         name = self._rows[number].name
         if directories is None:
-            return PlaceRow(printable(name), is_open=parse_file_name(name).kind is not FileKind.UNKNOWN)
+            return PlaceRow(escaped_text(name), is_open=parse_file_name(name).kind is not FileKind.UNKNOWN)
         is_wrong = any(map(self.is_wrong, directories))
-        return PlaceRow(printable(f"{name}  {counted(len(directories), 'partition')}"), is_wrong)
+        return PlaceRow(escaped_text(f"{name}  {counted(len(directories), 'partition')}"), is_wrong)
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a topic, or of a file."""
@@ -283,7 +283,7 @@ class LogDirPlace(DirectoryPlace):
         sizes = [each.size for each in logs if each is not None]
         return facts(
             f"topic {self._rows[number].name}",
-            fact("topic", printable(self._rows[number].name)),
+            fact("topic", escaped_text(self._rows[number].name)),
             fact("partitions", len(directories), "on this disk"),
             fact("size", human_size(sum(sizes)), "of all logs"),
         )
@@ -314,7 +314,7 @@ class TopicPlace(DirectoryPlace):
 
     def row(self, number: int) -> PlaceRow:
         """A partition."""
-        return PlaceRow(printable(self._rows[number].name), self.is_wrong(self._rows[number]))
+        return PlaceRow(escaped_text(self._rows[number].name), self.is_wrong(self._rows[number]))
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a partition."""
@@ -346,11 +346,11 @@ class PartitionPlace(DirectoryPlace):
     def row(self, number: int) -> PlaceRow:
         """A file: the name of a log whole, what belongs to it by its end only."""
         path = self._rows[number]
-        name = printable(path.name)
+        name = escaped_text(path.name)
         stem = path.name.partition(".")[0]
         above = self._rows[number - 1].name.partition(".")[0] if number else None
         if stem and stem == above and parse_file_name(path).base_offset is not None:
-            name = " " * len(stem) + printable(path.name[len(stem) :])
+            name = " " * len(stem) + escaped_text(path.name[len(stem) :])
         is_open = parse_file_name(path).kind is not FileKind.UNKNOWN
         return PlaceRow(f"{name:<32} {human_size(FileBytes(path).size):>9}", self.is_wrong(path), is_open)
 
@@ -414,7 +414,7 @@ def _file_order(path: Path) -> tuple[int, int, str]:
 def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
     return facts(
         f"log directory {log_dir.path}",
-        fact("path", printable(str(log_dir.path))),
+        fact("path", escaped_text(str(log_dir.path))),
         fact("partitions", len(log_dir.directories)),
         *_read_or_problem("cluster.id", lambda: read_identity(log_dir.path).cluster_id),
         *_read_or_problem("broker.id", lambda: read_identity(log_dir.path).broker),
@@ -432,7 +432,7 @@ def _facts_of_partition(partition: PartitionLog, cluster: Cluster) -> ShownRow:
     }
     return facts(
         f"partition {partition.path.name}",
-        fact("partition", printable(partition.path.name)),
+        fact("partition", escaped_text(partition.path.name)),
         fact("segments", len(partition.segments)),
         fact("size", human_size(partition.size), "of all logs"),
         fact("log_start_offset", partition.log_start_offset(tier)),
@@ -449,8 +449,8 @@ def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedFie
     try:
         value = read()
     except KsegError as error:
-        return [fact(name, "unreadable", problem=printable(error.message))]
-    return [] if value is None else [fact(name, printable(str(value)))]
+        return [fact(name, "unreadable", problem=escaped_text(error.message))]
+    return [] if value is None else [fact(name, escaped_text(str(value)))]
 
 
 def _facts_of_file(path: Path, next_base: int | None = None) -> ShownRow:
@@ -459,7 +459,7 @@ def _facts_of_file(path: Path, next_base: int | None = None) -> ShownRow:
     is_log = name.kind is FileKind.LOG and name.base_offset is not None
     return facts(
         path.name,
-        fact("file", printable(path.name)),
+        fact("file", escaped_text(path.name)),
         fact("kind", str(name.kind)),
         suffix,
         fact("size", f"{source.size} ({human_size(source.size)})"),
@@ -476,7 +476,7 @@ def _first_batch(path: Path) -> list[ExplainedField]:
         with LogFile(path) as log_file:
             header = intact_header(log_file, 0) if log_file.size else None
     except OpenError as error:
-        return [fact("log", "unreadable", problem=printable(error.message))]
+        return [fact("log", "unreadable", problem=escaped_text(error.message))]
     if header is None:
         return []
     return [

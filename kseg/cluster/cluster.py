@@ -41,6 +41,7 @@ from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, own_name
+from kseg.system.placed_path import as_given, as_path
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
@@ -87,7 +88,7 @@ class Cluster:
             levels: how deep below a path; 0 for paths that are log directories themselves.
         """
         self._levels = levels
-        self.paths = [Path(path) for path in paths]
+        self.paths = [as_path(path) for path in paths]
         self._refuse = refuse
         self._metadata: dict[str | None, ClusterMetadata | None] = {}
 
@@ -285,7 +286,7 @@ class Cluster:
         cluster_id: that of a cluster, by `cluster_of`; metadata: its own, from elsewhere. Errors as `log_dirs`.
         """
         found = find_set_aside(topic, self._of_topic(topic, cluster_id), metadata)
-        return {Path(each.path).absolute(): each for each in found}
+        return {as_path(each.path).absolute(): each for each in found}
 
     def topic_id(self, topic: str, cluster_id: str | None) -> str | None:
         """A topic's id, by the metadata or else by its directories; None if nothing tells it. As `set_aside`."""
@@ -385,7 +386,7 @@ def _candidate(
     name = parse_partition_directory(own)
     return Candidate(
         place,
-        str(path),
+        as_given(path),
         own if name is None else name.topic,
         None if name is None else name.partition,
         topic_id_at(path),

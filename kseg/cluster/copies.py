@@ -1,7 +1,8 @@
 """Where records come from: copies of partitions on disks and in object stores, listed without opening a log."""
 
+import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -30,6 +31,7 @@ from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.segments import SWAP, complete_swaps
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote
+from kseg.system.placed_path import PlacedPath, StrPath, within
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 class SegmentSource(NamedTuple):
     """A segment as it was listed: log and offset index by path or URL, bytes, milliseconds since 1970 of the change.
 
-    inode: the log's, 0 if it isn't known.
+    inode: the log's, 0 if it isn't known. directory: that of its files, if that stands for something else.
     """
 
     base_offset: int
@@ -47,6 +49,7 @@ class SegmentSource(NamedTuple):
     modified_ms: int
     offset_index: str | None
     inode: int = 0
+    directory: PlacedPath | None = None
 
 
 class PartitionCopy(NamedTuple):
@@ -75,9 +78,14 @@ class PartitionCopy(NamedTuple):
         """Whether it lies in an object store or another file system that isn't the machine's."""
         return is_remote(self.path)
 
+    @property
+    def place(self) -> StrPath:
+        """Its directory, as one that stands for something else if it does; or its URL."""
+        return within(self.segments[0].directory if self.segments else None, self.path)
+
     def open(self) -> PartitionLog:
         """The partition's directory. Raises OpenError if it can't be listed."""
-        return PartitionLog(self.path)
+        return PartitionLog(self.place)
 
 
 Copies = dict[tuple[str, int | None], list[PartitionCopy]]
@@ -88,7 +96,7 @@ SMALL_FILE = 4096
 """Bytes that are read of a `partition.metadata` or a `meta.properties`."""
 
 
-def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[PartitionReplicas[PartitionCopy]]:
+def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> list[PartitionReplicas[PartitionCopy]]:
     """All partitions at some paths, globs or URLs, with the copies that answer for each of them.
 
     A path is a partition's directory, a log directory or a parent of such; `join_replicas` tells which copies answer.
@@ -105,14 +113,14 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
         refuse(error)
 
     paths = [path for source in sources for path in _matching(source, refuse)]
-    cluster = Cluster([path for path in paths if not is_remote(path)], refused)
+    cluster = Cluster([path for path in paths if not _is_remote(path)], refused)
     candidates = [_of_local(each) for each in cluster.candidates()]
-    for path in filter(is_remote, paths):
+    for path in filter(_is_remote, paths):
         try:
-            candidates += _remote_candidates(path)
+            candidates += _remote_candidates(os.fspath(path))
         except OpenError as error:
             refused(error)
-    known: dict[str, Candidate[PartitionCopy]] = {}
+    known: dict[StrPath, Candidate[PartitionCopy]] = {}
     for each in candidates:
         known.setdefault(each.path, each)
     in_stores = [each for each in known.values() if each.topic == METADATA_TOPIC and each.place.is_remote]
@@ -127,10 +135,10 @@ def find_replicas(sources: Iterable[str], refuse: Refuse | None = None) -> list[
     return [replace(each, copies=tuple(copy for copy in each.copies if copy.place.segments)) for each in joined]
 
 
-def metadata_dirs_of(sources: Iterable[str]) -> Iterator[Path]:
+def metadata_dirs_of(sources: Iterable[StrPath]) -> Iterator[Path]:
     """Where on this machine the metadata may be, of what `find_replicas` finds; lists nothing before it is needed."""
     paths = (path for source in sources for path in _matching(source, pass_over))
-    yield from Cluster([path for path in paths if not is_remote(path)], pass_over).metadata_dirs()
+    yield from Cluster([path for path in paths if not _is_remote(path)], pass_over).metadata_dirs()
 
 
 def _furthest_metadata(
@@ -161,16 +169,16 @@ def copies_of(replicas: Iterable[PartitionReplicas[PartitionCopy]]) -> Copies:
     }
 
 
-def others_here(own: Iterable[PartitionCopy], path: str) -> tuple[tuple[str, int | None], ...]:
+def others_here(own: Iterable[PartitionCopy], path: str) -> tuple[tuple[StrPath, int | None], ...]:
     """A partition's copies on this machine but for the one at a path: their paths and agreed ends."""
-    return tuple((each.path, each.agreed_end) for each in own if each.path != path and not each.is_remote)
+    return tuple((each.place, each.agreed_end) for each in own if each.path != path and not each.is_remote)
 
 
 def _of_local(found: Candidate[PartitionLog]) -> Candidate[PartitionCopy]:
     place = _replica(found.place, found.topic_id)
     return Candidate(
         place,
-        place.path,
+        place.place,
         place.topic,
         found.partition,
         found.topic_id,
@@ -230,9 +238,13 @@ def _remote_history(place: PartitionCopy, is_exact: bool) -> History:
     return History(lineage, epochs.latest, last_segment=(last.base_offset, last.size))
 
 
-def _matching(source: str, refuse: Refuse | None) -> list[str]:
+def _is_remote(path: StrPath) -> bool:
+    return isinstance(path, str) and is_remote(path)
+
+
+def _matching(source: StrPath, refuse: Refuse | None) -> Sequence[StrPath]:
     """The paths that a glob matches; the path itself if it is none, or is there as it stands."""
-    if is_remote(source) or Path(source).exists() or not set(source) & set("*?["):
+    if not isinstance(source, str) or is_remote(source) or Path(source).exists() or not set(source) & set("*?["):
         return [source]
     path = Path(source)
     found = sorted(map(str, Path(path.anchor).glob(str(path.relative_to(path.anchor)))))
@@ -246,14 +258,16 @@ def _matching(source: str, refuse: Refuse | None) -> list[str]:
 
 def _replica(place: PartitionLog, topic_id: str | None) -> PartitionCopy:
     path = place.path.absolute()
+    directory = path if isinstance(path, PlacedPath) else None
     segments = tuple(
         SegmentSource(
             segment.base_offset,
-            str(path / segment.log.path.name),
+            os.fspath(path / segment.log.path.name),
             segment.log.size,
             segment.log.modified_ms,
-            None if segment.offset_index is None else str(path / segment.offset_index.path.name),
+            None if segment.offset_index is None else os.fspath(path / segment.offset_index.path.name),
             segment.log.inode,
+            directory,
         )
         for segment in place.segments
         if segment.log is not None
@@ -261,7 +275,7 @@ def _replica(place: PartitionLog, topic_id: str | None) -> PartitionCopy:
     return PartitionCopy(
         plain_text(place.topic or path.name),
         place.partition,
-        str(path),
+        os.fspath(path),
         segments,
         topic_id=topic_id,
     )
@@ -325,7 +339,7 @@ def _remote_segment(offset: int, files: dict[FileKind, remote.RemoteFile]) -> Se
     return SegmentSource(offset, log.url, log.size, log.modified_ms, None if index is None else index.url)
 
 
-def require_replicas(copies: Copies, sources: Iterable[str]) -> None:
+def require_replicas(copies: Copies, sources: Iterable[StrPath]) -> None:
     """Raises NoPartitionError if there is nothing to read."""
     if not copies:
-        raise NoPartitionError(", ".join(sources))
+        raise NoPartitionError(", ".join(map(str, sources)))

@@ -20,6 +20,7 @@ from kseg.formats.file_names import (
 )
 from kseg.log.partition import Checkpoints, PartitionLog, read_checkpoints, read_small_file
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
+from kseg.system.placed_path import as_path, entry_path
 
 META_PROPERTIES = "meta.properties"
 _BROKER_ID = re.compile("[0-9]{1,10}")
@@ -55,7 +56,7 @@ class LogDir:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Lists the directory and reads its checkpoints. Raises OpenError if it can't be listed."""
-        self.path = Path(path)
+        self.path = as_path(path)
         self.problems: list[KsegError] = []
         self.checkpoints = read_checkpoints(self.path, self.problems)
         self.directories = sorted(_partition_directories(self.path), key=_order)
@@ -143,7 +144,11 @@ def _partition_directories(path: Path) -> Iterator[Path]:
     try:
         with os.scandir(path) as entries:
             for entry in entries:
-                if _is_dir(entry) and entry.name != LOST_AND_FOUND and is_partition(place := Path(entry.path)):
+                if (
+                    _is_dir(entry)
+                    and entry.name != LOST_AND_FOUND
+                    and is_partition(place := as_path(entry_path(path, entry)))
+                ):
                     yield place
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", path) from error
@@ -235,7 +240,7 @@ class NoPartitionError(OpenError):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         problem = "no partition here: give a partition's directory, a log directory, or a parent of it"
-        others = next(_foreign_below(Path(path)), None)
+        others = next(_foreign_below(as_path(path)), None)
         super().__init__(problem if others is None else f"{problem}; {others[0]} is {others[1]}", path)
 
 
@@ -311,7 +316,7 @@ def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
     The name of a Kafka file is trusted. Raises OpenError if the path isn't there, or is a file that isn't one of
     Kafka's.
     """
-    here = Path(path)
+    here = as_path(path)
     if not here.exists():
         raise OpenError("no such file or directory", path)
     if here.is_file():

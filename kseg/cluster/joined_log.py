@@ -19,6 +19,7 @@ from kseg.log.selection import Selection
 from kseg.reading.batch import Batch, BatchHeader, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
+from kseg.system.placed_path import StrPath, as_given
 
 if TYPE_CHECKING:
     from kseg.log.selected_records import SelectedLog
@@ -75,12 +76,12 @@ def listed_copies(replicas: PartitionReplicas[Path]) -> list[Copy[PartitionLog]]
     return listed
 
 
-def joined_at(directory: Path, others: Iterable[tuple[str, int | None]]) -> PartitionLog:
+def joined_at(directory: Path, others: Iterable[tuple[StrPath, int | None]]) -> PartitionLog:
     """A copy whose logs are opened with what others have, by their paths and agreed ends; those that are here.
 
     Raises OpenError if the directory can't be listed.
     """
-    own = Copy(PartitionLog(directory), str(directory), None, None, CopyStatus.CURRENT)
+    own = Copy(PartitionLog(directory), as_given(directory), None, None, CopyStatus.CURRENT)
     copies = [own]
     for path, agreed_end in others:
         with suppress(OpenError):

@@ -21,6 +21,7 @@ from kseg.cluster.settings import (
 )
 from kseg.errors import KsegError, UsageError
 from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, PartitionLog, cleaned_topics
+from kseg.system.placed_path import as_given
 
 if TYPE_CHECKING:
     from kseg.cluster.metadata import Until
@@ -314,7 +315,7 @@ class DirectoryUse:
         if topic is None:
             return None
         if partition.state is not None:
-            return LeftOut(topic, partition.partition, str(path), None, STATUS_OF_STATE[partition.state])
+            return LeftOut(topic, partition.partition, as_given(path), None, STATUS_OF_STATE[partition.state])
         key = topic, self._cluster.cluster_of(partition.log_dir)
         if key not in self._set_aside:
             self._set_aside[key] = self._cluster.set_aside(*key, self._beside.of_cluster(partition.log_dir))

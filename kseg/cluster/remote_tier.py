@@ -12,6 +12,7 @@ from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.errors import KsegError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
+from kseg.system.placed_path import path_named
 from kseg.tiered.placed_tiers import PlacedPartition, Standing, placed_at
 from kseg.tiered.remote_segment import RemoteSegment
 
@@ -132,7 +133,7 @@ def check_recorded(
         segment = there[unknown]
         offsets = segment.base_offset, segment.end_offset
         sentence = "__remote_log_metadata has no record of this segment"
-        findings.add("remote-unknown", Path(placed.place_of(segment)), sentence, offsets=offsets)
+        findings.add("remote-unknown", path_named(placed.place_of(segment)), sentence, offsets=offsets)
 
 
 def _check_state(
@@ -142,13 +143,13 @@ def _check_state(
     offsets = recorded.base_offset, recorded.end_offset
     what = f"segment {recorded.segment_id}, offsets {offsets[0]} to {offsets[1]},"
     if recorded.state == COPIED and (there is None or there.is_unfinished):
-        findings.add("remote-lost", Path(folder), f"{what} was copied, but isn't there", offsets=offsets)
+        findings.add("remote-lost", path_named(folder), f"{what} was copied, but isn't there", offsets=offsets)
     elif recorded.state == DELETED and there is not None:
-        findings.add("remote-deleted", Path(folder), f"{what} was deleted, but is still there", offsets=offsets)
+        findings.add("remote-deleted", path_named(folder), f"{what} was deleted, but is still there", offsets=offsets)
     elif recorded.state in _STARTED and now - recorded.changed_ms > LONG_MS:
         minutes = (now - recorded.changed_ms) // 60_000
         sentence = f"{what} has its {_STARTED[recorded.state]} started, and not finished for {minutes} minutes"
-        findings.add("remote-started", Path(folder), sentence, offsets=offsets)
+        findings.add("remote-started", path_named(folder), sentence, offsets=offsets)
 
 
 def find_whole_tier(partition: PartitionLog, beside: MetadataBeside, copies: "RemoteCopies") -> RemoteTier | None:

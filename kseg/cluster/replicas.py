@@ -13,6 +13,7 @@ from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lineage import EpochStarts, Lineage, agreed_end, latest_epoch, noted_epochs, read_lineage
 from kseg.log.partition import METADATA_TOPIC, PartitionLog, read_topic_id
+from kseg.system.placed_path import StrPath, as_given
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata, ClusterPartition
@@ -90,7 +91,7 @@ class Candidate(Generic[Place]):
     """
 
     place: Place
-    path: str
+    path: StrPath
     topic: str
     partition: int | None
     topic_id: str | None
@@ -110,7 +111,7 @@ class Copy(Generic[Place]):
     """
 
     place: Place
-    path: str
+    path: StrPath
     broker: int | None
     topic_id: str | None
     status: CopyStatus
@@ -128,7 +129,7 @@ class LeftOut(NamedTuple):
 
     topic: str
     partition: int | None
-    path: str
+    path: StrPath
     broker: int | None
     status: CopyStatus
     offsets: tuple[int, int | None] | None = None
@@ -149,7 +150,7 @@ class LeftOut(NamedTuple):
         members: dict[str, object] = {
             "topic": self.topic,
             "partition": self.partition,
-            "path": self.path,
+            "path": str(self.path),
             "broker": self.broker,
             "status": "abandoned" if self.offsets else str(self.status),
         }
@@ -212,7 +213,7 @@ class PartitionReplicas(Generic[Place]):
 
 def alone(partition: PartitionLog) -> PartitionReplicas[PartitionLog]:
     """A partition of which one directory alone is read; its topic's id isn't."""
-    copy = Copy(partition, str(partition.path), None, None, CopyStatus.CURRENT)
+    copy = Copy(partition, as_given(partition.path), None, None, CopyStatus.CURRENT)
     return PartitionReplicas(partition.topic or partition.directory_name, partition.partition, None, (copy,))
 
 
@@ -393,7 +394,7 @@ class _Histories(Generic[Place]):
     """Histories of directories, each read once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, bool], History] = {}
+        self._known: dict[tuple[StrPath, bool], History] = {}
 
     def of(self, candidate: Candidate[Place], *, is_exact: bool = False) -> History:
         """A directory's history; with `is_exact` by all headers, where the checkpoint may not be believed."""

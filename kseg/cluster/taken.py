@@ -114,4 +114,4 @@ def taken_of(replicas: Iterable[PartitionReplicas[Any]]) -> Taken:
 def _answer(replicas: PartitionReplicas[Any]) -> Answer:
     best = replicas.copies[0]
     epoch = best.leader_epoch if len(replicas.copies) > 1 else None
-    return Answer(replicas.name, best.path, best.broker, epoch, best.log_end, len(replicas.copies))
+    return Answer(replicas.name, str(best.path), best.broker, epoch, best.log_end, len(replicas.copies))

@@ -22,8 +22,8 @@ from kseg.log.side_files import StandingFiles, build_metadata
 from kseg.store.location import DirectoryStore, ObjectStore, is_remote, place_of
 from kseg.store.remote_files import open_store
 from kseg.system.new_directory import scratch_directory
-from kseg.system.terminal_text import forget, show_as
-from kseg.tiered.placed_tiers import Epochs, PlacedPartition, choose, forget_placed, lineage_of, note_placed
+from kseg.system.placed_path import PlacedPath, Placement, StrPath, as_path
+from kseg.tiered.placed_tiers import Epochs, PlacedPartition, choose, lineage_of
 from kseg.tiered.places import TierLayout, tier_at
 from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
 from kseg.tiered.segment_bytes import PrivateKeys
@@ -38,9 +38,9 @@ MOST_SAID = 20
 _OF_A_LOG_DIRECTORY = (META_PROPERTIES, *CHECKPOINT_OF_FIELD.values())
 
 
-def store_at(root: str) -> ObjectStore:
+def store_at(root: StrPath) -> ObjectStore:
     """The store at a URL or in a directory."""
-    return open_store(root) if is_remote(root) else DirectoryStore(root)
+    return open_store(root) if isinstance(root, str) and is_remote(root) else DirectoryStore(root)
 
 
 class RemoteLogs:
@@ -64,10 +64,9 @@ class RemoteLogs:
         self._say = say
         self._stack = ExitStack()
         self._scratch: Path | None = None
-        self._found: dict[str, tuple[ObjectStore, list[RemotePartition]]] = {}
-        self._placed: dict[str, str] = {}
+        self._found: dict[StrPath, tuple[ObjectStore, list[RemotePartition]]] = {}
+        self._placed: dict[StrPath, PlacedPath] = {}
         self._files = StandingFiles(self._keys)
-        self._targets: list[Path] = []
         self._count = self._said = 0
         self.problems = 0
 
@@ -75,64 +74,61 @@ class RemoteLogs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        forget_placed(self._targets)
-        self._files.forget()
         self._stack.close()
 
-    def partitions_at(self, root: str) -> tuple[ObjectStore, list[RemotePartition]]:
+    def partitions_at(self, root: StrPath) -> tuple[ObjectStore, list[RemotePartition]]:
         """The store at a root, and the partitions of tiers in it; none if it holds no tier. Raises as stores do."""
         if root not in self._found:
             store = store_at(root)
-            self._show_url(root)
             self._found[root] = store, find_remote_partitions(store, store.objects(), self._choice.takes)
         return self._found[root]
 
-    def local(self, path: str, remotes: Sequence[str] = ()) -> str:
+    def local(self, path: StrPath, remotes: Sequence[str] = ()) -> StrPath:
         """The path to read: one of a tier that was placed, or of local partitions joined with remote tiers.
 
         Raises as `place` and `join` do.
         """
-        found = tier_at(path)
+        found = tier_at(os.fspath(path))
         if found is None:
             return self.join(path, remotes) if remotes else path
-        root, inner = found
+        inner = found[1]
+        root: StrPath = path / found[0] if isinstance(path, PlacedPath) else found[0]
         if inner.endswith(".log") and "/" not in inner:
             return self.place_file(root, inner)
-        return "/".join((self.place(root), inner)) if inner else self.place(root)
+        return self.place(root) / inner
 
-    def place(self, root: str) -> str:
+    def place(self, root: StrPath) -> PlacedPath:
         """The directory that stands for a tier. Raises OpenError if there is none at the root, and as stores do."""
         if root not in self._placed:
             store, partitions = self.partitions_at(root)
             if not partitions:
                 raise OpenError("no segments of tiered storage here", root)
-            directory = self._new_directory(root)
+            directory = self._new_directory(str(root))
             names = Counter(each.directory_name for each in partitions)
             for partition in partitions:
                 is_only = names[partition.directory_name] == 1
                 log_dir = directory if is_only else _free_folder(directory, partition)
                 self._place(store, partition, log_dir / partition.directory_name)
-            self._placed[root] = str(directory)
+            self._placed[root] = directory
         return self._placed[root]
 
     def fetch_all(self) -> None:
         """Fetches all bytes of the files that were placed. Raises OpenError if they can't be had."""
         self._files.fetch_all()
 
-    def place_file(self, root: str, name: str) -> str:
+    def place_file(self, root: StrPath, name: str) -> PlacedPath:
         """A file of the only partition at a root. Raises OpenError if it isn't there, and as `place` does."""
-        directory = Path(self.place(root))
-        found = [each / name for each in sorted(directory.iterdir()) if (each / name).is_file()]
+        found = [each / name for each in sorted(self.place(root).iterdir()) if (each / name).is_file()]
         if not found:
             raise OpenError("can't be used: `kseg verify` on its directory says why", f"{root}/{name}")
-        return str(found[0])
+        return found[0]
 
-    def join(self, local: str, roots: Sequence[str]) -> str:
+    def join(self, local: StrPath, roots: Sequence[str]) -> PlacedPath:
         """The directory that stands for local partitions and what comes before them in remote tiers.
 
         Raises OpenError if there is no local partition, and as stores do.
         """
-        key = "\0".join((local, *roots))
+        key = "\0".join((os.fspath(local), *roots))
         if key not in self._placed:
             remote = {
                 (each.topic, each.partition): (store, each)
@@ -142,12 +138,12 @@ class RemoteLogs:
             }
             if not remote:
                 raise OpenError("no segments of tiered storage here", ", ".join(roots))
-            self._placed[key] = str(self._joined(Path(local).absolute(), local, remote))
+            self._placed[key] = self._joined(as_path(local).absolute(), str(local), remote)
         return self._placed[key]
 
     def _joined(
         self, path: Path, name: str, remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]]
-    ) -> Path:
+    ) -> PlacedPath:
         found = find_log_dirs(path) if path.is_dir() else []
         is_partition = path.is_dir() and not found
         topic_ids = TopicIds(Cluster((path,), pass_over))
@@ -169,7 +165,7 @@ class RemoteLogs:
     def _join_partition(
         self,
         local: PartitionLog,
-        target: Path,
+        target: PlacedPath,
         remote: dict[tuple[str, int], tuple[ObjectStore, RemotePartition]],
         topic_ids: TopicIds,
     ) -> None:
@@ -185,7 +181,7 @@ class RemoteLogs:
         self._place(store, partition, target, local)
 
     def _place(
-        self, store: ObjectStore, partition: RemotePartition, target: Path, local: PartitionLog | None = None
+        self, store: ObjectStore, partition: RemotePartition, target: PlacedPath, local: PartitionLog | None = None
     ) -> None:
         """Makes the directory of a partition, of its remote segments and the local ones that follow."""
         target.mkdir()
@@ -196,8 +192,7 @@ class RemoteLogs:
         local_start = None if local is None or not local.base_offsets else local.base_offsets[0]
         choices = choose(segments, lineage, local_start)
         placed = PlacedPartition(partition, store, self._keys, lineage, choices, local_start)
-        note_placed(target, placed)
-        self._targets.append(target)
+        target = target.standing_for(placed)
         self._name_problems(placed)
         if lineage and lineage != own:  # the local one may begin where the local log does
             _write_lineage(lineage, target)
@@ -231,13 +226,7 @@ class RemoteLogs:
                 elif self._said == MOST_SAID + 1:
                     self._say("kseg: there are more such objects; `kseg verify` names all")
 
-    def _show_url(self, url: str) -> None:
-        """Shows a URL as it is, of which paths keep one slash only."""
-        if is_remote(url) and str(Path(url)) != url:
-            show_as(str(Path(url)), url.rstrip("/"))
-            self._stack.callback(forget, str(Path(url)))
-
-    def _new_directory(self, name: str) -> Path:
+    def _new_directory(self, name: str) -> PlacedPath:
         """An empty directory that is shown under a name."""
         if self._scratch is None:
             try:
@@ -245,14 +234,12 @@ class RemoteLogs:
             except OSError as error:
                 raise OpenError(f"there's no temporary directory for it: {error.strerror}", name) from error
         self._count += 1
-        directory = self._scratch / str(self._count)
+        directory = Placement(self._scratch / str(self._count), name.rstrip("/")).path
         directory.mkdir()
-        show_as(str(directory), name.rstrip("/"))
-        self._stack.callback(forget, str(directory))
         return directory
 
 
-def _free_folder(directory: Path, partition: RemotePartition) -> Path:
+def _free_folder(directory: PlacedPath, partition: RemotePartition) -> PlacedPath:
     """A log directory for one of several partitions of the same name: topics of their own, or copies of a tier."""
     name = _UNSAFE.sub("_", partition.topic_id or partition.folder.rstrip("/").rpartition("/")[0][-_NAME_KEPT:])
     folder, number = directory / name, 1

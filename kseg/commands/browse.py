@@ -9,6 +9,7 @@ from kseg.commands.inputs import reads_archives
 from kseg.commands.option_groups import decoder_options
 from kseg.commands.options import long_number, option_values
 from kseg.errors import UsageError, missing_library
+from kseg.system.placed_path import StrPath, as_path
 
 
 class BrowseOptions(NamedTuple):
@@ -31,7 +32,7 @@ class BrowseOptions(NamedTuple):
 @reads_archives("path")
 @option_values(options=BrowseOptions)
 def browse(
-    path: str,
+    path: StrPath,
     options: BrowseOptions,
 ) -> None:
     """Walk through a disk, a partition or a file on the screen: batches, records, fields, bytes.
@@ -62,4 +63,4 @@ def browse(
     begin = {"offset": options.offset, "position": options.position}
     decoders = {"key": options.key_decoder, "value": options.value_decoder}
     registry = None if options.schema_registry is None else SchemasTopic(options.schema_registry)
-    browse_path(Path(path), begin, decoders, DecoderOptions(options.schema, options.message, registry))
+    browse_path(as_path(path), begin, decoders, DecoderOptions(options.schema, options.message, registry))

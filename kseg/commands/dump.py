@@ -6,7 +6,7 @@ import click
 from click.core import ParameterSource
 
 from kseg.codecs.bodies import DEFAULT_LIMIT
-from kseg.commands.inputs import reads_archives
+from kseg.commands.inputs import paths_in, reads_archives
 from kseg.commands.option_groups import GivenSelection, decoder_options, partition_options, selection_options
 from kseg.commands.options import (
     LARGEST_INT,
@@ -27,6 +27,7 @@ from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selectio
 from kseg.layouts.release_lines import INTERNAL_DECODERS
 from kseg.output.progress import talk
 from kseg.releases import parse_release
+from kseg.system.placed_path import StrPath
 from kseg.times import parse_zone
 
 _LARGEST_BODY = 1 << 40
@@ -52,7 +53,7 @@ class DumpArguments(NamedTuple):
     """What is printed, in the words of the command line, and what is said."""
 
     paths: tuple[str, ...]
-    files: tuple[str, ...]
+    files: tuple[StrPath, ...]
     like: str | None
     fields: str | None
     merge: str | None
@@ -178,9 +179,9 @@ def dump(
     paths, files, like = given.paths, given.files, given.like
     if like is not None and not paths and not files:
         raise click.UsageError("with --like you must name the files, as with Kafka's tool: --files FILE,…")
-    if files and not any(name for names in files for name in names.split(",")):
+    if files and not any(name for names in files for name in paths_in(names)):
         raise click.UsageError("--files names no file: --files FILE,…")
-    named = [*paths, *(name for names in files for name in names.split(",") if name)]
+    named = [*paths, *(name for names in files for name in paths_in(names) if name)]
     zone = parse_zone(selected.zone)
     selection = selected.selection()
     if options.output == KCAT:

@@ -9,6 +9,7 @@ from kseg.commands.option_groups import GivenSelection, partition_options, selec
 from kseg.commands.options import Command, Folders, Size, option_values, quiet_option
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
+from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
     from kseg.export.commit.table_log import TableName
@@ -79,7 +80,7 @@ class RecordOptions(NamedTuple):
 class ExportOptions(NamedTuple):
     """What is exported, how, and where to."""
 
-    paths: tuple[str, ...]
+    paths: tuple[StrPath, ...]
     destination: str | None
     choice: PartitionChoice
     selected: GivenSelection
@@ -218,7 +219,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
     sources, destination = sources_and_destination(options)
     table_format = TableFormat(options.table_format)
     selected = options.selected.selection()
-    is_remote = any("://" in source for source in sources)
+    is_remote = any("://" in str(source) for source in sources)
     return Export(
         sources,
         destination,
@@ -252,14 +253,14 @@ def _table_of(options: ExportOptions, table_format: "TableFormat") -> "TableName
     return TableName(options.catalog, TableName().name if options.table is None else options.table)
 
 
-def sources_and_destination(options: ExportOptions) -> tuple[tuple[str, ...], str]:
+def sources_and_destination(options: ExportOptions) -> tuple[tuple[StrPath, ...], str]:
     """Where to read, and where to write; with --to, the current directory is read by default. Raises UsageError."""
     paths, destination = options.paths, options.destination
     if destination is not None:
         return paths or (".",), destination
     if len(paths) < 2:
         raise UsageError("give one SOURCE or more, and then DEST: as the last path, or by --to")
-    return paths[:-1], paths[-1]
+    return paths[:-1], os.fspath(paths[-1])
 
 
 def read_options_of(
@@ -315,7 +316,7 @@ def own_arguments(context: click.Context, options: ExportOptions) -> list[str]:
         if isinstance(param, click.Option) and param.name in values and param.name not in ("dry_run", "destination"):
             arguments += _spelled(param, values[param.name])
     sources, destination = sources_and_destination(options)
-    return [*arguments, *options.choice.arguments(), *map(_absolute, (*sources, destination))]
+    return [*arguments, *options.choice.arguments(), *(_absolute(os.fspath(path)) for path in (*sources, destination))]
 
 
 def _absolute(path: str) -> str:

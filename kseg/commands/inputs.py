@@ -16,6 +16,7 @@ from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import KINDS_WITH_OFFSET
 from kseg.log.selection import EVERY_PARTITION
 from kseg.store.location import MAX_UNPACKED, leads_inside
+from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
     from kseg.cluster.tier_inputs import RemoteLogs
@@ -71,45 +72,38 @@ def remote_option(command: Command) -> Command:
 
 
 def status_of(command: Callable[[], Any]) -> int:
-    """The exit status of a command whose input is shown under other names: so are the errors that it raises."""
-    from kseg.errors import KsegError
-    from kseg.system.terminal_text import shown
-
+    """The exit status of a command."""
     try:
         command()
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except KsegError as error:
-        # It is printed after the names are forgotten.
-        error.message = shown(error.message)
-        error.path = None if error.path is None else shown(error.path)
-        raise
     return 0
 
 
-def _sources(name: str, options: dict[str, Any]) -> list[str]:
+def _sources(name: str, options: dict[str, Any]) -> list[StrPath]:
     """The paths that an option or argument has; those of an export without its destination."""
     value = options[name]
     values = value if isinstance(value, tuple) else () if value is None else (value,)
     if "destination" in options and options["destination"] is None:
         values = values[:-1]
-    return [path for each in values for path in _paths_in(each)]
+    return [path for each in values for path in paths_in(each)]
 
 
-def _paths_in(value: "str | Path") -> list[str]:
+def paths_in(value: StrPath) -> list[StrPath]:
     """The paths that a value has: several names may be together, as in --files."""
-    return value.split(",") if isinstance(value, str) else [str(value)]
+    return [*value.split(",")] if isinstance(value, str) else [value]
 
 
-def _is_tier(path: str, options: dict[str, Any]) -> bool:
+def _is_tier(path: StrPath, options: dict[str, Any]) -> bool:
     """Whether a path leads to a tier. An export reads a broker's own files in a store by itself, where they lie."""
     from kseg.store.location import is_remote, parse_url
     from kseg.tiered.places import begins_as_tier, tier_at, url_of
 
-    url = url_of(path)
+    name = os.fspath(path)
+    url = url_of(name)
     if "destination" in options and is_remote(url):
         return parse_url(url).has_buckets and begins_as_tier(url)
-    return tier_at(path) is not None
+    return tier_at(name) is not None
 
 
 class _Asked(NamedTuple):
@@ -118,7 +112,7 @@ class _Asked(NamedTuple):
     parameters: tuple[str, ...]
     keys: dict[str, Path]
     remotes: tuple[str, ...]
-    paths: set[str]
+    paths: set[StrPath]
 
 
 def _with_tiers(command: Callable[..., Any], options: dict[str, Any], asked: _Asked) -> Any:
@@ -139,7 +133,7 @@ def _with_tiers(command: Callable[..., Any], options: dict[str, Any], asked: _As
         for refused in placing.refused:
             talk(f"kseg: {refused}")
         if name in IN_OTHER_PROCESSES:
-            status_of(logs.fetch_all)
+            logs.fetch_all()
         status = status_of(partial(command, **{**options, **placed}))
         status = max(status, 1) if logs.problems else status
         raise click.exceptions.Exit(max(status, 2) if placing.refused else status)
@@ -149,7 +143,7 @@ def _nothing(_: str) -> None:
     pass
 
 
-def _check_target(options: dict[str, Any], inputs: Iterable[str]) -> None:
+def _check_target(options: dict[str, Any], inputs: Iterable[StrPath]) -> None:
     """Raises UsageError if what is written would lie in a tier that is read."""
     from kseg.store.location import is_remote
     from kseg.store.target import check_outside
@@ -159,7 +153,7 @@ def _check_target(options: dict[str, Any], inputs: Iterable[str]) -> None:
     if target is None and "destination" in options:
         target = options["paths"][-1]
     if target is not None and "://" not in str(target):
-        check_outside(target, [path for path in inputs if not is_remote(url_of(path))])
+        check_outside(target, [path for path in inputs if not is_remote(url_of(os.fspath(path)))])
 
 
 def _require_this_machine(options: dict[str, Any]) -> None:
@@ -185,19 +179,24 @@ class _Placing:
         if value is None:
             return None
         if not isinstance(value, tuple):
-            paths = [self._place(path) if path in self._asked.paths else path for path in _paths_in(value)]
-            return ",".join(paths) if isinstance(value, str) else Path(paths[0])
-        placed = []
+            return self._placed(value)[0]
+        placed: list[StrPath] = []
         for each in value:
             try:
-                placed.append(self.of(each))
+                placed += self._placed(each)
             except OpenError as error:
                 self.refused.append(error)
         if self.refused and not self._has_placed:  # what else there is, such as a destination, isn't read
             raise self.refused[0]
         return tuple(placed)
 
-    def _place(self, path: str) -> str:
+    def _placed(self, value: StrPath) -> list[StrPath]:
+        paths = paths_in(value)
+        return [*map(self._place, paths)] if self._asked.paths.intersection(paths) else [value]
+
+    def _place(self, path: StrPath) -> StrPath:
+        if path not in self._asked.paths:
+            return path
         local = self._logs.local(path, self._asked.remotes)
         self._has_placed = True
         return local
@@ -309,18 +308,16 @@ def _several(values: tuple[Any, ...], inputs: "Inputs") -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _all_local(value: Any, inputs: "Inputs") -> list[Any]:
-    """What a path or a glob means, in the type that it has."""
+def _all_local(value: StrPath, inputs: "Inputs") -> list[StrPath]:
+    """What a path or a glob means, or several names together, as in --files."""
     if isinstance(value, str) and "," in value and not os.path.lexists(value):
-        return [_local(value, inputs)]
-    return [type(value)(path) for path in inputs.all_local(str(value))]
+        names = paths_in(value)
+        found = [inputs.local(name) for name in names]
+        return [value] if found == names else found
+    return inputs.all_local(value)
 
 
 def _local(value: Any, inputs: "Inputs") -> Any:
     if isinstance(value, tuple):
         return _several(value, inputs)
-    if isinstance(value, Path):
-        # A path that ends in a slash is the same to pathlib.
-        return Path(inputs.local(str(value)))
-    # Several names may be together, as in --files.
-    return value if value is None else ",".join(inputs.local(name) for name in value.split(","))
+    return None if value is None else inputs.local(value)

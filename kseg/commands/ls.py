@@ -41,7 +41,7 @@ from kseg.output.streams import flush_stdout
 from kseg.output.table import RowWriter
 from kseg.system.page_cache import tells_cache
 from kseg.text.listing import ListingColumns, write_listings
-from kseg.tiered.placed_tiers import has_placed
+from kseg.tiered.placed_tiers import are_of_tiers
 from kseg.times import now_ms, parse_zone, time_or_none
 
 _LISTING_SETTINGS = (
@@ -204,7 +204,7 @@ def ls(
         selected=not selection.is_everything,
         cache=settings.cache,
         has_exact_sizes=options.has_exact_sizes,
-        has_tiers=has_placed(),
+        has_tiers=are_of_tiers(paths),
         zone=zone,
     )
     refuse, rows = Refusals(), Rows(options.by, options.sort, options.top)

@@ -105,7 +105,7 @@ class RecordDecoder:
         shown_value = value if texts.value is None else texts.value
         return shown_key, shown_value, texts.key, texts.value, _encoded(texts.key_error), _encoded(value_error)
 
-    def summary_lines(self, path: str) -> "Iterator[str]":
+    def summary_lines(self, path: str | PathLike[str]) -> "Iterator[str]":
         """What to say of the failures, and of what is newer than kseg knows."""
         if self.first_failure is not None:
             offset, reason = self.first_failure

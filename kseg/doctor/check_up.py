@@ -36,7 +36,7 @@ from kseg.log.listing import PartitionListing
 from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC
 from kseg.log.segment_listing import SegmentListing
 from kseg.log.segments import Retention
-from kseg.system.terminal_text import shown
+from kseg.system.placed_path import PlacedPath
 from kseg.times import duration_text, iso_time
 from kseg.verify.start_effects import StartForecast, effects_on_node
 from kseg.verify.verify import VerificationPlan, Verified, verify_log_dirs
@@ -212,7 +212,7 @@ class CheckUpInWork:
         self._behind: tuple[int, int, Path] | None = None
         self._partitions = self._size = self._read = 0
         self._forecast = StartForecast(plan.cluster, plan.choice)
-        self.disks = disks_of(home for home in self._homes if shown(str(home)) == str(home))
+        self.disks = disks_of(home for home in self._homes if not isinstance(home, PlacedPath))
         for trouble in disk_troubles(self.disks):
             self._add(trouble)
             self._forecast.take(effects_on_node([Finding(trouble.id, trouble.file, trouble.sentence)]))

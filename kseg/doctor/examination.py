@@ -85,12 +85,14 @@ def plan_examination(
 
     `refuse`, `choice` and what is raised are as there.
     """
-    refused: list[OpenError] = []
+    paths, refused = tuple(paths), list[OpenError]()
     plan = plan_verification(paths, refused.append, choice)
     single = []
+    by_name = {str(path): path for path in paths}
     for error in refused:
-        is_empty = isinstance(error, NoPartitionError | NothingToVerifyError) and error.path is not None
-        if is_empty and _has_single_files(path := Path(str(error.path))):
+        is_empty = isinstance(error, NoPartitionError | NothingToVerifyError)
+        path = by_name.get(error.path or "") if is_empty else None
+        if path is not None and _has_single_files(path):
             directory = path if path.is_dir() else path.parent
             single.append(Order(directory, None, PartitionLog(directory).size))
         elif refuse is None:

@@ -20,7 +20,6 @@ from kseg.log.segment_listing import SegmentListing
 from kseg.log.segments import SegmentFiles
 from kseg.reading.batch import BatchHeader
 from kseg.reading.bodies import Slice
-from kseg.system.terminal_text import shown
 
 _FIRST_RECORDS = 5
 
@@ -66,7 +65,7 @@ def _quoted(word: str) -> str:
 
 def path_word(path: Path) -> str:
     """A path as it was given, which no command takes for an option."""
-    text = shown(str(path))
+    text = str(path)
     return f"./{text}" if text.startswith("-") else text
 
 

@@ -41,6 +41,7 @@ from kseg.reading.batch import BatchHeader
 from kseg.reading.log_file import LogFile
 from kseg.releases import Release, value_in
 from kseg.system.files import read_text_file
+from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext, DumpOptions
@@ -59,7 +60,7 @@ _ADVICE: dict[str, str] = {
 """What to do about entries that can't be compared, where it isn't the index that is wrong."""
 
 
-def dump_offset_index(path: str, context: "DumpContext") -> None:
+def dump_offset_index(path: StrPath, context: "DumpContext") -> None:
     """Prints an `.index`. Raises OpenError if it can't be opened."""
     with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, context.options, context.found) as (check, batches):
         if check.is_said_to_be_empty:
@@ -69,7 +70,7 @@ def dump_offset_index(path: str, context: "DumpContext") -> None:
             _dump_checked(check, batches, layout.OFFSET_INDEX_LINE, context)
 
 
-def dump_time_index(path: str, context: "DumpContext") -> None:
+def dump_time_index(path: StrPath, context: "DumpContext") -> None:
     """Prints a `.timeindex`. Raises OpenError if it can't be opened."""
     with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, context.options, context.found) as (check, batches):
         _dump_checked(check, batches, layout.TIME_INDEX_LINE, context)
@@ -86,7 +87,7 @@ def _dump_checked(check: "_IndexCheck", batches: BatchReader | None, line: str, 
     check.tell()
 
 
-def check_offset_index(path: str, options: "DumpOptions", found: Found) -> None:
+def check_offset_index(path: StrPath, options: "DumpOptions", found: Found) -> None:
     """Finds what is wrong with an `.index`. Raises OpenError if it can't be opened."""
     with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, options, found) as (check, batches):
         if check.is_said_to_be_empty:
@@ -95,7 +96,7 @@ def check_offset_index(path: str, options: "DumpOptions", found: Found) -> None:
             _check(check, batches, options)
 
 
-def check_time_index(path: str, options: "DumpOptions", found: Found) -> None:
+def check_time_index(path: StrPath, options: "DumpOptions", found: Found) -> None:
     """Finds what is wrong with a `.timeindex`. Raises OpenError if it can't be opened."""
     with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, options, found) as (check, batches):
         _check(check, batches, options)
@@ -115,7 +116,7 @@ Check = TypeVar("Check", bound="_IndexCheck")
 
 @contextmanager
 def _opened(
-    path: str, fields: FixedFields, kind: type[Check], options: "DumpOptions", found: Found
+    path: StrPath, fields: FixedFields, kind: type[Check], options: "DumpOptions", found: Found
 ) -> Iterator[tuple[Check, BatchReader | None]]:
     with EntryFile(path, fields) as index:
         check = kind(index, options.release, found)
@@ -123,16 +124,16 @@ def _opened(
             yield check, batches
 
 
-def _beside(path: str, extension: str) -> Path:
+def _beside(path: StrPath, extension: str) -> Path:
     """The file of the same segment with another extension; one with the same suffix (`.deleted`) comes first."""
-    file = Path(path)
+    file = as_path(path)
     stem = file.name.split(".", 1)[0]
     same_suffix = file.with_name(f"{stem}{extension}{parse_file_name(path).suffix or ''}")
     return same_suffix if same_suffix.exists() else file.with_name(stem + extension)
 
 
 @contextmanager
-def _reader_beside(path: str, options: "DumpOptions", found: Found) -> Iterator[BatchReader | None]:
+def _reader_beside(path: StrPath, options: "DumpOptions", found: Found) -> Iterator[BatchReader | None]:
     """A reader of the log next to an index; reports it and returns None if there is none."""
     with ExitStack() as stack:
         reader = None
@@ -386,17 +387,17 @@ class _Positions:
         return self._positions[slot - 1] if slot else 0
 
 
-def _read_positions(path: str, found: Found) -> _Positions:
+def _read_positions(path: StrPath, found: Found) -> _Positions:
     """The entries of the .index next to a .timeindex; reports it and returns nothing if there is none."""
     try:
-        with EntryFile(str(_beside(path, ".index")), OFFSET_INDEX_ENTRY_FIELDS) as index:
+        with EntryFile(_beside(path, ".index"), OFFSET_INDEX_ENTRY_FIELDS) as index:
             return _Positions(index.read(0, LARGEST_LOOKUP))
     except OpenError as error:
         found.add_problem(path, f"the .index beside it {error.message}; the log was searched from its start")
         return _Positions(b"")
 
 
-def dump_entries(path: str, context: "DumpContext") -> None:
+def dump_entries(path: StrPath, context: "DumpContext") -> None:
     """Prints a file's entries, one a line; of a malformed text file only what is wrong, on stderr.
 
     Raises OpenError if it can't be opened.
@@ -405,13 +406,13 @@ def dump_entries(path: str, context: "DumpContext") -> None:
         context.output.write(f"{line}\n".encode())
 
 
-def check_entries(path: str, found: "Found") -> None:
+def check_entries(path: StrPath, found: "Found") -> None:
     """Finds what is wrong with a file. Raises OpenError if it can't be opened."""
     for _ in _lines(path, found):
         pass  # what is wrong with them is noted
 
 
-def entries(path: str) -> Iterator[Members]:
+def entries(path: StrPath) -> Iterator[Members]:
     """A file's entries; zeros in holes of the file aren't any.
 
     Raises OpenError if it can't be opened. Raises KsegError if it is malformed: before the first entry of a text file,
@@ -431,7 +432,7 @@ def entries(path: str) -> Iterator[Members]:
             raise KsegError(file.trailing_problem, path)
 
 
-def _lines(path: str, found: "Found") -> Iterator[str]:
+def _lines(path: StrPath, found: "Found") -> Iterator[str]:
     """The lines that are printed of a file; what is wrong with it is noted."""
     try:
         if parse_file_name(path).kind is FileKind.META_PROPERTIES:
@@ -461,7 +462,7 @@ def _line(members: Members) -> str:
 _HEADER, _ENTRY = PRODUCER_SNAPSHOT_HEADER_FIELDS, PRODUCER_ENTRY_FIELDS
 
 
-def dump_producer_snapshot(path: str, context: "DumpContext") -> None:
+def dump_producer_snapshot(path: StrPath, context: "DumpContext") -> None:
     """Prints a `.snapshot`; of one that is corrupt only why, on stderr. Raises OpenError if it can't be opened."""
     like = context.options.like
     with ProducerSnapshot(path) as snapshot:
@@ -479,7 +480,7 @@ def dump_producer_snapshot(path: str, context: "DumpContext") -> None:
             context.output.write("".join(map(line.text, piece)).encode())
 
 
-def check_producer_snapshot(path: str, found: "Found") -> None:
+def check_producer_snapshot(path: StrPath, found: "Found") -> None:
     """Finds what is wrong with a `.snapshot`. Raises OpenError if it can't be opened."""
     with ProducerSnapshot(path) as snapshot:
         failure = _failure(snapshot, layout.NAMES_FIELDS)
@@ -574,7 +575,7 @@ class _ProducerLine:
         return (first + 2**31) % 2**32 - 2**31
 
 
-def dump_transaction_index(path: str, context: "DumpContext") -> None:
+def dump_transaction_index(path: StrPath, context: "DumpContext") -> None:
     """Prints a `.txnindex`. Raises OpenError if it can't be opened."""
     for piece in checked_transactions(path, context.found, reads_holes=context.options.like is not None):
         context.output.write("".join([_aborted_transaction_line(entry) for entry in piece]).encode())
@@ -585,7 +586,9 @@ def _aborted_transaction_line(entry: AbortedTransaction) -> str:
     return LINE.format(shown, *entry[1:])
 
 
-def checked_transactions(path: str, found: "Found", *, reads_holes: bool = False) -> Iterator[list[AbortedTransaction]]:
+def checked_transactions(
+    path: StrPath, found: "Found", *, reads_holes: bool = False
+) -> Iterator[list[AbortedTransaction]]:
     """The entries of a `.txnindex`; what is wrong with them is noted once all were taken.
 
     `reads_holes`: zeros in holes of the file are entries too. Raises OpenError if it can't be opened.

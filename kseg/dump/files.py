@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from importlib import import_module
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from kseg.dump.log_steps import new_output
 from kseg.dump.options import KCAT, DumpContext, DumpOptions, GivenPaths, check_options
@@ -16,6 +16,7 @@ from kseg.layouts import template as layout
 from kseg.output.progress import ProgressBar
 from kseg.output.streams import flush_stdout, write_stdout
 from kseg.releases import Release, value_in
+from kseg.system.placed_path import StrPath, as_path, entry_path, folder_of
 
 REPORTED_LINES = 20
 """Lines of each file's report without --like; with it all are given, as that release gives them."""
@@ -36,14 +37,14 @@ _RECORD_DUMPERS = {"json": ("kseg.dump.record_rows", "dump_log_as_json"), KCAT: 
 _OBJECTS_DUMPER = ("kseg.dump.objects", "dump_objects")
 
 
-def _dumper(place: tuple[str, str]) -> Callable[[str, DumpContext], None]:
+def _dumper(place: tuple[str, str]) -> Callable[[StrPath, DumpContext], None]:
     module, name = place
-    dumper: Callable[[str, DumpContext], None] = getattr(import_module(module), name)
+    dumper: Callable[[StrPath, DumpContext], None] = getattr(import_module(module), name)
     return dumper
 
 
 def dump_files(
-    paths: Iterable[str],
+    paths: Iterable[StrPath],
     options: DumpOptions,
     *,
     talk: Callable[..., None],
@@ -79,7 +80,7 @@ def dump_files(
     output = new_output(write_stdout)
     with ProgressBar(False if quiet else progress) as bar:
         several = len(paths) > 1 or os.path.isdir(paths[0])  # noqa: PTH112  pathlib raises for a name that is too long
-        given = GivenPaths(frozenset(paths), several, several and _are_several_partitions(paths))
+        given = GivenPaths(frozenset(map(str, paths)), several, several and _are_several_partitions(paths))
         context = DumpContext(options, output, talk, bar.show, given)
         if given.are_several_partitions and options.like is None and not options.all_replicas:
             _join_copies(paths, context)
@@ -98,21 +99,21 @@ def dump_files(
     return 2 if context.failed else int(context.found.is_wrong)
 
 
-def _are_several_partitions(paths: list[str]) -> bool:
+def _are_several_partitions(paths: list[StrPath]) -> bool:
     """Whether paths mean, or may mean, more than one partition: a log directory does, however many are in it."""
     from kseg.cluster.directories import is_partition
 
     directories = set()
     for path in paths:
         if not os.path.isdir(path):  # noqa: PTH112
-            path = os.path.dirname(path)  # noqa: PTH120
-        elif not is_partition(Path(path)):
+            path = folder_of(path)
+        elif not is_partition(as_path(path)):
             return True
         directories.add(os.path.abspath(path))  # noqa: PTH100
     return len(directories) > 1
 
 
-def _join_copies(paths: list[str], context: DumpContext) -> None:
+def _join_copies(paths: list[StrPath], context: DumpContext) -> None:
     """Finds which copy of each partition is printed, and what is left out: further copies, and what isn't theirs."""
     from kseg.cluster.cluster import Cluster
     from kseg.cluster.directories import pass_over
@@ -141,7 +142,7 @@ def _join_copies(paths: list[str], context: DumpContext) -> None:
     context.joined = {os.path.abspath(each.place.path): each for each in joined}  # noqa: PTH100
 
 
-def _dump_all(paths: list[str], context: DumpContext) -> None:
+def _dump_all(paths: list[StrPath], context: DumpContext) -> None:
     with ExitStack() as stack:
         if context.options.output == "table" and not context.options.selection.is_followed:
             from kseg.output.pager import paged
@@ -182,7 +183,7 @@ def _prints_records(options: DumpOptions) -> bool:
     return options.output in ("csv", "table", KCAT) or bool(options.fields) or options.template is not None
 
 
-def _files_of(path: str, context: DumpContext) -> list[str]:
+def _files_of(path: StrPath, context: DumpContext) -> list[StrPath]:
     """The file itself, or the logs of a directory."""
     files = list(_files_at(path, context))
     if not os.path.isdir(path):  # noqa: PTH112  pathlib raises for a name that is too long
@@ -197,11 +198,11 @@ def _files_of(path: str, context: DumpContext) -> list[str]:
     return found
 
 
-def _files_at(path: str, context: DumpContext) -> Iterator[str]:
+def _files_at(path: StrPath, context: DumpContext) -> Iterator[StrPath]:
     """The file itself, or those in a directory, of partitions that are meant; refuses a directory without any."""
     choice, found = context.options.choice, _has_left_out(path, context)
     if not os.path.isdir(path):  # noqa: PTH112
-        if choice.takes_directory(os.path.dirname(path)):  # noqa: PTH120
+        if choice.takes_directory(folder_of(path)):
             yield path
         return
     for file in files_in(path, context):
@@ -211,47 +212,49 @@ def _files_at(path: str, context: DumpContext) -> Iterator[str]:
         _refuse(_empty(path), context)
 
 
-def _has_left_out(path: str, context: DumpContext) -> bool:
+def _has_left_out(path: StrPath, context: DumpContext) -> bool:
     """Whether a directory is one of those that aren't printed, or has one in it."""
     own = os.path.realpath(path) if context.given.left_out else ""
     return any(each == own or each.startswith(f"{own}/") for each in context.given.left_out)
 
 
-def _has_partitions(path: str) -> bool:
+def _has_partitions(path: StrPath) -> bool:
     from kseg.cluster.directories import partition_directories
 
     return bool(partition_directories(path))
 
 
-def _empty(directory: str) -> OpenError:
+def _empty(directory: StrPath) -> OpenError:
     """What is wrong with a directory without files to print; all commands say the same of one without partitions."""
     from kseg.cluster.directories import NoPartitionError, is_partition
 
-    return OpenError("holds no files", directory) if is_partition(Path(directory)) else NoPartitionError(directory)
+    return OpenError("holds no files", directory) if is_partition(as_path(directory)) else NoPartitionError(directory)
 
 
-def file_path(path: str) -> str:
+def file_path(path: StrPath) -> StrPath:
     """The path as java.io.File shows it: slashes that are repeated or at its end are left out, nothing else."""
+    if not isinstance(path, str):
+        return path
     path = re.sub("/+", "/", path)
     return path.removesuffix("/") or path
 
 
-def files_in(directory: str, context: DumpContext) -> Iterator[str]:
+def files_in(directory: StrPath, context: DumpContext) -> Iterator[StrPath]:
     """The files of partitions that are meant, in a directory and below it where all commands look for partitions."""
     try:
         for folder in _folders(directory, context):
             if _is_meant(folder, context.options) and _is_new(folder, context):
                 yield from _files_to_print(folder, context)
     except OpenError as error:  # of the directory itself
-        error.path = directory
+        error.path = str(directory)
         _refuse(error, context)
 
 
-def _folders(directory: str, context: DumpContext) -> Iterator[Path]:
+def _folders(directory: StrPath, context: DumpContext) -> Iterator[Path]:
     """The directories in which Kafka's files may lie, as they were listed if copies were joined."""
     from kseg.cluster.directories import is_partition, walk_down
 
-    refuse, here = partial(_refuse, context=context), Path(directory)
+    refuse, here = partial(_refuse, context=context), as_path(directory)
     listed = context.listed.get(here)
     if listed is None and is_partition(here):
         yield here
@@ -285,23 +288,23 @@ def _is_new(directory: Path, context: DumpContext) -> bool:
     return True
 
 
-def _files_to_print(directory: Path, context: DumpContext) -> list[str]:
+def _files_to_print(directory: Path, context: DumpContext) -> list[StrPath]:
     like = context.options.like
     try:
         with os.scandir(directory) as entries:
             files = [each for each in entries if kind_to_dump(each.name, like) is not FileKind.UNKNOWN]
-            return sorted(each.path for each in files if not each.is_dir())
+            return sorted((entry_path(directory, each) for each in files if not each.is_dir()), key=os.fspath)
     except OSError as error:
         _refuse(UnreadableError(f"can't be listed: {error.strerror}", directory), context)
         return []
 
 
-def _dump_or_refuse(path: str, context: DumpContext) -> None:
+def _dump_or_refuse(path: StrPath, context: DumpContext) -> None:
     try:
         dump_file(path, context)
     except OpenError as error:
-        if error.path == str(PurePath(path)):
-            error.path = path  # as the user wrote it: `./` is nothing to pathlib
+        if error.path == str(as_path(path)):
+            error.path = str(path)  # as the user wrote it: `./` is nothing to pathlib
         _refuse(error, context)
 
 
@@ -314,7 +317,7 @@ def _refuse(error: OpenError, context: DumpContext) -> None:
         context.found.is_wrong = True
 
 
-def dump_file(path: str, context: DumpContext) -> None:
+def dump_file(path: StrPath, context: DumpContext) -> None:
     """Prints one file. Raises OpenError if it can't be opened."""
     like = context.options.like
     kind = kind_to_dump(path, like)
@@ -336,14 +339,14 @@ def dump_file(path: str, context: DumpContext) -> None:
     context.talk(layout.IGNORING.format(path=path))
 
 
-def _check_existence(path: str) -> None:
+def _check_existence(path: StrPath) -> None:
     try:
         os.stat(path)  # noqa: PTH116  an empty path is none, to pathlib it is the current directory
     except OSError as error:
         raise OpenError(f"can't be opened: {error.strerror}", path) from error
 
 
-def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
+def _dump_rows(path: StrPath, kind: FileKind, context: DumpContext) -> None:
     """Prints a file as objects or rows; for an unknown kind too it reports if it can't be opened."""
     if kind is FileKind.UNKNOWN:
         _check_existence(path)
@@ -354,7 +357,7 @@ def _dump_rows(path: str, kind: FileKind, context: DumpContext) -> None:
         _dumper(_RECORD_DUMPERS.get(context.options.output, _ROWS_DUMPER))(path, context)
 
 
-def kind_to_dump(path: str, like: Release | None) -> FileKind:
+def kind_to_dump(path: StrPath, like: Release | None) -> FileKind:
     """What a file is printed as; UNKNOWN if it isn't printed.
 
     A release's tool looks only at the text after the last dot; kseg knows text files and Kafka's suffixes too.
@@ -362,6 +365,6 @@ def kind_to_dump(path: str, like: Release | None) -> FileKind:
     if like is None:
         kind = parse_file_name(path).kind
         return FileKind.UNKNOWN if kind is FileKind.LOCK else kind  # it is always empty
-    _, dot, extension = PurePath(path).name.rpartition(".")
+    _, dot, extension = as_path(path).name.rpartition(".")
     kind = KIND_OF_EXTENSION.get(dot + extension, FileKind.UNKNOWN)
     return kind if kind in value_in(like, layout.DUMPED_KINDS) else FileKind.UNKNOWN

@@ -20,7 +20,7 @@ from kseg.layouts.template import zone_table, zoned_program
 from kseg.log.segments import read_tail
 from kseg.output.streams import flush_stdout
 from kseg.reading.bodies import Slice, with_bodies
-from kseg.system.terminal_text import shown
+from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext, Part
@@ -47,7 +47,7 @@ class _Followed:
             last = read_tail(segments[-1]).last
             self._position = 0 if last is None else last.end
 
-    def poll(self, context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]) -> bool:
+    def poll(self, context: "DumpContext", dump_one: Callable[[StrPath, "DumpContext"], None]) -> bool:
         """Prints what is new; gives whether anything was."""
         # Listed before the current one is read: when there is a next one, the current one doesn't grow any more.
         try:
@@ -64,19 +64,19 @@ class _Followed:
                 has_new |= self._print(segment.path, context, dump_one)
         return has_new
 
-    def _print(self, path: Path, context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]) -> bool:
+    def _print(self, path: Path, context: "DumpContext", dump_one: Callable[[StrPath, "DumpContext"], None]) -> bool:
         before = self._position
         self.part.start = before
         context.part = self.part
         try:
-            dump_one(str(path), context)
+            dump_one(path, context)
         finally:
             context.part = None
         self._position = max(self.part.end, before)
         return self._position > before
 
 
-def follow(parts: list["Part"], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]) -> None:
+def follow(parts: list["Part"], context: "DumpContext", dump_one: Callable[[StrPath, "DumpContext"], None]) -> None:
     """Prints what is appended to the logs of some directories, until their limit is reached, or for ever."""
     followed = [_Followed(part) for part in parts]
     context.is_following = True
@@ -102,7 +102,7 @@ def held_text(form: str, zone: tzinfo, copies: Copies, held: HeldRecords) -> byt
 
     In text, and for a table, a line before them says which copies have them.
     """
-    paths = tuple(shown(str(copies.partitions[number].path)) for number in held.copies)
+    paths = tuple(str(copies.partitions[number].path) for number in held.copies)
     lines: list[bytes] = []
     output = new_output(lambda part: lines.append(bytes(part)))
     epoch = header_of(held.run, 0).partition_leader_epoch
@@ -131,7 +131,7 @@ def _program(form: str, log: Path, paths: tuple[str, ...], epoch: int, is_lost: 
     if form == "json":
         beside = {"path": paths[0], "paths": paths, "leaderEpoch": epoch}
         beside |= {} if is_lost is None else {"isLost": is_lost}
-        return json_program(str(log), batches=False, places=PLACE_COLUMNS, beside=beside)
+        return json_program(log, batches=False, places=PLACE_COLUMNS, beside=beside)
     if form in _FOR_PEOPLE:
         return fields_program("text", _TEXT_FIELDS, log)
     return fields_program(form, CSV_FIELDS, log)

@@ -1,7 +1,6 @@
 """Prints records as a shell script that sends them to a cluster with kcat."""
 
 import json
-import os
 import re
 from base64 import b64decode
 from collections.abc import Collection, Iterable
@@ -17,6 +16,7 @@ from kseg.dump.selected import note_findings, read_log
 from kseg.errors import OpenError
 from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
 from kseg.layouts.record_columns import fields_program
+from kseg.system.placed_path import StrPath, folder_of
 from kseg.text.kcat_script import LARGEST_RECORD, KcatScript, SentRecord, TopicPartition
 from kseg.times import time_text
 
@@ -32,7 +32,7 @@ LARGEST_LINE = 8 * LARGEST_RECORD
 _OFFSET = re.compile(rb'\{"offset":(-?[0-9]+)')
 
 
-def dump_log_as_kcat(path: str, context: "DumpContext") -> None:
+def dump_log_as_kcat(path: StrPath, context: "DumpContext") -> None:
     """Prints a log's records as runs of kcat; reports on stderr what it can't send.
 
     Raises OpenError if the log can't be opened, or isn't in a directory that has the name of a partition.
@@ -54,17 +54,17 @@ def dump_log_as_kcat(path: str, context: "DumpContext") -> None:
         context.found.summaries += summary_lines(path, summary)
 
 
-def logs_to_send(directory: str, logs: Iterable[str], context: "DumpContext") -> list[str]:
+def logs_to_send(directory: StrPath, logs: Iterable[StrPath], context: "DumpContext") -> list[StrPath]:
     """Of the logs in a directory those whose records a cluster is to get; notes the others.
 
     Not files that a broker put aside: their records aren't the partition's any more, or are in others too. Nor internal
     topics, of which a cluster has its own, unless one is named. What was given itself is always meant.
     """
-    chosen: list[str] = []
+    chosen: list[StrPath] = []
     internal: dict[str, None] = {}
-    aside: dict[str, None] = {}
+    aside: dict[StrPath, None] = {}
     for log in logs:
-        folder, file = os.path.dirname(log), parse_file_name(log)  # noqa: PTH120  the text as the user would write it
+        folder, file = folder_of(log), parse_file_name(log)
         name = None if folder == directory else parse_partition_directory(folder)
         if file.suffix is not None:
             aside[log] = None
@@ -83,10 +83,10 @@ def logs_to_send(directory: str, logs: Iterable[str], context: "DumpContext") ->
     return chosen
 
 
-def _listed(names: Collection[str]) -> str:
+def _listed(names: Collection[StrPath]) -> str:
     """The first names, and how many more there are."""
     more = len(names) - SHOWN_NAMES
-    first = ", ".join(islice(names, SHOWN_NAMES))
+    first = ", ".join(map(str, islice(names, SHOWN_NAMES)))
     return f"{first} and {more} more" if more > 0 else first
 
 

@@ -12,6 +12,7 @@ from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, problem_damage, with_bodies
 from kseg.reading.log_file import LogFile, Run
+from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Decode, DecodeControl, Output, RecordFilter, Renderer
@@ -41,9 +42,9 @@ class LogSummary(NamedTuple):
         """Bytes that no batch holds; what a preallocated file hasn't been written to yet isn't lost."""
         return sum(damage.size for damage in self.damages if damage.kind is not DamageKind.ZERO_TAIL)
 
-    def is_wrong(self, path: str) -> bool:
+    def is_wrong(self, path: StrPath) -> bool:
         """Whether a damage in the log at a path asks for an exit status of 1."""
-        return bool(self.damages) and _is_wrong(self.damages, Path(path))
+        return bool(self.damages) and _is_wrong(self.damages, as_path(path))
 
     def falls(self) -> list[str]:
         """Where offsets don't rise, in words; of a rendering that notes falls."""

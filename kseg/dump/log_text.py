@@ -1,6 +1,5 @@
 """Prints a log file as the tool does: its first line, its batches and records, bytes left over at its end."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.dump.log_steps import LogSummary, Rendering
@@ -13,6 +12,7 @@ from kseg.layouts.programs import DOCUMENTED, LogOptions, documented_program, re
 from kseg.layouts.release_lines import deprecated_class_lines
 from kseg.reading.blocks import Damage
 from kseg.releases import value_in
+from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
     from kseg.decode.record_decoders import RecordDecoder
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _INSIDE = (DamageKind.BAD_CODEC, DamageKind.BAD_BODY, DamageKind.BAD_RECORD, DamageKind.BAD_COUNT)
 
 
-def dump_log_file(path: str, context: DumpContext) -> None:
+def dump_log_file(path: StrPath, context: DumpContext) -> None:
     """Prints a `.log`, or a metadata snapshot, which is one too. Raises OpenError if it can't be opened."""
     options = context.options
     if options.like is not None:
@@ -43,7 +43,7 @@ def dump_log_file(path: str, context: DumpContext) -> None:
     note_failures(path, decoder, context)
 
 
-def text_rendering(path: str, options: DumpOptions) -> tuple[Rendering, "RecordDecoder | None"]:
+def text_rendering(path: StrPath, options: DumpOptions) -> tuple[Rendering, "RecordDecoder | None"]:
     """How a log's lines are rendered, and by which decoder of records, if any."""
     decode = _decoder(options)
     rendering = _rendering(options, decode)
@@ -63,14 +63,14 @@ def _decoder(options: DumpOptions) -> "Decode | None":
     return class_decoder(options.key_decoder_class, options.value_decoder_class)
 
 
-def _failures_line(path: str, failures: list[tuple[int, str]]) -> str:
+def _failures_line(path: StrPath, failures: list[tuple[int, str]]) -> str:
     offset, reason = failures[0]
     return (
         f"kseg: {path}: {len(failures)} records don't decode and are shown raw; the first at offset {offset}: {reason}"
     )
 
 
-def _first_line(path: str, options: DumpOptions) -> str:
+def _first_line(path: StrPath, options: DumpOptions) -> str:
     name = parse_file_name(path)
     if name.kind is FileKind.METADATA_SNAPSHOT:
         if name.base_offset is None:
@@ -100,14 +100,14 @@ def _rendering(options: DumpOptions, decode: "Decode | None") -> Rendering:
     )
 
 
-def _trailing_bytes(path: str, summary: LogSummary, context: DumpContext) -> None:
+def _trailing_bytes(path: StrPath, summary: LogSummary, context: DumpContext) -> None:
     """Bytes after the last batch, as the tool counts them."""
     if context.options.max_bytes is None and summary.damages and summary.damages[-1].kind in TAIL_KINDS:
-        name = context.shown(Path(path).name)
+        name = context.shown(as_path(path).name)
         context.line(layout.TRAILING_BYTES.format(size=summary.damages[-1].size, name=name))
 
 
-def summary_lines(path: str, summary: LogSummary) -> list[str]:
+def summary_lines(path: StrPath, summary: LogSummary) -> list[str]:
     """What was wrong in a log, for stderr: a line per damage, then the counts."""
     lines = [f"kseg: {path}: {damage_text(damage)}" for damage in summary.damages]
     lines.append(

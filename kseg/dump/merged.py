@@ -28,6 +28,7 @@ from kseg.errors import OpenError, UsageError
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.layouts.record_columns import log_place
 from kseg.layouts.template import TIME_END, marked_program
+from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpContext
@@ -38,13 +39,13 @@ MOST_PARTITIONS = 256
 _RANDOM_BYTES = 16
 
 
-def dump_merged(paths: Sequence[str], context: "DumpContext", refuse: Callable[[OpenError], None]) -> None:
+def dump_merged(paths: Sequence[StrPath], context: "DumpContext", refuse: Callable[[OpenError], None]) -> None:
     """Prints the selected records of logs by their times; those of a directory stay in the order of their offsets.
 
     A record whose time is before that of the one before it in its directory comes right after that one, as does one
     without a time. `refuse` takes the errors of files that can't be read. Raises UsageError for too many directories.
     """
-    directories: dict[str, list[str]] = {}
+    directories: dict[StrPath, list[StrPath]] = {}
     for path in paths:
         if parse_file_name(path).kind in LOG_KINDS:
             directories.setdefault(directory_of(path), []).append(path)
@@ -74,8 +75,8 @@ class _MergedStream:
 
     def __init__(
         self,
-        directory: str,
-        logs: list[str],
+        directory: StrPath,
+        logs: list[StrPath],
         context: "DumpContext",
         mark: bytes,
         refuse: Callable[[OpenError], None],
@@ -115,7 +116,7 @@ class _MergedStream:
         for _ in self._pieces:
             pass
 
-    def _read(self, directory: str, logs: list[str]) -> Iterator[list[bytes]]:
+    def _read(self, directory: StrPath, logs: list[StrPath]) -> Iterator[list[bytes]]:
         """The records' texts, a time before each, piece by piece."""
         selection = self._context.options.selection
         try:
@@ -137,7 +138,7 @@ class _MergedStream:
                     self._refuse(error)
             part.start = None
 
-    def _read_log(self, path: str) -> Iterator[list[bytes]]:
+    def _read_log(self, path: StrPath) -> Iterator[list[bytes]]:
         steps, is_over = _log_steps(path, self._context, self._mark), False
         next(steps, None)
         while not is_over:
@@ -151,7 +152,7 @@ class _MergedStream:
                 is_over = True
 
 
-def _log_steps(path: str, context: "DumpContext", mark: bytes) -> Steps:
+def _log_steps(path: StrPath, context: "DumpContext", mark: bytes) -> Steps:
     """Prints a log's records, each after the mark and its time; notes what is wrong."""
     is_json, is_text = context.options.output == "json", _is_text(context)
     heading, decoder, on_damage = b"", None, None

@@ -12,6 +12,7 @@ from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.index.entries import OffsetIndex, TimeIndex
 from kseg.index.producers import ProducerSnapshot
 from kseg.output.rows import quoted
+from kseg.system.placed_path import StrPath
 from kseg.times import iso_time
 
 _REPORTS = (
@@ -23,7 +24,7 @@ _REPORTS = (
 """What Reports collect, its kind as a finding, and the names of its two numbers."""
 
 
-def dump_objects(path: str, context: "DumpContext") -> None:
+def dump_objects(path: StrPath, context: "DumpContext") -> None:
     """Prints a file's entries; findings follow as objects, or in CSV and tables on stderr.
 
     Raises OpenError if it can't be opened.
@@ -34,7 +35,7 @@ def dump_objects(path: str, context: "DumpContext") -> None:
     context.found.is_wrong |= found.is_wrong
     try:
         for members in _ENTRIES.get(kind, entries)(path):
-            _print({"type": kind.value, "file": path, **_with_time(members, context.options.zone)}, context)
+            _print({"type": kind.value, "file": str(path), **_with_time(members, context.options.zone)}, context)
     except KsegError as error:
         if not found.summaries:
             raise
@@ -44,7 +45,7 @@ def dump_objects(path: str, context: "DumpContext") -> None:
     _print_findings(path, found, context)
 
 
-def _check(path: str, kind: FileKind, options: DumpOptions, found: Found) -> None:
+def _check(path: StrPath, kind: FileKind, options: DumpOptions, found: Found) -> None:
     from kseg.dump.entry_lines import (
         check_offset_index,
         check_producer_snapshot,
@@ -104,35 +105,35 @@ def _csv(value: str | int | float | bool | None, *, is_safe: bool) -> str:
     return "" if value is None else str(value).lower()
 
 
-def _print_findings(path: str, found: Found, context: "DumpContext") -> None:
+def _print_findings(path: StrPath, found: Found, context: "DumpContext") -> None:
     if context.options.output != "json":
         context.found.summaries += found.summaries
         return
     for problem in found.problems:
-        _print({"type": "finding", "file": path, "detail": problem}, context)
+        _print({"type": "finding", "file": str(path), "detail": problem}, context)
     for attribute, kind, names in _REPORTS:
         for pairs in getattr(found.reports, attribute).values():
             for numbers in zip(*pairs.as_found(), strict=True):
                 both = dict(zip(names, numbers, strict=True))
-                _print({"type": "finding", "file": path, "kind": kind, **both}, context)
+                _print({"type": "finding", "file": str(path), "kind": kind, **both}, context)
 
 
 # --- entries ---------------------------------------------------------------------------------------------------------
 
 
-def _offset_index(path: str) -> Iterator[Members]:
+def _offset_index(path: StrPath) -> Iterator[Members]:
     with OffsetIndex(path) as index:
         for entry in index.entries():
             yield {"offset": entry.offset, "position": entry.position}
 
 
-def _time_index(path: str) -> Iterator[Members]:
+def _time_index(path: StrPath) -> Iterator[Members]:
     with TimeIndex(path) as index:
         for entry in index.entries():
             yield {"timestamp": entry.timestamp, "time": None, "offset": entry.offset}
 
 
-def _producer_snapshot(path: str) -> Iterator[Members]:
+def _producer_snapshot(path: StrPath) -> Iterator[Members]:
     names = (
         "producerId",
         "producerEpoch",
@@ -148,7 +149,7 @@ def _producer_snapshot(path: str) -> Iterator[Members]:
             yield {**dict(zip(names, entry, strict=True)), "time": None}
 
 
-_ENTRIES: dict[FileKind, Callable[[str], Iterator[Members]]] = {
+_ENTRIES: dict[FileKind, Callable[[StrPath], Iterator[Members]]] = {
     FileKind.OFFSET_INDEX: _offset_index,
     FileKind.TIME_INDEX: _time_index,
     FileKind.PRODUCER_SNAPSHOT: _producer_snapshot,

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from datetime import UTC, tzinfo
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kseg.codecs.bodies import DEFAULT_LIMIT
@@ -18,12 +17,14 @@ from kseg.layouts import release_lines as layout
 from kseg.layouts.release_lines import CLASS_PREFIX, OLD_CLASS_PREFIX, OPTION_RELEASES
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.output.rows import check_csv_safe, json_line
-from kseg.output.streams import printable
 from kseg.reading.log_file import BUFFER_SIZE, LogFile
 from kseg.releases import LATEST, NEWEST, Release, value_in
-from kseg.system.terminal_text import json_bytes_escaped, shown
+from kseg.system.placed_path import PlacedPath, StrPath, as_path, folder_of
+from kseg.system.terminal_text import escaped_text, json_bytes_escaped
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kseg.cluster.cluster import FoundAt
     from kseg.cluster.joined_log import JoinedCopies
     from kseg.cluster.schemas_topic import SchemasTopic
@@ -128,10 +129,10 @@ class Reports:
         )
         for header, line, found, in_order in parts:
             for path, pairs in found.items():
-                yield header.format(path=printable(path))
+                yield header.format(path=escaped_text(path))
                 yield from _lines(line, in_order(pairs), most)
         for path, gaps in self.gaps.items():
-            yield non_consecutive.format(path=printable(path))
+            yield non_consecutive.format(path=escaped_text(path))
             in_release_order = gaps[::-1] if last_first else sorted(dict(gaps).items())
             yield from _lines(layout.FOLLOWED_BY, _columns(in_release_order), most)
 
@@ -150,12 +151,14 @@ def _lines(line: str, columns: Columns, most: int | None) -> Iterator[str]:
         yield f"  and {len(firsts) - count} more; `--like latest` shows all"
 
 
-def absolute_path(path: str) -> str:
+def absolute_path(path: StrPath) -> str:
     """The path as java.io.File makes it absolute: `.` and `..` stay. If the current directory is gone, as it is."""
+    if isinstance(path, PlacedPath):
+        return str(path)
     try:
         return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118  pathlib would remove them
     except OSError:
-        return path
+        return str(path)
 
 
 TextOf = Callable[[bytes], bytes]
@@ -267,7 +270,7 @@ class Found:
         self.problems: list[str] = []
         self.is_wrong = False
 
-    def add_problem(self, path: str, problem: str) -> None:
+    def add_problem(self, path: StrPath, problem: str) -> None:
         """Notes something wrong in a file."""
         self.is_wrong = True
         self.problems.append(problem)
@@ -426,20 +429,20 @@ class DumpContext:
         self.script: KcatScript | None = None
         self._header = ""
 
-    def joined_at(self, directory: str) -> "JoinedCopies | None":
+    def joined_at(self, directory: StrPath) -> "JoinedCopies | None":
         """The copies of the partition in a directory, if it is printed from several."""
         return self.joined.get(os.path.abspath(directory)) if self.joined else None  # noqa: PTH100
 
-    def open_log(self, path: str) -> LogFile:
+    def open_log(self, path: StrPath) -> LogFile:
         """A log to be printed, with what it has lost if others have it. Raises OpenError if it can't be opened."""
-        joined = self.joined_at(os.path.dirname(path))  # noqa: PTH120
+        joined = self.joined_at(folder_of(path))
         if joined is None:
             return LogFile(path, self.options.max_bytes, buffer_size=self.buffer_size)
-        return joined.open_log(Path(path), self.options.max_bytes, buffer_size=self.buffer_size)
+        return joined.open_log(as_path(path), self.options.max_bytes, buffer_size=self.buffer_size)
 
-    def shown(self, path: str) -> str:
+    def shown(self, path: StrPath) -> str:
         """A path in a line of text: as a release prints it, else with what harms a terminal escaped."""
-        return shown(path) if self.options.like is not None else printable(path)
+        return str(path) if self.options.like is not None else escaped_text(str(path))
 
     def json(self, members: Mapping[str, object]) -> None:
         """Prints an object as a line of JSON."""
@@ -447,7 +450,7 @@ class DumpContext:
 
     def line(self, text: str) -> None:
         """Prints a line on stdout."""
-        self.output.write(shown(text).encode("utf-8", "surrogateescape") + b"\n")
+        self.output.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
     def line_once(self, text: str) -> None:
         """Prints a line unless it is the last one that was printed so: the names of columns."""

@@ -29,7 +29,7 @@ from kseg.layouts.record_columns import json_program
 from kseg.layouts.template import zone_table, zoned_program
 from kseg.output.progress import talk
 from kseg.output.rows import JsonText, json_line, write_json
-from kseg.output.streams import flush_stdout, printable, write_line, write_stdout
+from kseg.output.streams import flush_stdout, write_line, write_stdout
 from kseg.output.table import TableColumn, aligned_lines
 from kseg.protocol.capture import (
     Capture,
@@ -47,6 +47,7 @@ from kseg.protocol.messages import MAX_FRAME, ApiMessage, api_name, record_slice
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, problem_damage
 from kseg.system.files import open_regular
+from kseg.system.terminal_text import escaped_text
 from kseg.times import iso_time
 
 if TYPE_CHECKING:
@@ -307,7 +308,7 @@ def damage_text(damage: FrameDamage) -> str:
 
 
 def _text(text: str) -> str:
-    return printable(json.dumps(text, ensure_ascii=False))
+    return escaped_text(json.dumps(text, ensure_ascii=False))
 
 
 def _bytes_text(content: bytes) -> str:

@@ -22,6 +22,7 @@ from kseg.layouts.record_columns import (
 from kseg.layouts.template import zone_table, zoned_program
 from kseg.output.rows import json_line
 from kseg.reading.blocks import Damage
+from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
     from kseg.dump.options import DumpOptions
@@ -44,7 +45,7 @@ def fields_of(options: "DumpOptions", *, several_files: bool) -> tuple[str, ...]
     return ("file", *DEFAULT_FIELDS) if several_files else DEFAULT_FIELDS
 
 
-def dump_log_as_rows(path: str, context: "DumpContext") -> None:
+def dump_log_as_rows(path: StrPath, context: "DumpContext") -> None:
     """Prints a log's records; reports damage on stderr. Raises OpenError if it can't be opened."""
     options = context.options
     rendering, decoder = rows_rendering(path, context)
@@ -67,7 +68,7 @@ def dump_log_as_rows(path: str, context: "DumpContext") -> None:
     note_failures(path, decoder, context)
 
 
-def rows_rendering(path: str, context: "DumpContext") -> tuple[Rendering, "RecordDecoder | None"]:
+def rows_rendering(path: StrPath, context: "DumpContext") -> tuple[Rendering, "RecordDecoder | None"]:
     """How a log's rows are rendered, and by which decoder."""
     options = context.options
     decoder = record_decoder(options.decoding, path)
@@ -77,14 +78,14 @@ def rows_rendering(path: str, context: "DumpContext") -> tuple[Rendering, "Recor
     return Rendering(_row_program(path, context), decode, control_json, limit=options.max_decompressed), decoder
 
 
-def note_left_out(rows: "TableRows", path: str, context: "DumpContext") -> None:
+def note_left_out(rows: "TableRows", path: StrPath, context: "DumpContext") -> None:
     """Notes how many records a table has no room for."""
     if rows.left_out:
         longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
         context.found.summaries.append(f"kseg: {path}: {rows.left_out} records left out, {longer}")
 
 
-def _row_program(path: str, context: "DumpContext") -> Program:
+def _row_program(path: StrPath, context: "DumpContext") -> Program:
     options = context.options
     if options.template is not None:
         program = template_program(options.template, path)
@@ -128,7 +129,7 @@ def _header_text(header: dict[str, str | None]) -> str:
     return f"{key}={'null' if value is None else value}"
 
 
-def dump_log_as_json(path: str, context: DumpContext) -> None:
+def dump_log_as_json(path: StrPath, context: DumpContext) -> None:
     """Prints a log file's objects; with `only` or fields, damages and the summary go to stderr.
 
     Raises OpenError if it can't be opened.
@@ -141,7 +142,9 @@ def dump_log_as_json(path: str, context: DumpContext) -> None:
         _say(summary_object(path, summary), context)
 
 
-def json_rendering(path: str, context: DumpContext) -> tuple[Rendering, RecordDecoder | None, Callable[[Damage], None]]:
+def json_rendering(
+    path: StrPath, context: DumpContext
+) -> tuple[Rendering, RecordDecoder | None, Callable[[Damage], None]]:
     """How a log's objects are rendered, by which decoder, and what takes its damages."""
     from kseg.dump.options import escaped_control_json
 
@@ -161,7 +164,7 @@ def _say(value: dict[str, object], context: DumpContext) -> None:
         context.talk(json_line(value).decode().rstrip("\n"))
 
 
-def _json_program(path: str, context: DumpContext) -> Program:
+def _json_program(path: StrPath, context: DumpContext) -> Program:
     only = context.options.only
     if context.options.fields:
         return fields_program("json", context.options.fields, path)
@@ -182,11 +185,11 @@ def damage_object(damage: Damage) -> dict[str, object]:
     }
 
 
-def summary_object(path: str, summary: LogSummary) -> dict[str, object]:
+def summary_object(path: StrPath, summary: LogSummary) -> dict[str, object]:
     """The last object of a file; `bytes` is its size, `lost` how many of them no batch holds."""
     return {
         "type": "summary",
-        "file": path,
+        "file": str(path),
         "batches": summary.batches,
         "records": summary.records,
         "bytes": summary.size,

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kseg.dump.log_steps import LogSummary, Rendering, Steps, finished, log_steps
@@ -13,6 +12,7 @@ from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile, Run
+from kseg.system.placed_path import StrPath, as_path, folder_of
 
 if TYPE_CHECKING:
     from kseg.decode.record_decoders import RecordDecoder
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def read_log(
-    path: str,
+    path: StrPath,
     context: "DumpContext",
     rendering: Rendering,
     *,
@@ -44,7 +44,7 @@ def read_log(
 
 
 def read_steps(
-    path: str,
+    path: StrPath,
     context: "DumpContext",
     rendering: Rendering,
     output: "Output",
@@ -68,7 +68,7 @@ def read_steps(
     return summary
 
 
-def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> None:
+def note_findings(path: StrPath, summary: LogSummary, context: "DumpContext") -> None:
     """Notes what is wrong in a log; where no release is asked for, also that offsets don't rise."""
     context.found.is_wrong |= summary.is_wrong(path)
     if context.options.like is None and summary.gaps:
@@ -78,7 +78,7 @@ def note_findings(path: str, summary: LogSummary, context: "DumpContext") -> Non
         context.found.summaries += [f"kseg: {path}: {line}" for line in summary.falls()]
 
 
-def note_failures(path: str, decoder: "RecordDecoder | None", context: "DumpContext") -> None:
+def note_failures(path: StrPath, decoder: "RecordDecoder | None", context: "DumpContext") -> None:
     """Notes what a decoder couldn't decode: wrong data if that is asked for, or in an internal topic named as one."""
     if decoder is None:
         return
@@ -142,13 +142,16 @@ def _rows_from(run: Run, first: int) -> Run:
     return run._replace(rows=run.rows[first * ROW :], row_count=run.row_count - first)
 
 
-def directory_of(path: str) -> str:
+def directory_of(path: StrPath) -> StrPath:
     """The directory of a file, in one spelling."""
-    return os.path.normpath(os.path.dirname(path))  # noqa: PTH120  `a.log` and `./b.log` are neighbours
+    directory = folder_of(path)
+    return (
+        os.path.normpath(directory) if isinstance(directory, str) else directory
+    )  # `a.log` and `./b.log` are neighbours
 
 
 def dump_selection(
-    paths: list[str], context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
+    paths: list[StrPath], context: "DumpContext", dump_one: Callable[[StrPath, "DumpContext"], None]
 ) -> list[Part]:
     """Prints the selected records of some files; returns the progress of each directory.
 
@@ -184,13 +187,13 @@ def dump_selection(
     return parts
 
 
-def selector_of(directory: str, context: "DumpContext") -> "Selector":
+def selector_of(directory: StrPath, context: "DumpContext") -> "Selector":
     """What reads the logs of a directory for the selection. Raises OpenError if it can't be listed."""
     from kseg.log.selector import Selector
 
     joined = context.joined_at(directory)
     listed = None if joined is None else joined.whole
-    return Selector(context.options.selection, Path(directory), notes_to(context), listed)
+    return Selector(context.options.selection, as_path(directory), notes_to(context), listed)
 
 
 def notes_to(context: "DumpContext") -> Callable[[str], None]:
@@ -203,7 +206,7 @@ def notes_to(context: "DumpContext") -> Callable[[str], None]:
 
 
 def _dump_part(
-    logs: list[str], part: Part, context: "DumpContext", dump_one: Callable[[str, "DumpContext"], None]
+    logs: list[StrPath], part: Part, context: "DumpContext", dump_one: Callable[[StrPath, "DumpContext"], None]
 ) -> None:
     """Prints the logs of one directory."""
     if part.selector.selection.tail is not None:
@@ -221,7 +224,7 @@ def _dump_part(
         context.part = None
 
 
-def find_logs_tail(logs: list[str], count: int, selector: "Selector", context: "DumpContext") -> "SelectedTail":
+def find_logs_tail(logs: list[StrPath], count: int, selector: "Selector", context: "DumpContext") -> "SelectedTail":
     """Where the last records begin; the last batches where only these are printed."""
     from kseg.log.selected_records import count_selected
     from kseg.log.selector import find_tail
@@ -233,12 +236,12 @@ def find_logs_tail(logs: list[str], count: int, selector: "Selector", context: "
             return sum(item.row_count for item in selector.items(log_file, start) if isinstance(item, Run))
         return count_selected(selector, log_file, start)
 
-    return find_tail([Path(path) for path in logs], count, selector, lambda log: context.open_log(str(log)), counted)
+    return find_tail([as_path(path) for path in logs], count, selector, context.open_log, counted)
 
 
-def may_hold(path: str, selector: "Selector") -> bool:
+def may_hold(path: StrPath, selector: "Selector") -> bool:
     """Whether a log may have anything that is selected; True if that can't be found out."""
     try:
-        return selector.may_hold(Path(path))
+        return selector.may_hold(as_path(path))
     except KsegError:
         return True  # reported when it is opened

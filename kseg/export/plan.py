@@ -1,5 +1,6 @@
 """The plan of an export: work orders for partitions, within bounds that filters give."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,6 +33,7 @@ from kseg.log.partition import (
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote
 from kseg.system.new_directory import scratch_directory
+from kseg.system.placed_path import PlacedPath, StrPath, as_path, within
 
 SMALLEST_SPLIT = 8 * MIB
 """Bytes of log below which an order isn't made smaller so that all processors have work."""
@@ -42,7 +44,8 @@ class ByteRange(NamedTuple):
     """Bytes of a segment's log: the batches that begin from position `start` to below `end`.
 
     size, modified_ms: the file's, as it was listed. read_to: where an earlier run ended, so that all batches from there
-    on are new; None if that isn't known. inode: the file's, 0 if it isn't known.
+    on are new; None if that isn't known. inode: the file's, 0 if it isn't known. directory: the file's, if that stands
+    for something else.
     """
 
     path: str
@@ -53,6 +56,12 @@ class ByteRange(NamedTuple):
     modified_ms: int
     read_to: int | None = None
     inode: int = 0
+    directory: PlacedPath | None = None
+
+    @property
+    def place(self) -> StrPath:
+        """The file, as one that stands for something else if it does; or its URL."""
+        return within(self.directory, self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,17 @@ class WorkOrder:
     is_disordered: bool = False
     topic_id: str | None = None
     is_gapless: bool = False
-    others: tuple[tuple[str, int | None], ...] = ()
+    others: tuple[tuple[StrPath, int | None], ...] = ()
+
+    @property
+    def place(self) -> StrPath:
+        """The copy's directory, as one that stands for something else if it does; or its URL."""
+        return within(self.directory, self.replica)
+
+    @property
+    def directory(self) -> PlacedPath | None:
+        """The copy's directory, if it stands for something else."""
+        return self.ranges[0].directory if self.ranges else None
 
     @property
     def size(self) -> int:
@@ -96,7 +115,7 @@ class WorkOrder:
             "partition": self.partition,
             "replica": self.replica,
             "offsets": [self.offsets.first, self.offsets.end],
-            "ranges": [list(part) for part in self.ranges],
+            "ranges": [list(part[:-1]) for part in self.ranges],
             "begins": self.begins,
             "startsAtIndex": self.starts_at_index,
             "endsAtIndex": self.ends_at_index,
@@ -104,7 +123,7 @@ class WorkOrder:
             "isDisordered": self.is_disordered,
             "topicId": self.topic_id,
             "isGapless": self.is_gapless,
-            "others": [list(each) for each in self.others],
+            "others": [[os.fspath(path), agreed_end] for path, agreed_end in self.others],
         }
 
     @classmethod
@@ -218,7 +237,7 @@ def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
     def has_no_gaps(copy: PartitionCopy) -> bool:
         if copy.is_remote:
             return False
-        log_dir = Path(copy.path).absolute().parent
+        log_dir = as_path(copy.place).absolute().parent
         checkpoints = known(log_dir).get((copy.topic, copy.partition), Checkpoints())
         return is_gapless(copy.topic, checkpoints, copy.segments[0].base_offset, is_told=tells(log_dir))
 
@@ -392,7 +411,7 @@ def _cut_by_index(
 ) -> list[ByteRange]:
     starts_inside = offsets.first is not None and offsets.first > segment.base_offset
     parts = []
-    with _open_index(path, segment.base_offset) as index:
+    with _open_index(within(segment.directory, path), segment.base_offset) as index:
         start = index.lookup(offsets.first).position if starts_inside and offsets.first is not None else 0
         end = segment.size if offsets.end is None else min(_position_above(index, offsets.end), segment.size)
         start = min(start, known.ends.get(segment.log, start))
@@ -420,13 +439,21 @@ def _position_above(index: OffsetIndex, offset: int) -> int:
 def _range(segment: SegmentSource, start: int, end: int, known: Done = NOTHING_DONE) -> ByteRange:
     read_to = known.ends.get(segment.log)
     return ByteRange(
-        segment.log, segment.base_offset, start, end, segment.size, segment.modified_ms, read_to, inode=segment.inode
+        segment.log,
+        segment.base_offset,
+        start,
+        end,
+        segment.size,
+        segment.modified_ms,
+        read_to,
+        segment.inode,
+        segment.directory,
     )
 
 
 @contextmanager
-def _open_index(path: str, base_offset: int) -> Iterator[OffsetIndex]:
-    if not is_remote(path):
+def _open_index(path: StrPath, base_offset: int) -> Iterator[OffsetIndex]:
+    if not isinstance(path, str) or not is_remote(path):
         try:
             index = OffsetIndex(path, base_offset)
         except OpenError as error:
@@ -575,9 +602,9 @@ def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterabl
         wanted = selection.range_of(*key)
         if wanted is None or best.is_remote or best.segments[0].base_offset == 0:
             continue
-        own = checkpoints(Path(best.path).parent).get(key, Checkpoints())
+        own = checkpoints(as_path(best.place).parent).get(key, Checkpoints())
         try:
-            tier = find_tier(PartitionLog(best.path, own), beside)
+            tier = find_tier(PartitionLog(best.place, own), beside)
         except OpenError:  # it has gone since it was read
             continue
         if tier is not None and tier.has_remote_part:

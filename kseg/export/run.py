@@ -1,5 +1,6 @@
 """A run of an export, from its plan to its commit."""
 
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from kseg.export.destination import Destination, open_destination
 from kseg.export.plan import Done, Splitting, WorkOrder, find_remote_parts, gapless_partitions, plan_orders
 from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
 from kseg.export.report import NAME as NAME_OF_DAMAGES
-from kseg.export.report import Report, compared, damage_rows, reconcile, to_csv
+from kseg.export.report import PartitionReport, Report, compared, damage_rows, reconcile, to_csv
 from kseg.export.results import Result, explained
 from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
 from kseg.export.write import parquet
@@ -41,10 +42,10 @@ from kseg.log.selection import NoSuchPartitionError, PartitionChoice
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote
 from kseg.system.new_directory import HERE, Processes
+from kseg.system.placed_path import StrPath, within
 from kseg.system.run_usage import in_threads
 from kseg.system.shared_work import OnRead, are_worth_processes
 from kseg.system.signals import Uninterrupted
-from kseg.system.terminal_text import shown
 
 
 def ledger_of(
@@ -93,7 +94,7 @@ class Export:
     `timestampMs`; one that is there stays as it is. reads_back: reads all rows of the table before it is called done.
     """
 
-    sources: tuple[str, ...]
+    sources: tuple[StrPath, ...]
     destination: str
     selection: LogSelection = field(default_factory=LogSelection)
     read: ReadOptions = field(default_factory=ReadOptions)
@@ -159,7 +160,7 @@ def _ledger(export: Export) -> Ledger:
 
 def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     parquet.check_options(export.files)
-    named = (*export.sources, export.read.decode.schema, export.read.decode.registry)
+    named = (*(os.fspath(each) for each in export.sources), export.read.decode.schema, export.read.decode.registry)
     ledger.place.keep_outside(named)
     ledger.place.require_plain()
     # Before the logs are listed: what others commit after it is noticed, and a listing older than a result seems to
@@ -178,7 +179,7 @@ def _plan(export: Export, ledger: Ledger) -> ExportPlan:
     choice = export.selection.partitions
     orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
-        raise NoSuchPartitionError(choice, (copy.path for copies_of_one in copies.values() for copy in copies_of_one))
+        raise NoSuchPartitionError(choice, (copy.place for copies_of_one in copies.values() for copy in copies_of_one))
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
     parquet.check_topics(topics, export.files)
     written = previous.read if kept or absent or (previous.results and ledger.keeps_columns) else None
@@ -234,7 +235,7 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
                     report = Report(
                         place.url,
                         compared(
-                            reconcile([*plan.absent, *outcome.kept], outcome.new, tiered, gone),
+                            _named(reconcile([*plan.absent, *outcome.kept], outcome.new, tiered, gone), plan.copies),
                             reconcile(plan.previous.results),
                         ),
                         new_files,
@@ -265,6 +266,13 @@ def export_into(ledger: Ledger, export: Export, execute: Execute, progress: Prog
     if export.reads_back:
         check_rows(_rows_read(ledger, committed), report.partitions, ledger.table)
     return report if merged is None else replace(report, merged=merged)
+
+
+def _named(partitions: Iterable[PartitionReport], copies: Copies) -> Iterator[PartitionReport]:
+    """The partitions with the names that the user gave their copies."""
+    names = {copy.path: str(copy.place) for known in copies.values() for copy in known}
+    for each in partitions:
+        yield replace(each, copies=[names.get(path, path) for path in each.copies])
 
 
 def _check(
@@ -468,13 +476,14 @@ def _publish(report: Report, place: Destination) -> None:
 
 def _executed(orders: Sequence[WorkOrder], job: Job, execute: Execute, progress: Progress | None) -> Iterable[Result]:
     total, finished = sum(order.size for order in orders), 0
+    directories = {order.replica: order.directory for order in orders}
     with closing(_each(execute(orders, job) if orders else ())) as results:  # what others do ends before it is undone
         for result in results:
             finished += result.size
             if progress is not None:
                 progress(finished, total)
             for loss in result.tally.losses:
-                loss.segment = shown(loss.segment)  # as it was given, not where an archive was unpacked to
+                loss.segment = str(within(directories[result.replica], loss.segment))
             yield result
 
 

@@ -19,6 +19,7 @@ from kseg.formats.header_fields import (
     TimeIndexEntry,
 )
 from kseg.system.files import open_regular, stored_stretches
+from kseg.system.placed_path import as_path
 
 ENTRIES_AT_ONCE = 2048
 """Entries read at once when all are needed."""
@@ -37,7 +38,7 @@ class EntryFile:
 
     def __init__(self, path: str | os.PathLike[str], fields: FixedFields, start: int = 0) -> None:
         """Opens the file, whose entries begin at byte `start`. Raises OpenError if it can't be opened."""
-        self.name = os.fspath(path)
+        self.name = path
         self._start = start
         self._struct = fields.struct
         self.entry_size = self._struct.size
@@ -213,7 +214,7 @@ class OffsetIndex:
     @property
     def path(self) -> Path:
         """The file's path."""
-        return Path(self.file.name)
+        return as_path(self.file.name)
 
     def close(self) -> None:
         """Closes the file."""
@@ -287,7 +288,7 @@ class TransactionIndex:
     @property
     def path(self) -> Path:
         """The file's path."""
-        return Path(self.file.name)
+        return as_path(self.file.name)
 
     def close(self) -> None:
         """Closes the file."""
@@ -348,7 +349,7 @@ class TimeIndex:
     @property
     def path(self) -> Path:
         """The file's path."""
-        return Path(self.file.name)
+        return as_path(self.file.name)
 
     def close(self) -> None:
         """Closes the file."""

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from heapq import heappop, heappush
-from pathlib import Path
 from typing import NamedTuple, TypeGuard
 
 from kseg import kernel
@@ -23,6 +22,7 @@ from kseg.formats.header_fields import (
 from kseg.index.entries import EntryFile
 from kseg.reading.batch import Batch, BatchHeader
 from kseg.reading.log_file import LogFile, Run
+from kseg.system.placed_path import as_path
 
 _LARGEST_MARKER = 1 << 12
 """The most bytes of a control batch that are read; Kafka's have less than a hundred."""
@@ -235,7 +235,7 @@ class ProducerSnapshot:
         """Opens the file. Raises OpenError if it can't be opened or its header not be read."""
         header = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct
         self.file = EntryFile(path, PRODUCER_ENTRY_FIELDS, header.size)
-        self.path = Path(path)
+        self.path = as_path(path)
         self.end_offset = parse_file_name(path).base_offset
         self.size = self.file.size
         try:

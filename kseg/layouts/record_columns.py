@@ -5,8 +5,7 @@ import re
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache, lru_cache
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import NamedTuple
 
 from kseg.errors import UsageError
@@ -16,7 +15,8 @@ from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.kernel.contract import CONTROL_TEMPLATES, Program, Template
 from kseg.layouts.template import PATH, compile_raw, compile_template, fill_program
 from kseg.output.rows import quoted
-from kseg.system.terminal_text import json_escaped, shown
+from kseg.system.placed_path import as_path
+from kseg.system.terminal_text import json_escaped
 
 
 class Kind(Enum):
@@ -112,10 +112,10 @@ def log_place(path: str | PathLike[str]) -> dict[str, str | int | None]:
 
     `bootstrap.checkpoint` lies in a log directory, which may be named like a partition.
     """
-    here = Path(path).absolute()
+    here = as_path(path).absolute()
     directory = None if here.name == BOOTSTRAP_CHECKPOINT else parse_partition_directory(here.parent)
     topic, partition = (None, None) if directory is None else (directory.topic, directory.partition)
-    return dict(zip(PLACE_COLUMNS, (shown(fspath(path)), topic, partition), strict=True))
+    return dict(zip(PLACE_COLUMNS, (str(path), topic, partition), strict=True))
 
 
 DEFAULT_FIELDS = ("offset", "time", "key", "value", "headers")
@@ -273,7 +273,7 @@ _NOTHING = compile_template("")
 
 
 def json_program(
-    path: str | None,
+    path: str | PathLike[str] | None,
     *,
     batches: bool = True,
     records: bool = True,

@@ -27,6 +27,7 @@ from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
 from kseg.system.files import read_text_file
+from kseg.system.placed_path import as_path
 from kseg.tiered.placed_tiers import placed_at
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ class PartitionLog:
         Raises:
             OpenError: if the directory can't be listed.
         """
-        self.path = path if isinstance(path, Path) else Path(path)
+        self.path = as_path(path)
         name = parse_partition_directory(self.directory_name)
         self.name: PartitionDirectory | None = name
         self._checkpoints = checkpoints

@@ -32,7 +32,8 @@ from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
 from kseg.store.location import ObjectStore
-from kseg.system.files import Identity, RangedBytes, forget, let_stand_for, open_regular
+from kseg.system.files import open_regular
+from kseg.system.placed_path import PlacedPath, RangedBytes
 from kseg.tiered.placed_tiers import Choice
 from kseg.tiered.remote_segment import RemoteSegment
 from kseg.tiered.segment_bytes import PrivateKeys, bytes_of
@@ -243,17 +244,12 @@ _EXTENSIONS = {
 
 
 class StandingFiles:
-    """Makes such files, and remembers them: they must be forgotten before they are removed."""
+    """Makes files that stand for bytes in a store, and remembers them."""
 
     def __init__(self, keys: PrivateKeys) -> None:
         """Takes the keys of encrypted segments."""
         self._keys = keys
-        self._identities: list[Identity] = []
-        self._paths: list[Path] = []
-
-    def forget(self) -> None:
-        """Forgets what they stand for."""
-        forget(self._identities)
+        self._paths: list[PlacedPath] = []
 
     def fetch_all(self) -> None:
         """Fetches all bytes of those that there are. Raises OpenError if they can't be had."""
@@ -261,7 +257,7 @@ class StandingFiles:
             descriptor, _ = open_regular(path)
             os.close(descriptor)
 
-    def measured(self, store: ObjectStore, segment: RemoteSegment, directory: Path) -> RemoteSegment:
+    def measured(self, store: ObjectStore, segment: RemoteSegment, directory: PlacedPath) -> RemoteSegment:
         """A segment with its last offset and largest time, as its records tell them, through files in a directory."""
         directory.mkdir()
         try:
@@ -272,7 +268,7 @@ class StandingFiles:
             return segment
         return replace(segment, end_offset=tail.last.last_offset, max_timestamp=tail.max_timestamp)
 
-    def _files(self, store: ObjectStore, segment: RemoteSegment, directory: Path) -> SegmentFiles:
+    def _files(self, store: ObjectStore, segment: RemoteSegment, directory: PlacedPath) -> SegmentFiles:
         """Files that stand for a segment's log and offset index."""
         found = {}
         for kind in (FileKind.LOG, FileKind.OFFSET_INDEX):
@@ -283,7 +279,7 @@ class StandingFiles:
                 found[kind] = FoundFile(directory, name, part.size, segment.modified_ms)
         return SegmentFiles(segment.base_offset, found.get(FileKind.LOG), found.get(FileKind.OFFSET_INDEX))
 
-    def place_segment(self, store: ObjectStore, choice: Choice, target: Path) -> None:
+    def place_segment(self, store: ObjectStore, choice: Choice, target: PlacedPath) -> None:
         """Makes the files of a segment. One that is used in part ends before the first batch that isn't wanted."""
         segment, stem = choice.segment, target / f"{choice.segment.base_offset:020}"
         is_cut = choice.end is not None and self._cut(store, segment, choice.end, stem)
@@ -295,7 +291,7 @@ class StandingFiles:
                 self._let_stand(path, bytes_of(store, part, self._keys))
                 _set_time(path, segment)
 
-    def place_snapshot(self, store: ObjectStore, choice: Choice, target: Path, next_base: int | None) -> None:
+    def place_snapshot(self, store: ObjectStore, choice: Choice, target: PlacedPath, next_base: int | None) -> None:
         """Makes the producer snapshot of a segment's end: where the next one begins, else after its last offset."""
         part = choice.segment.files.get(FileKind.PRODUCER_SNAPSHOT)
         if part is None or not part.size or choice.end is not None:
@@ -306,11 +302,11 @@ class StandingFiles:
         if offset is not None and not path.exists():
             self._let_stand(path, bytes_of(store, part, self._keys))
 
-    def _cut(self, store: ObjectStore, segment: RemoteSegment, end: int, stem: Path) -> bool:
+    def _cut(self, store: ObjectStore, segment: RemoteSegment, end: int, stem: PlacedPath) -> bool:
         """Makes the log of a segment below an offset, and its indexes; whether it has batches from there on."""
         assert segment.log is not None
         whole, path = stem.with_suffix(".whole"), stem.with_suffix(".log")
-        identity = let_stand_for(str(whole), bytes_of(store, segment.log, self._keys))
+        whole.let_stand_for(bytes_of(store, segment.log, self._keys))
         try:
             with LogFile(whole) as log_file:
                 headers = (item for item in walk_headers(log_file) if not isinstance(item, Damage))
@@ -318,7 +314,6 @@ class StandingFiles:
         except OpenError:  # without the key
             position = None
         finally:
-            forget((identity,))
             whole.unlink()
         if position is None:
             return False
@@ -333,8 +328,8 @@ class StandingFiles:
             _set_time(stem.with_suffix(suffix), segment)
         return True
 
-    def _let_stand(self, path: Path, source: RangedBytes) -> None:
-        self._identities.append(let_stand_for(str(path), source))
+    def _let_stand(self, path: PlacedPath, source: RangedBytes) -> None:
+        path.let_stand_for(source)
         self._paths.append(path)
 
 

@@ -10,8 +10,9 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
-from kseg.output.streams import Terminal, printable, takes_colors, write_line
+from kseg.output.streams import Terminal, takes_colors, write_line
 from kseg.system.signals import was_asked_to_end
+from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
     import subprocess
@@ -57,7 +58,7 @@ def paged_lines() -> Iterator[Callable[[str], None]]:
         if out is sys.stdout:
             yield write_line
         else:
-            yield lambda line: print(printable(line), file=out)
+            yield lambda line: print(escaped_text(line), file=out)
 
 
 def _end(pager: "subprocess.Popen[bytes]", out: IO[str]) -> None:
@@ -123,7 +124,7 @@ def write_styled_lines(lines: Iterable[StyledLine], *, color: bool | None) -> No
 
 def _styled(line: StyledLine, columns: int | None, *, is_colored: bool) -> str:
     """A line as text; `columns`: of the terminal, None if there is none."""
-    styled, text = printable(line.styled), printable(line.text)
+    styled, text = escaped_text(line.styled), escaped_text(line.text)
     whole = f"{styled}{' ' if styled and text else ''}{text}"
     is_folded = line.fold is Fold.ALWAYS or (line.fold is Fold.ON_TERMINALS and columns is not None)
     later = line.indent if line.fold is Fold.ALWAYS else line.indent + 2

@@ -8,7 +8,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from kseg.errors import KsegError
-from kseg.output.streams import printable, takes_colors
+from kseg.output.streams import takes_colors
+from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -55,7 +56,7 @@ class ProgressBar:
         if self._task is None or label != self._label:
             if self._task is not None:
                 self._bar.remove_task(self._task)
-            self._task, self._label = self._bar.add_task(printable(label), total=total), label
+            self._task, self._label = self._bar.add_task(escaped_text(label), total=total), label
         self._bar.update(self._task, completed=done)
 
     def counting(self, label: str, total: int = 0) -> "Count":
@@ -124,7 +125,7 @@ class LiveLine:
         self._shown = line
         if self._live is None:
             self._live = _new_live()
-        self._live.update(Text(printable(line), overflow="ellipsis", no_wrap=True), refresh=True)
+        self._live.update(Text(escaped_text(line), overflow="ellipsis", no_wrap=True), refresh=True)
 
 
 def _new_live() -> "Live":
@@ -141,7 +142,7 @@ def talk(*lines: str) -> None:
     if not lines:
         return
     try:
-        sys.stderr.write("".join(f"{printable(line)}\n" for line in lines))
+        sys.stderr.write("".join(f"{escaped_text(line)}\n" for line in lines))
         sys.stderr.flush()
     except (OSError, AttributeError):
         return  # stderr is full, or there is none
@@ -154,7 +155,7 @@ def talk_error(line: str, *, color: bool | None = None) -> None:
         return
     name, _, text = line.partition(" ")
     with suppress(OSError):
-        sys.stderr.write(f"\x1b[31m{name}\x1b[0m {printable(text)}\n")
+        sys.stderr.write(f"\x1b[31m{name}\x1b[0m {escaped_text(text)}\n")
         sys.stderr.flush()
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kseg.errors import UsageError
 from kseg.kernel.contract import FORMULA_STARTS
 from kseg.output.streams import write_stdout
-from kseg.system.terminal_text import json_escaped, shown, shown_in_json
+from kseg.system.terminal_text import json_escaped
 
 _FORMULA_STARTS = tuple(start.decode() for start in FORMULA_STARTS)
 
@@ -45,7 +45,7 @@ class CsvWriter:
             return str(value).lower()
         if not isinstance(value, str):
             return value
-        return no_formula(shown(value)) if self._is_safe else shown(value)
+        return no_formula(value) if self._is_safe else value
 
 
 def no_formula(text: str) -> str:
@@ -93,7 +93,7 @@ def _encoded(value: object) -> bytes:
         text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
         text = json.dumps(finite_json(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return json_escaped(shown_in_json(text)).encode("utf-8", "backslashreplace")
+    return json_escaped(text).encode("utf-8", "backslashreplace")
 
 
 def finite_json(value: object) -> object:

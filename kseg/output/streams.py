@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import IO, TYPE_CHECKING
 
 from kseg.errors import ClosedPipeError, KsegError
-from kseg.system.terminal_text import CHARACTER_CLASS, escaped_character, escaped_text, shown
+from kseg.system.terminal_text import CHARACTER_CLASS, escaped_character, escaped_text
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -60,11 +60,6 @@ class Terminal(io.BufferedWriter):
 
 def _shown(match: re.Match[str]) -> str:
     return match[1] or escaped_character(match[2])
-
-
-def printable(text: str) -> str:
-    """The text as `escaped_text` gives it, with the paths that the user gave."""
-    return escaped_text(shown(text))
 
 
 def takes_colors(stream: "IO[str] | None", *, wanted: bool | None) -> bool:
@@ -124,7 +119,7 @@ def flush_stdout() -> None:
 
 def write_line(text: str) -> None:
     """Writes a line of text for people: what harms a terminal is escaped, names that files have included."""
-    write_stdout(printable(text).encode() + b"\n")
+    write_stdout(escaped_text(text).encode() + b"\n")
 
 
 def write_lines(texts: Iterable[str]) -> None:

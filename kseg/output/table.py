@@ -8,7 +8,8 @@ from glob import escape
 from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kseg.output.rows import CsvWriter, check_csv_safe
-from kseg.output.streams import printable, write_line
+from kseg.output.streams import write_line
+from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,11 +42,11 @@ class TableColumn(NamedTuple, Generic[Row]):
     def text(self, row: Row) -> str:
         """What a person sees of a row here."""
         if self.show is not None:
-            return printable(self.show(row))
+            return escaped_text(self.show(row))
         value = self.value(row)
         if isinstance(value, int):
             return str(value)
-        return "" if value is None else printable(str(value))
+        return "" if value is None else escaped_text(str(value))
 
 
 def bar(value: int, largest: int, width: int = BAR_WIDTH) -> str:
@@ -281,7 +282,7 @@ def _text(cell: Cell) -> str:
         return "null"
     if isinstance(cell, bool):
         return "true" if cell else "false"
-    return printable(str(cell))
+    return escaped_text(str(cell))
 
 
 def _is_terminal(out: IO[str]) -> bool:

@@ -21,6 +21,7 @@ from kseg.formats.file_names import plain_text
 from kseg.kernel.contract import Contents
 from kseg.output.table import Section
 from kseg.query.database import DisorderedError, Key, QueryLog, Scan, condition_text
+from kseg.system.placed_path import within
 
 ROWS = 1 << 16
 """Rows of a record batch at most: with few in each, DuckDB takes longer."""
@@ -130,7 +131,7 @@ class RecordScan:
         except OpenError as error:
             self._log.refuse_once(error)
         if reader.is_useless:
-            raise DisorderedError(key, reader.order.replica)
+            raise DisorderedError(key, str(reader.order.place))
 
     def _say(self, readers: Sequence[OrderReader]) -> None:
         """Says what no copy has of what was damaged in one, and what else there is to say."""
@@ -138,7 +139,8 @@ class RecordScan:
         for reader in readers:
             for loss in reader.tally.losses:
                 if not loss.is_harmless:
-                    place = f"{_from_here(loss.segment)}: at position {loss.position}"
+                    segment = within(reader.order.directory, loss.segment)
+                    place = f"{_from_here(str(segment))}: at position {loss.position}"
                     self._log.damage(f"{place}: {loss.kind}: {loss.detail}; {_what_is_missing(loss, present)}")
             for note in reader.notes():
                 self._log.note(note)

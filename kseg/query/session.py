@@ -36,6 +36,7 @@ from kseg.query.database import (
 from kseg.query.record_scan import RecordScan, RecordTable, RowTable
 from kseg.query.side_tables import INTERNAL_TOPICS, QueriedDirectories, tables_of
 from kseg.system.new_directory import scratch_directory
+from kseg.system.placed_path import as_given
 from kseg.system.signals import Uninterrupted
 
 ALL_RECORDS = "records"
@@ -340,16 +341,16 @@ def _record_views(queried: Queried, log: QueryLog) -> RecordViews:
 
 def _chosen_copies(queried: Queried, log: QueryLog) -> Copies:
     refused: list[OpenError] = []
-    replicas = find_replicas(list(map(str, queried.paths)), refused.append)
+    replicas = find_replicas([*map(as_given, queried.paths)], refused.append)
     copies = copies_of(replicas)
     if not copies and refused:
         raise refused[0]
     for error in refused:
         log.refuse_once(error)
-    require_replicas(copies, list(map(str, queried.paths)))
+    require_replicas(copies, [*map(as_given, queried.paths)])
     chosen = {key: known for key, known in copies.items() if queried.choice.takes(*key)}
     if not chosen:
-        raise NoSuchPartitionError(queried.choice, (copy.path for known in copies.values() for copy in known))
+        raise NoSuchPartitionError(queried.choice, (copy.place for known in copies.values() for copy in known))
     taken = taken_of(each for each in replicas if queried.choice.takes(each.topic, each.partition))
     for line in taken.sentences(verbose=queried.is_verbose):
         log.note(line)

@@ -32,7 +32,7 @@ from kseg.formats.codes import (
 )
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 from kseg.kernel.contract import Stop
-from kseg.system.files import RangedBytes
+from kseg.system.placed_path import RangedBytes
 
 if TYPE_CHECKING:
     from kseg.kernel.contract import Kernel

@@ -36,6 +36,7 @@ from kseg.reading.blocks import (
     unreadable_detail,
 )
 from kseg.system.files import OpenedFile, data_end, next_data, open_ranged, stored_size, stored_stretches
+from kseg.system.placed_path import as_path
 
 if TYPE_CHECKING:
     from kseg.kernel.fold_contract import FoldingKernel
@@ -135,7 +136,7 @@ class LogFile:
         keep_cache: bool,
         failure: str | None = None,
     ) -> None:
-        self._name = os.fspath(path)
+        self._name = path
         self._descriptor, self.file_size, self._source = opened
         self.is_closed = False
         if failure is None:
@@ -150,7 +151,7 @@ class LogFile:
     @cached_property
     def path(self) -> Path:
         """Its path."""
-        return Path(self._name)
+        return as_path(self._name)
 
     @cached_property
     def stored_size(self) -> int:

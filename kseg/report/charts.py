@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from html import escape
 from typing import NamedTuple
 
-from kseg.output.streams import printable
+from kseg.system.terminal_text import escaped_text
 
 WIDTH = 400
 """Units of every picture: about as many pixels on a phone, so that its words can be read there."""
@@ -17,7 +17,7 @@ COLORS = ("#0b62c4", "#b35900", "#1a7f37", "#8a3ffc", "#b3261e", "#0a7c86", "#9c
 
 def shown(text: str) -> str:
     """Text that shows itself: whatever a name holds does nothing here."""
-    return escape(printable(text))
+    return escape(escaped_text(text))
 
 
 def number(value: float) -> str:
@@ -71,7 +71,7 @@ def picture(height: float, title: str, parts: Iterable[str]) -> str:
 def clipped(text: str, width: float) -> str:
     """As much of a text as so many units hold, with an ellipsis; nothing if that says nothing."""
     most = int(width / (0.56 * FONT_SIZE))
-    text = printable(text)
+    text = escaped_text(text)
     if len(text) <= most:
         return text
     return f"{text[: most - 1]}…" if most >= 4 else ""

@@ -10,11 +10,12 @@ from typing import Any
 
 from kseg.errors import UsageError
 from kseg.output.rows import human_size, json_line
-from kseg.output.streams import printable, write_stdout
+from kseg.output.streams import write_stdout
 from kseg.report.block import About, Block, Cell, CellColumn, CellKind, DiskReport, Figure, Sentence, Table, Weight
 from kseg.report.charts import COLORS, number, shown
 from kseg.report.sums import age_text, count_text, moment_text, ratio_text, share_text
 from kseg.store.target import NewFile
+from kseg.system.terminal_text import escaped_text
 from kseg.times import iso_time
 
 NUMBERS = frozenset(
@@ -320,11 +321,11 @@ def _json_lines(report: DiskReport, zone: tzinfo) -> Iterator[str]:
 
 def _text_lines(report: DiskReport, _: tzinfo) -> Iterator[str]:
     """The verdicts, those that matter most first, each with its command."""
-    yield f"{printable(report.about.title)}\nread: {report.about.read}\n"
+    yield f"{escaped_text(report.about.title)}\nread: {report.about.read}\n"
     for _block, verdict in report.verdicts:
-        yield f"\n{_LINE_MARKS[verdict.weight]} {printable(verdict.sentence)}\n"
+        yield f"\n{_LINE_MARKS[verdict.weight]} {escaped_text(verdict.sentence)}\n"
         if verdict.command is not None:
-            yield f"   {printable(verdict.command)}\n"
+            yield f"   {escaped_text(verdict.command)}\n"
 
 
 _FORMS = {"html": html_page, "json": _json_lines, "text": _text_lines}

@@ -23,7 +23,6 @@ from kseg.report.blocks.traffic import forecast_block, rate_block, timelines_blo
 from kseg.report.gather import Choices, Gathered, survey
 from kseg.report.sums import share_text
 from kseg.system.shared_work import OnRead
-from kseg.system.terminal_text import shown as shown_path
 from kseg.times import now_ms, time_text
 from kseg.verify.verify import VerificationPlan
 
@@ -53,23 +52,8 @@ BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
 def report_of(known: Gathered, about: About) -> DiskReport:
     """The report of what was gathered; blocks that have nothing to say are left out."""
     blocks = (make(known) for make in BLOCKS)
-    told = tuple(_as_given(block) for block in blocks if block.verdicts or block.tables or block.notes)
+    told = tuple(block for block in blocks if block.verdicts or block.tables or block.notes)
     return DiskReport(about, told, GLOSSARY, is_well=known.check_up.is_well)
-
-
-def _as_given(block: Block) -> Block:
-    """With paths as they were given, not where an archive was unpacked to."""
-    verdicts = tuple(each._replace(sentence=shown_path(each.sentence)) for each in block.verdicts)
-    tables = tuple(
-        replace(
-            table,
-            rows=tuple(
-                tuple(shown_path(cell) if isinstance(cell, str) else cell for cell in row) for row in table.rows
-            ),
-        )
-        for table in block.tables
-    )
-    return replace(block, verdicts=verdicts, tables=tables, notes=tuple(map(shown_path, block.notes)))
 
 
 Refuse = Callable[[KsegError], object]
@@ -138,7 +122,7 @@ def _groups(paths: Sequence[Path]) -> tuple[Group, ...] | None:
 
 def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
     sources = [_read_directory(log_dir) for log_dir in plan.log_dirs]
-    sources = sources or [ReadDirectory(shown_path(str(path)), None, None) for path in known.log_dirs]
+    sources = sources or [ReadDirectory(str(path), None, None) for path in known.log_dirs]
     places = counted(len(plan.log_dirs) or len(known.log_dirs), "log directory", "log directories")
     size = known.check_up.size
     topics = counted(len({each.topic for each in known.partitions}), "topic")
@@ -160,7 +144,7 @@ def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
 
 def _read_directory(log_dir: LogDir) -> ReadDirectory:
     """A log directory with the ids of its cluster and its node, if it has them."""
-    return ReadDirectory(shown_path(str(log_dir.path)), log_dir.identity.cluster_id, log_dir.identity.broker)
+    return ReadDirectory(str(log_dir.path), log_dir.identity.cluster_id, log_dir.identity.broker)
 
 
 def _read_text(known: Gathered) -> str:

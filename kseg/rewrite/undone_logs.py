@@ -15,7 +15,7 @@ from kseg.reading.log_file import LogFile, Run
 from kseg.reading.text_changes import TextChange, find_change, pieces_of
 from kseg.rewrite.salvage_extents import intact_runs
 from kseg.system.new_directory import WriteError, scratch_directory
-from kseg.system.terminal_text import forget, show_as
+from kseg.system.placed_path import Placement
 
 
 class UndoneLog(NamedTuple):
@@ -68,9 +68,7 @@ class UndoneLogs:
         self._count += 1
         copy = self._directory / str(self._count) / log.name
         copy.parent.mkdir()
-        self._stack.callback(forget, str(copy))
-        show_as(str(copy), str(log))
-        return copy
+        return Placement(copy, str(log)).path
 
 
 def _undone(log_file: LogFile, change: TextChange) -> Iterator[bytes]:

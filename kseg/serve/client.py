@@ -6,7 +6,6 @@ import os
 import ssl
 from collections.abc import Callable
 from io import FileIO
-from pathlib import Path
 from time import monotonic
 
 from kseg.errors import KsegError, OpenError, quoted
@@ -31,7 +30,7 @@ from kseg.serve.values import (
     open_same,
     stored_log,
 )
-from kseg.system.files import RangedBytes
+from kseg.system.placed_path import RangedBytes
 
 _DISK_ERRORS = (errno.EIO, errno.ESTALE)
 """What no connection fails with."""
@@ -221,7 +220,7 @@ class Client:
         """Whether a log isn't any more as it was when an answer from it was planned. Raises OpenError."""
         for piece in answered.pieces:
             if isinstance(piece, StoredRecords):
-                state = stored_log(Path(piece.log.path)).state
+                state = stored_log(piece.log.path).state
                 if state is not None and not await self._is_there(piece, is_same=state == piece.log.state):
                     return True
         return False
@@ -235,7 +234,7 @@ class Client:
 
         Raises OpenError if the log has gone, been replaced, cut or written again since the answer was planned.
         """
-        self._shared.figures.reading = Path(records.log.path).parent.name
+        self._shared.figures.reading = records.log.path.parent.name
         with open_same(records.log) as file:
             state = _state_of(file)
             *stored, last = records.pieces()

@@ -5,7 +5,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from threading import Lock
 from time import monotonic, time
 from typing import Literal, NamedTuple
@@ -265,7 +264,7 @@ class StoredRecords:
     def are_there(self) -> bool:
         """Whether the same batches are still there, by their places and offsets, and intact. Raises OpenError."""
         bounds = FetchBounds(self.first_offset, self.next_offset, len(self), takes_any_first=True)
-        with LogFile(Path(self.log.path), buffer_size=READ_AT_ONCE) as log_file:
+        with LogFile(self.log.path, buffer_size=READ_AT_ONCE) as log_file:
             plan = next(plan_fetches(readable_batches(log_file.runs(self.ranges[0].position)), bounds))
         return (plan.ranges, plan.first_offset, plan.next_offset) == (self.ranges, self.first_offset, self.next_offset)
 
@@ -480,7 +479,7 @@ class ServedPartition:
             if missed and self.is_strict:
                 break
         nothing = FetchPlan((), bounds.first_offset, bounds.first_offset, tuple(missed))
-        return (StoredLog(str(partition.path), None, None), nothing) if missed else None
+        return (StoredLog(partition.path, None, None), nothing) if missed else None
 
     def _answer(self, planned: Planned, missed: Iterable[Missed]) -> tuple[StoredLog, FetchPlan]:
         """What goes out by a plan; `missed` is what was passed over before its segment."""

@@ -15,7 +15,8 @@ from typing import NamedTuple, Protocol
 from kseg.errors import KsegError, OpenError, missing_library
 from kseg.log.segments import SegmentFiles
 from kseg.serve.fetch_batches import FetchBounds, FetchPlan
-from kseg.system.files import RangedBytes, open_ranged
+from kseg.system.files import open_ranged
+from kseg.system.placed_path import RangedBytes
 
 LARGEST_REQUEST = 1 << 20
 """Bytes of a request: nobody produces here, so none has reason to be larger."""
@@ -235,7 +236,7 @@ class StoredLog(NamedTuple):
     file: device and number. state: size, and time of the last modification in nanoseconds.
     """
 
-    path: str
+    path: Path
     file: tuple[int, int] | None
     state: tuple[int, int] | None
 
@@ -245,8 +246,8 @@ def stored_log(path: Path) -> StoredLog:
     try:
         found = os.stat(path)  # noqa: PTH116  quicker
     except OSError:
-        return StoredLog(str(path), None, None)
-    return StoredLog(str(path), (found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns))
+        return StoredLog(path, None, None)
+    return StoredLog(path, (found.st_dev, found.st_ino), (found.st_size, found.st_mtime_ns))
 
 
 @contextmanager

@@ -46,7 +46,7 @@ from kseg.store.location import (
 )
 from kseg.system.files import open_regular
 from kseg.system.new_directory import scratch_directory, temporary_place
-from kseg.system.terminal_text import forget, show_as
+from kseg.system.placed_path import PlacedPath, Placement, StrPath
 
 MOST_MEMBERS = 1 << 20
 MOST_DIRECTORIES = 1 << 17
@@ -93,7 +93,7 @@ class Inputs:
         self._input_name = input_name
         self._beside = beside
         self._stack = ExitStack()
-        self._root: str | None = None
+        self._scratch: Placement | None = None
         self._unpacked: dict[tuple[str, str], str] = {}
         self._directories: dict[str, str] = {}
         self._count = 0
@@ -109,9 +109,9 @@ class Inputs:
     @property
     def is_used(self) -> bool:
         """Whether anything was unpacked."""
-        return self._root is not None
+        return self._scratch is not None
 
-    def local(self, path: str) -> str:
+    def local(self, path: StrPath) -> StrPath:
         """The path to read: the same one unless it leads into an archive, is a compressed file, or is `-`.
 
         Raises:
@@ -119,31 +119,32 @@ class Inputs:
             OpenError: it can't be opened, or doesn't have the file.
             UsageError: for an `input_name` that isn't one.
         """
-        if path == STANDARD_INPUT:
-            return self._from_standard_input()
-        archive, inner = split_path(path)
+        name = os.fspath(path)
+        if name == STANDARD_INPUT:
+            return self._placed(self._from_standard_input())
+        archive, inner = split_path(name)
         if archive is None:
-            is_file = is_compressed_file(path) and os.path.isfile(path)  # noqa: PTH113
-            return self._of_compressed_file(path) if is_file else path
+            is_file = is_compressed_file(name) and os.path.isfile(name)  # noqa: PTH113
+            return self._placed(self._of_compressed_file(name)) if is_file else path
         directory = self._directory_of(archive, _needed(inner))
         local = f"{directory}/{inner}" if inner else _innermost(directory)
         if not os.path.lexists(local):
             raise OpenError("isn't in the archive, or isn't a Kafka file", path)
-        return local
+        return self._placed(local)
 
-    def all_local(self, path: str) -> list[str]:
+    def all_local(self, path: StrPath) -> list[StrPath]:
         """As `local`, for a path that may be a glob inside an archive. Raises OpenError too if nothing matches."""
-        archive, inner = split_path(path)
+        archive, inner = split_path(os.fspath(path))
         if archive is None or not is_pattern(inner):
             return [self.local(path)]
         fixed = "/".join(takewhile(lambda part: not is_pattern(part), inner.split("/")))
         directory = self._directory_of(archive, fixed)
         if os.path.lexists(f"{directory}/{inner}"):
-            return [f"{directory}/{inner}"]
+            return [self._placed(f"{directory}/{inner}")]
         found = matches(inner, f"{directory}/")
         if not found:
             raise OpenError("nothing in the archive matches", path)
-        return found
+        return [*map(self._placed, found)]
 
     def refuse(self, error: OpenError) -> None:
         """Reports a path that can't be read while others can."""
@@ -176,8 +177,8 @@ class Inputs:
             own = os.path.basename(os.path.realpath(parent)) or "root"  # noqa: PTH119
             directory = self._directories[parent] = f"{self._new_directory(parent)}/{own}"
             os.mkdir(directory)  # noqa: PTH102
-            self._show_as(directory, parent)
-        self._show_as(f"{directory}/{name}", path)
+            Placement(directory, parent, self._scratch)
+        Placement(f"{directory}/{name}", path, self._scratch)
         return f"{directory}/{name}"
 
     def _decompress(self, file: BinaryIO, target: str, path: str) -> None:
@@ -192,19 +193,20 @@ class Inputs:
         except OSError as error:
             raise ArchiveError(f"can't be unpacked into {temporary_place()}: {error.strerror}", path) from error
 
-    def _show_as(self, path: str, name: str) -> None:
-        show_as(path, name)
-        self._stack.callback(forget, path)
+    def _placed(self, path: str) -> PlacedPath:
+        assert self._scratch is not None
+        return self._scratch.path / path
 
     def _new_directory(self, name: str) -> str:
         """An empty directory that is shown under a name."""
-        if self._root is None:
-            self._root = str(self._stack.enter_context(scratch_directory()))
-            self._left = self._limit = self._max_unpacked or _default_limit(self._root)
+        if self._scratch is None:
+            root = str(self._stack.enter_context(scratch_directory()))
+            self._scratch = Placement(root, "")
+            self._left = self._limit = self._max_unpacked or _default_limit(root)
         self._count += 1
-        directory = f"{self._root}/{self._count}"
+        directory = f"{self._scratch.root}/{self._count}"
         os.mkdir(directory)  # noqa: PTH102
-        self._show_as(directory, name)
+        Placement(directory, name, self._scratch)
         return directory
 
     def _unpack(self, file: BinaryIO, name: str, needed: str) -> str:
@@ -324,7 +326,7 @@ class Inputs:
             self._problem(f"{STANDARD_INPUT}: can't be read to its end ({error}); the part before that is read")
         except OSError as error:
             raise ArchiveError(f"can't be kept in {temporary_place()}: {error.strerror}", STANDARD_INPUT) from error
-        self._show_as(path, STANDARD_INPUT)
+        Placement(path, STANDARD_INPUT, self._scratch)
         return path
 
 

@@ -222,8 +222,8 @@ class DirectoryStore:
 
     is_near = True
 
-    def __init__(self, root: str) -> None:
-        self.name = root
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self.name = str(root)
         self.address = self._root = os.path.abspath(root)  # noqa: PTH100  without following links
 
     def objects(self) -> Iterator[StoredObject]:

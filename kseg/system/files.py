@@ -3,66 +3,19 @@
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from kseg.errors import KsegError, OpenError, UnreadableError
-from kseg.system.terminal_text import shown
+from kseg.system.placed_path import PlacedPath, RangedBytes
 
 Identity = tuple[int, int]
 """A file's device and inode."""
-
-
-class RangedBytes(Protocol):
-    """The bytes of a file that lie elsewhere. size: how many there are."""
-
-    size: int
-
-    def check(self) -> None:
-        """Raises OpenError if none of the bytes can be had: a key is missing."""
-
-    def read(self, position: int, size: int) -> bytes:
-        """Bytes from a position on, fewer at the end. Raises OSError if they can't be had, ClusterError as a store."""
-
-    def stretch_end(self, position: int) -> int:
-        """Up to where bytes come with those at a position, at no further cost: the end of their chunk."""
-
-
-_STANDS_FOR: dict[Identity, RangedBytes] = {}
 _RANGE_PIECE = 8 << 20
 
 
-def let_stand_for(path: str, source: RangedBytes) -> Identity:
-    """Makes an empty file of the source's size at a path; from now on it stands for the source.
-
-    Raises OpenError if no file may be that large.
-    """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        try:
-            os.ftruncate(descriptor, source.size)
-        except OSError as error:
-            raise OpenError(f"can't be read: no file here may have its {source.size} bytes", shown(path)) from error
-        identity = _identity(os.fstat(descriptor))
-        _STANDS_FOR[identity] = source
-    finally:
-        os.close(descriptor)
-    return identity
-
-
-def forget(identities: Iterable[Identity]) -> None:
-    """Forgets what files stand for; to be called before they are removed, since others may get their inodes."""
-    for identity in identities:
-        _STANDS_FOR.pop(identity, None)
-
-
-def source_of(found: os.stat_result) -> RangedBytes | None:
-    """What an open file stands for; None if its bytes are its own."""
-    return _STANDS_FOR.get(_identity(found)) if _STANDS_FOR else None
-
-
-def fill(path: str | os.PathLike[str], source: RangedBytes) -> None:
+def _fill(path: PlacedPath, source: RangedBytes) -> None:
     """Gives a file all bytes of what it stands for: from now on they are its own. Raises OSError as they do."""
     descriptor = os.open(path, os.O_WRONLY)
     try:
@@ -72,13 +25,9 @@ def fill(path: str | os.PathLike[str], source: RangedBytes) -> None:
             if not piece:
                 raise OSError(errno.EIO, f"it ends at {position}, {source.size - position} bytes early")
             position += os.pwrite(descriptor, piece, position)
-        _STANDS_FOR.pop(_identity(os.fstat(descriptor)), None)
     finally:
         os.close(descriptor)
-
-
-def _identity(found: os.stat_result) -> Identity:
-    return found.st_dev, found.st_ino
+    del path.placement.sources[os.fspath(path)]
 
 
 _BLOCK = 512
@@ -157,8 +106,9 @@ def open_regular(path: str | os.PathLike[str]) -> tuple[int, int]:
     """
     descriptor, size, source = open_ranged(path)
     if source is not None:
+        assert isinstance(path, PlacedPath)
         try:
-            fill(path, source)
+            _fill(path, source)
         except OSError as error:
             os.close(descriptor)
             raise OpenError(f"can't be read: {error.strerror}", path) from error
@@ -179,13 +129,13 @@ def open_ranged(path: str | os.PathLike[str]) -> OpenedFile:
     if not stat.S_ISREG(found.st_mode):
         os.close(descriptor)
         raise OpenError("isn't a regular file", path)
-    source = source_of(found)
+    source = path.source if isinstance(path, PlacedPath) else None
     if source is not None:
         try:
             source.check()
         except KsegError as error:
             os.close(descriptor)
-            error.path = error.path or os.fspath(path)
+            error.path = error.path or str(path)
             raise
     return OpenedFile(descriptor, found.st_size, source)
 

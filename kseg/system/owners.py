@@ -60,21 +60,19 @@ def _owned(directory: Path) -> Iterator[_Owned]:
         return
     for entry in found:
         try:
+            yield _of(directory, entry)
             if entry.is_dir():
-                yield from _in_directory(entry)
-            else:
-                yield _of(entry)
+                yield from _in_directory(directory / entry.name)
         except OSError:
             continue  # it has gone, or nobody can look at it
 
 
-def _in_directory(place: os.DirEntry[str]) -> Iterator[_Owned]:
-    yield _of(place)
-    with os.scandir(place.path) as entries:
+def _in_directory(directory: Path) -> Iterator[_Owned]:
+    with os.scandir(directory) as entries:
         for entry in entries:
-            yield _of(entry)
+            yield _of(directory, entry)
 
 
-def _of(entry: os.DirEntry[str]) -> _Owned:
+def _of(directory: Path, entry: os.DirEntry[str]) -> _Owned:
     status = entry.stat()
-    return _Owned(Path(entry.path), status.st_uid, status.st_gid, status.st_mode)
+    return _Owned(directory / entry.name, status.st_uid, status.st_gid, status.st_mode)

@@ -1,4 +1,4 @@
-"""Text that is safe on a terminal: no control characters, and the user's paths."""
+"""Text that is safe on a terminal: no control characters."""
 
 import re
 from collections.abc import Iterator
@@ -66,40 +66,3 @@ def _json_escapes() -> dict[int, str]:
 def _json_escape(character: str) -> str:
     halves = character.encode("utf-16-be").hex()
     return "".join(f"\\u{halves[at : at + 4]}" for at in range(0, len(halves), 4))
-
-
-_NAMES: dict[str, str] = {}
-
-
-def show_as(path: str, name: str) -> None:
-    """From now on, shows a path, and everything below it, under a name; a name for a longer path goes first."""
-    _NAMES[path] = name
-    for each in sorted(_NAMES, key=len):
-        _NAMES[each] = _NAMES.pop(each)
-
-
-def forget(path: str) -> None:
-    """Forgets a path that is gone."""
-    _NAMES.pop(path, None)
-
-
-def shown_in_json(text: str) -> str:
-    """The same of a text that is JSON, with characters as they are: there the names are escaped."""
-    if not _NAMES:
-        return text
-    import json  # which most commands don't need
-
-    for path, name in reversed(_NAMES.items()):
-        inner, own = (json.dumps(each, ensure_ascii=False)[1:-1] for each in (path, name))
-        text = text.replace(inner, own)
-    return text
-
-
-def shown(text: str) -> str:
-    """A text with the user's names in place of temporary paths."""
-    if not _NAMES:
-        return text
-    for path, name in reversed(_NAMES.items()):
-        if path in text:
-            text = text.replace(path, name)
-    return text

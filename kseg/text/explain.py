@@ -14,7 +14,8 @@ from kseg.explain.field import ExplainedField, FieldNote, hex_pieces, json_value
 from kseg.explain.walk import LARGE, format_page, format_rows, whole_page
 from kseg.formats.batch import FORMATS
 from kseg.output.rows import write_json, write_json_by_pieces
-from kseg.output.streams import flush_stdout, printable, write_stdout, write_styled
+from kseg.output.streams import flush_stdout, write_stdout, write_styled
+from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -129,7 +130,7 @@ def _head(name: str) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(printable(text))
+    return escape(escaped_text(text))
 
 
 class _Rows:
@@ -313,10 +314,10 @@ def _print_item(item: "Item", console: "Console") -> None:
     from rich.text import Text
 
     console.print(
-        Text(f"{printable(item.title)}: position {item.position}, {item.size} bytes", style="bold"), soft_wrap=True
+        Text(f"{escaped_text(item.title)}: position {item.position}, {item.size} bytes", style="bold"), soft_wrap=True
     )
     if item.problem is not None:
-        console.print(Text(f"  {printable(item.problem)}", style="bold red"), soft_wrap=True)
+        console.print(Text(f"  {escaped_text(item.problem)}", style="bold red"), soft_wrap=True)
     for line in _lines(item.fields, 1, [0]):
         console.print(line, soft_wrap=True)
 
@@ -346,16 +347,16 @@ def _field_line(field: ExplainedField, depth: int, style: str) -> "Text":
     from rich.text import Text
 
     hex_text = field.raw[:_BYTES_SHOWN].hex(" ") + (" …" if field.size > _BYTES_SHOWN else "")
-    value = printable(shown_value(field))
+    value = escaped_text(shown_value(field))
     if len(value) > _VALUE_SHOWN:
         value = f"{value[:_VALUE_SHOWN]}… ({field.size} bytes)"
     line = Text(f"{field.position:>10}  ")
     line.append(f"{hex_text:<38}", style)
-    line.append(f"{'  ' * depth}{printable(field.name):<{32 - 2 * depth}} ", style)
+    line.append(f"{'  ' * depth}{escaped_text(field.name):<{32 - 2 * depth}} ", style)
     line.append(f"{field.kind:<14} ", "dim")
     line.append(value)
     if field.meaning:
-        line.append(f"  {printable(field.meaning)}", "dim")
+        line.append(f"  {escaped_text(field.meaning)}", "dim")
     line.rstrip()
     return line
 
@@ -368,7 +369,7 @@ def _details(field: ExplainedField, depth: int) -> Iterator["Text"]:
 def _note(text: str, depth: int, style: str) -> "Text":
     from rich.text import Text
 
-    return Text(f"{' ' * 50}{'  ' * depth}{printable(text)}", style=style)
+    return Text(f"{' ' * 50}{'  ' * depth}{escaped_text(text)}", style=style)
 
 
 def write_file(path: Path, items: Iterable[tuple[int, "Item"]], form: str, color: bool | None) -> None:

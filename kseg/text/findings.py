@@ -11,7 +11,8 @@ from kseg.findings.findings import Finding
 from kseg.findings.kinds import explanation
 from kseg.formats.foreign import what_has_name
 from kseg.output.rows import write_json
-from kseg.output.streams import flush_stdout, printable, takes_colors, write_line, write_stdout, write_styled
+from kseg.output.streams import flush_stdout, takes_colors, write_line, write_stdout, write_styled
+from kseg.system.terminal_text import escaped_text
 from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
 from kseg.verify.start_effects import StartForecast
 from kseg.verify.verify import PassedOver, Verified
@@ -38,7 +39,7 @@ def finding_line(finding: Finding) -> str:
 
 
 def _styled_line(finding: Finding) -> str:
-    place, what, sentence = map(printable, _parts(finding))
+    place, what, sentence = map(escaped_text, _parts(finding))
     return f"{place} \x1b[{_STYLES[finding.severity]}m{what}\x1b[0m {sentence}"
 
 

@@ -34,7 +34,6 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import NOT_SHOWN, RowWriter, Section, TableColumn
-from kseg.system.terminal_text import shown
 from kseg.text.groups import column, iso_time_column, number_column, numbers_text, timestamp_column, unless_negative
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ COPIES: Section[CopyRow] = Section(
     "Copies of __cluster_metadata",
     (
         number_column("nodeId", "NODE", lambda row: row.copy.owner.broker),
-        column("path", "COPY", lambda row: shown(str(row.copy.partition.path))),
+        column("path", "COPY", lambda row: str(row.copy.partition.path)),
         number_column("endOffset", "END OFFSET", lambda row: row.copy.end_offset),
         number_column("leaderEpoch", "LEADER EPOCH", lambda row: row.copy.leader_epoch),
         number_column("knownEpoch", NOT_SHOWN, lambda row: unless_negative(row.copy.known_epoch)),
@@ -88,7 +87,7 @@ NEWER: "Section[NewerPartition]" = Section(
     "newerPartition",
     "Newer than the copy that is used",
     (
-        column("path", "PARTITION", lambda row: shown(str(row.path))),
+        column("path", "PARTITION", lambda row: str(row.path)),
         column("topicId", "TOPIC ID", lambda row: row.topic_id),
         number_column("leaderEpoch", NOT_SHOWN, lambda row: row.leader_epoch),
         number_column("startOffset", NOT_SHOWN, lambda row: row.start_offset),
@@ -100,7 +99,7 @@ DELETED: "Section[DeletedPartition]" = Section(
     "deletedPartition",
     "Deleted, and left out",
     (
-        column("path", "PARTITION", lambda row: shown(str(row.path))),
+        column("path", "PARTITION", lambda row: str(row.path)),
         column("topicId", "TOPIC ID", lambda row: row.topic_id),
         number_column("deletedAt", NOT_SHOWN, lambda row: row.deleted_at),
         column("reason", "WHY", lambda row: row.reason),
@@ -257,7 +256,7 @@ class PartitionRow(NamedTuple):
 
 
 def _place_object(place: ReplicaPlace) -> dict[str, object]:
-    path = None if place.path is None else shown(str(place.path))
+    path = None if place.path is None else str(place.path)
     return {"replica": place.replica, "directoryId": place.directory_id, "path": path}
 
 
@@ -277,7 +276,7 @@ def directory_rows(found: ClusterMetadata, places: ReplicaPlaces) -> Iterator[Di
     for broker in found.brokers:
         for directory_id in broker.log_dirs:
             path = places.path_of(directory_id)
-            own = None if path is None else shown(str(path))
+            own = None if path is None else str(path)
             is_cordoned = directory_id in broker.cordoned_log_dirs
             yield DirectoryRow(broker.broker_id, directory_id, own, is_cordoned, counts[directory_id])
 
@@ -381,7 +380,7 @@ PARTITIONS: Section[PartitionRow] = Section(
             "directories",
             "DIRECTORIES",
             lambda row: [*map(_place_object, row.places)],
-            lambda row: " ".join(filter(None, (shown(place.text()) for place in row.places))),
+            lambda row: " ".join(filter(None, (place.text() for place in row.places))),
         ),
     ),
     _partition_style,

@@ -216,7 +216,7 @@ def _damage_object(found: FoundLoss) -> dict[str, object]:
 def _abandoned_object(found: AbandonedBatches) -> dict[str, object]:
     end = found.copy.log_end
     return {
-        "path": found.copy.path,
+        "path": str(found.copy.path),
         "broker": found.copy.broker,
         "leaderEpoch": found.copy.leader_epoch,
         "firstOffset": found.copy.agreed_end,

@@ -1,5 +1,6 @@
-"""Directories of this process that stand for partitions in remote tiers, and their leader epochs."""
+"""Partitions in remote tiers that directories stand for, and their leader epochs."""
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from kseg.formats.file_names import MAXIMUM_OFFSET
 from kseg.store.location import ObjectStore, place_of
+from kseg.system.placed_path import PlacedPath
 from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
 from kseg.tiered.segment_bytes import PrivateKeys
 
@@ -165,25 +167,16 @@ class PlacedPartition:
         return place_of(self.store, segment.key)
 
 
-_PLACED: dict[str, PlacedPartition] = {}
-
-
-def note_placed(directory: Path, partition: PlacedPartition) -> None:
-    """From now on, a directory stands for a partition in a tier."""
-    _PLACED[str(directory)] = partition
-
-
-def forget_placed(directories: Iterable[Path]) -> None:
-    """Forgets what directories stand for."""
-    for directory in directories:
-        _PLACED.pop(str(directory), None)
-
-
-def has_placed() -> bool:
-    """Whether any directory stands for a partition in a tier."""
-    return bool(_PLACED)
+def are_of_tiers(paths: Iterable[Path]) -> bool:
+    """Whether any of some paths leads to what stands for partitions in a tier."""
+    return any(isinstance(path, PlacedPath) and any(path.placement.partitions) for path in paths)
 
 
 def placed_at(directory: Path) -> PlacedPartition | None:
     """The partition in a tier that a directory stands for; None if it is an ordinary one."""
-    return _PLACED.get(str(directory.absolute())) if _PLACED else None
+    if not isinstance(directory, PlacedPath):
+        return None
+    placement = directory.placement
+    found = placement.partition if os.fspath(directory) == placement.root else None
+    assert found is None or isinstance(found, PlacedPartition)
+    return found

@@ -290,9 +290,12 @@ class StoredBytes:
 
     def __init__(self, store: ObjectStore, part: StoredPart, size: int | None = None) -> None:
         self.size = part.size if size is None else size
-        self._part, self._place = part, place_of(store, part.key)
+        self._store, self._part, self._place = store, part, place_of(store, part.key)
         self._object = FetchedObject(store, part.key)
         self._lock = Lock()  # a server's threads share it
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredBytes, (self._store, self._part, self.size)  # another process fetches for itself
 
     def check(self) -> None:
         """Nothing is needed to read them."""
@@ -335,13 +338,16 @@ class ChunkedBytes:
     def __init__(self, store: ObjectStore, part: StoredPart, keys: PrivateKeys, size: int | None = None) -> None:
         assert part.chunks is not None
         self.size = part.size if size is None else size
-        self._part, self._chunks, self._keys = part, part.chunks, keys
+        self._store, self._part, self._chunks, self._keys = store, part, part.chunks, keys
         self._place = place_of(store, part.key)
         self._object = FetchedObject(store, part.key)
         self._lock = Lock()  # a server's threads share it
         self._key: bytes | None = None
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._broken: dict[int, str] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ChunkedBytes, (self._store, self._part, self._keys, self.size)  # another process fetches for itself
 
     def check(self) -> None:
         """See RangedBytes."""

@@ -12,6 +12,7 @@ from kseg.log.lineage import stored_epoch, unsorted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.segments import CLEANED, SegmentFiles, read_tail
 from kseg.store.location import place_of
+from kseg.system.placed_path import path_named
 from kseg.tiered.placed_tiers import Choice, PlacedPartition, Standing, placed_at
 from kseg.verify.log_checks import LogChecks, SeenEpoch
 
@@ -248,7 +249,9 @@ def check_tier(partition: PartitionLog, findings: Findings) -> None:
     for segment in placed.remote.segments:
         for problem in segment.problems:
             offsets = segment.base_offset, segment.end_offset
-            findings.add(problem.finding, Path(place_of(placed.store, problem.key)), problem.sentence, offsets=offsets)
+            findings.add(
+                problem.finding, path_named(place_of(placed.store, problem.key)), problem.sentence, offsets=offsets
+            )
     for choice in placed.choices:
         if choice.standing in _OTHERS_COUNT:
             _add_overlap(placed, choice, findings)
@@ -262,7 +265,7 @@ def _add_overlap(placed: PlacedPartition, choice: Choice, findings: Findings) ->
         why = "which others have too"
     end = choice.segment.end_offset
     sentence = f"offsets {choice.segment.base_offset} to {'?' if end is None else end}, {why}: it isn't used"
-    findings.add("remote-overlap", Path(placed.place_of(choice.segment)), sentence)
+    findings.add("remote-overlap", path_named(placed.place_of(choice.segment)), sentence)
 
 
 def _check_gaps(placed: PlacedPartition, findings: Findings) -> None:
@@ -281,7 +284,7 @@ def _check_gaps(placed: PlacedPartition, findings: Findings) -> None:
 def _add_gap(placed: PlacedPartition, choice: Choice, missing: tuple[int, int], findings: Findings) -> None:
     count = missing[1] - missing[0] + 1
     sentence = f"offsets {missing[0]} to {missing[1]}, {count} of them, are in no segment of the tier"
-    findings.add("remote-gap", Path(placed.place_of(choice.segment)), sentence, offsets=missing)
+    findings.add("remote-gap", path_named(placed.place_of(choice.segment)), sentence, offsets=missing)
 
 
 def check_end(partition: PartitionLog, base_offset: int, next_offset: int | None, findings: Findings) -> None:
@@ -293,7 +296,9 @@ def check_end(partition: PartitionLog, base_offset: int, next_offset: int | None
     end = choice.segment.end_offset
     if end is not None and next_offset > end + 1:
         sentence = f"its batches end at offset {next_offset - 1}, by the manifest it is {end}"
-        findings.add("remote-end", Path(placed.place_of(choice.segment)), sentence, offsets=(end, next_offset - 1))
+        findings.add(
+            "remote-end", path_named(placed.place_of(choice.segment)), sentence, offsets=(end, next_offset - 1)
+        )
 
 
 def without_misnamed_snapshot(partition: PartitionLog, found: Iterable[Finding]) -> Iterator[Finding]:

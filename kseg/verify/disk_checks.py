@@ -39,7 +39,7 @@ _OWN_METADATA = f"{METADATA_TOPIC}-0"
 def check_log_dir(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> None:
     """A log directory's own files and directories; is_of_kraft: whether others that were given are a KRaft node's."""
     for problem in log_dir.problems:
-        findings.add("unreadable-text", Path(problem.path or log_dir.path), problem.message)
+        findings.add("unreadable-text", log_dir.path / Path(problem.path or "").name, problem.message)
     _check_identity(log_dir.path, findings, is_of_kraft=is_of_kraft)
     for path, sentence in closed_to_owner(log_dir.path, _is_read, _is_written):
         findings.add("other-owner", path, sentence)

@@ -17,6 +17,7 @@ from kseg.index.entries import EntryFile, OffsetIndex, TimeIndex
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import HeaderFold
 from kseg.reading.blocks import Damage
+from kseg.system.placed_path import as_path
 from kseg.times import time_text
 from kseg.verify.batches import CheckedBatch
 
@@ -305,7 +306,7 @@ def check_index_file(file: EntryFile, count: int, findings: Findings, *, is_clos
 
     Raises UnreadableError if the disk can't read the entries, so that later readers needn't expect that.
     """
-    path = Path(file.name)
+    path = as_path(file.name)
     entry_size = (file.size - file.trailing) // file.capacity if file.capacity else 0
     file.check_readable(count)
     if file.trailing:

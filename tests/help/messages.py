@@ -52,7 +52,7 @@ PARAMETERS = (
     }
 )
 """Parameters and properties that hold such words; others hold values."""
-VALUES = {"quoted", "printable", "one_line", "counted", "human_size", "json_line"}
+VALUES = {"quoted", "escaped_text", "one_line", "counted", "human_size", "json_line"}
 """Functions that write a value down."""
 SAME_TEXT = {"value_in", "str", "list", "tuple", "sorted", "next", "iter", "chain", "dict", "set", "cast"}
 """Functions whose result has the words of what they are given."""

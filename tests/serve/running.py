@@ -17,6 +17,7 @@ from kseg.serve.cluster import ServedCluster, serve_partitions
 from kseg.serve.partition import ServeSettings
 from kseg.serve.server import Server, ServerTalk
 from kseg.serve.values import address_text
+from kseg.system.placed_path import as_path
 
 PATIENCE = 120
 """Seconds after which a test gives up on a client that hears nothing."""
@@ -57,7 +58,7 @@ def serving(
 def joined_serving(logs: Path, tier: Path) -> Iterator[Running]:
     """A server of a log directory and its remote tier."""
     said: list[str] = []
-    with RemoteLogs({}, said.append) as remote, serving(Path(remote.local(str(logs), [str(tier)]))) as running:
+    with RemoteLogs({}, said.append) as remote, serving(as_path(remote.local(str(logs), [str(tier)]))) as running:
         yield running
 
 

@@ -18,7 +18,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.protocol.messages import read_response
 from kseg.serve.partition import ServeSettings
 from kseg.serve.values import KEPT_BACK
-from kseg.system.files import forget, let_stand_for
+from kseg.system.placed_path import Placement
 from tests import golden
 from tests.cluster.made_metadata import write_metadata
 from tests.log_files import NewBatch, NewRecord, batch_bytes, write_segment
@@ -372,20 +372,18 @@ def test_store_that_fails_while_records_are_sent_closes_the_connection_and_is_na
     log = partition / f"{0:020}.log"
     store = Store(log.read_bytes())
     log.unlink()
-    standing = let_stand_for(str(log), store)
-    try:
-        with serving(partition) as running, connected(running) as client:
-            assert partition_of(client.ask(FETCH, 11, fetch()))["records"] == store.content
-            store.has_failed = True
-            client.send(FETCH, 11, fetch())
-            with pytest.raises(EOFError):
-                client.receive()
-            with connected(running) as other:
-                assert other.ask(METADATA, 9, {"topics": None})["topics"]
-        assert any("s3://bucket/orders: can't be read: no answer: closed" in line for line in running.requests)
-        assert running.said == []
-    finally:
-        forget([standing])
+    placed = Placement(partition, str(partition)).path
+    (placed / log.name).let_stand_for(store)
+    with serving(placed) as running, connected(running) as client:
+        assert partition_of(client.ask(FETCH, 11, fetch()))["records"] == store.content
+        store.has_failed = True
+        client.send(FETCH, 11, fetch())
+        with pytest.raises(EOFError):
+            client.receive()
+        with connected(running) as other:
+            assert other.ask(METADATA, 9, {"topics": None})["topics"]
+    assert any("s3://bucket/orders: can't be read: no answer: closed" in line for line in running.requests)
+    assert running.said == []
 
 
 def test_apis_that_are_not_served_close_the_connection(client: Connection, running: Running) -> None:

@@ -94,7 +94,7 @@ def test_clients_get_what_was_stored(plugin: Plugin, restored: Path, tmp_path: P
     source = restored / "logs" / "4.3.1" / "zstd-0"
     aiven_objects.store(tmp_path / "b", plugin, "zstd", aiven_objects.segments_of(source))
     keys = {"key1": aiven_objects.private_key_file(tmp_path)}
-    with RemoteLogs(keys, print) as logs, serving(Path(logs.place(str(tmp_path / "b")))) as running:
+    with RemoteLogs(keys, print) as logs, serving(logs.place(str(tmp_path / "b"))) as running:
         got = by_librdkafka(running)
     assert [*got.values()] == [on_disk(source)]
 

@@ -20,7 +20,7 @@ from kseg.browse.screen.questions import KEYS, QUESTIONS, Background, KeysScreen
 from kseg.browse.screen.rows import FieldPane, HexView, NoLines, PlaceLines, RowList
 from kseg.decode.values import DecoderOptions
 from kseg.errors import KsegError, UsageError, counted
-from kseg.output.streams import printable
+from kseg.system.terminal_text import escaped_text
 
 LOOK = """
 Screen { layout: vertical; }
@@ -146,7 +146,7 @@ class Browser(App[None]):
 
     def say(self, text: str, *, is_wrong: bool = False) -> None:
         """Says something in the last line; nothing shows the keys there."""
-        self.said = printable(text)
+        self.said = escaped_text(text)
         says = self.query_one("#says", Static)
         says.set_class(is_wrong, "-wrong")
         keys = "  ".join(f"{shown_key(key)} {key.word}" for key in KEYS if key.word)
@@ -176,8 +176,8 @@ class Browser(App[None]):
         self._fields = FieldPane(lines)
         if self._shown is not None:
             item = self._shown.item
-            self._write("fields-heading", printable(item.title))
-            self._write("bytes-heading", printable(self._shown.source.title))
+            self._write("fields-heading", escaped_text(item.title))
+            self._write("bytes-heading", escaped_text(self._shown.source.title))
             self.bytes_view.show(self._shown.source, range(item.position, item.position + item.size))
         self.fields.show(self._fields if lines else NoLines())
         self._show_field()
@@ -194,14 +194,14 @@ class Browser(App[None]):
             self.bytes_view.light(range(0))
             item = shown.item
             bytes_text = f": position {item.position}, {counted(item.size, 'byte')}" if item.size else ""
-            self._write("detail", printable(problem or item.title + bytes_text), "bold red" if problem else "")
+            self._write("detail", escaped_text(problem or item.title + bytes_text), "bold red" if problem else "")
             return
         field = line.field
         if not self.bytes_view.has_focus:
             self.bytes_view.light(range(field.position, field.position + field.size))
         size = f"{counted(field.size, 'byte')} at {field.position}  " if field.size else ""
         text = f"{field.path}  {field.kind}  {size}{field.problem or field.meaning}"
-        self._write("detail", printable(text), "bold red" if field.problem else "")
+        self._write("detail", escaped_text(text), "bold red" if field.problem else "")
 
     # --- reading in another thread ----------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from textual.strip import Strip
 from kseg.browse.bytes import ByteSource, FieldLine, NoBytes
 from kseg.browse.place import BrowsedPlace
 from kseg.errors import KsegError
-from kseg.output.streams import printable
+from kseg.system.terminal_text import escaped_text
 
 
 class LinedView(ScrollView, can_focus=True):
@@ -368,7 +368,7 @@ class PlaceLines:
         try:
             row = self._place.row(number)
         except KsegError as error:
-            return [LinePart(f" {printable(error.message)}", WRONG)]
+            return [LinePart(f" {escaped_text(error.message)}", WRONG)]
         return [LinePart(f" {row.text}", WRONG if row.is_wrong else BASE)]
 
 

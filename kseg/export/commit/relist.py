@@ -13,6 +13,7 @@ from kseg.export.plan import Done
 from kseg.export.results import Result, Tally, missing
 from kseg.export.settings import LogSelection, OffsetRange
 from kseg.store.location import is_remote
+from kseg.system.placed_path import StrPath
 
 TopicKey = tuple[str, int | None, str | None]
 """Topic, partition, and the topic's id."""
@@ -49,7 +50,7 @@ def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result],
     return present, absent
 
 
-def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[str]) -> frozenset[TopicKey]:
+def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[StrPath]) -> frozenset[TopicKey]:
     """The partitions that are gone, by topic, partition and topic's id: not those that other sources may have.
 
     Those whose topic was recreated, and those that are no longer in any directory where they were.
@@ -57,7 +58,7 @@ def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[str]
     replicas: dict[TopicKey, set[str]] = {}
     for result in absent:
         replicas.setdefault((result.topic, result.partition, result.topic_id), set()).add(result.replica)
-    roots = tuple(source.rstrip("/") + "/" for source in sources)
+    roots = tuple(source.rstrip("/") + "/" for source in sources if isinstance(source, str))
     return frozenset(
         key for key, paths in replicas.items() if key[:2] in copies or all(_has_gone(path, roots) for path in paths)
     )
@@ -77,7 +78,11 @@ class ListedAgain(NamedTuple):
 
 
 def list_again(
-    sources: Iterable[str], before: Copies, keys: Collection[Key], selection: LogSelection, results: Iterable[Result]
+    sources: Iterable[StrPath],
+    before: Copies,
+    keys: Collection[Key],
+    selection: LogSelection,
+    results: Iterable[Result],
 ) -> ListedAgain:
     """Lists partitions again whose logs changed since `before`; results: all there are of them.
 
@@ -107,7 +112,7 @@ def require_changed(before: Copies, now: Copies, keys: Iterable[Key]) -> None:
     for key in keys:
         if now.get(key) == before[key]:
             what = "is here, but not on the machine that reads it: all machines must reach it"
-            raise OpenError(what, before[key][0].path)
+            raise OpenError(what, before[key][0].place)
 
 
 def with_ends_in_same_files(done: Mapping[Key, Done], first: Copies, now: Copies) -> dict[Key, Done]:
@@ -144,7 +149,7 @@ def _lost_with(copy: PartitionCopy, selection: LogSelection, results: list[Resul
     first, last = copy.segments[0].base_offset, copy.segments[-1].base_offset
     end = last if wanted.end is None else min(last, wanted.end)
     known = manifests.done(results).get((copy.topic, copy.partition), Done())
-    note = f"{copy.path}: has gone while it was read: what it had from offset {end} on isn't known"
+    note = f"{copy.place}: has gone while it was read: what it had from offset {end} on isn't known"
     notes = [note]
     for part in (*missing(OffsetRange(max(first, wanted.first or 0), end), known.offsets), None):
         if part is None and not notes:

@@ -1,12 +1,12 @@
 """Accounts of offsets in an order: records, duplicates, gaps, and borders between orders."""
 
+import os
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from kseg.log.partition import was_closed
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice
+from kseg.system.placed_path import StrPath, as_path
 
 
 class OffsetSet:
@@ -248,7 +249,7 @@ class Accounts:
             self.tally.missed = missed
         self.first = -FOREVER if offsets.first is None else offsets.first
         self.end = FOREVER if offsets.end is None else offsets.end
-        self.path = ""
+        self.path: StrPath = ""
         self.base_offset: int | None = None
         self.read_to: int | None = None
         self._mode = mode
@@ -264,7 +265,7 @@ class Accounts:
         """Whether offsets that are missing between batches aren't taken for lost."""
         return not self._is_gapless and self._each_once is None
 
-    def begin_range(self, path: str, base_offset: int | None, read_to: int | None) -> None:
+    def begin_range(self, path: StrPath, base_offset: int | None, read_to: int | None) -> None:
         """Goes on with another log, or further on in one; arguments are the attributes of these names."""
         self.path, self.base_offset, self.read_to = path, base_offset, read_to
         if base_offset is not None and self._has_mere_gaps:
@@ -293,12 +294,12 @@ class Accounts:
             return
         if self.base_offset is not None and (self.tally.next_offset is None or self._has_mere_gaps):
             self.tally.pass_to(min(self.base_offset, self.end))
-        finding_id = id_of_damage(damage.kind, is_last=not was_closed(Path(self.path)))
+        finding_id = id_of_damage(damage.kind, is_last=not was_closed(as_path(self.path)))
         harmless = not status_of(finding_id)
         if self._mode is Mode.FAILFAST and not harmless:
             raise KsegError(f"{damage.kind}: {damage.detail}", self.path, damage.position)
         first = self.tally.next_offset
-        loss = LostOffsets(self.path, damage.position, damage.size, finding_id, damage.detail, first)
+        loss = LostOffsets(os.fspath(self.path), damage.position, damage.size, finding_id, damage.detail, first)
         if harmless:
             loss.end = first
         else:

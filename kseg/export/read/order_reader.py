@@ -35,6 +35,7 @@ from kseg.redaction import Redaction
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote
 from kseg.system.new_directory import scratch_directory
+from kseg.system.placed_path import StrPath, as_path
 
 
 class BatchRedactor:
@@ -80,10 +81,10 @@ def has_gone(error: OpenError) -> bool:
     return cause is not None
 
 
-def _inode(path: str) -> int | None:
+def _inode(path: StrPath) -> int | None:
     """The number of a file; None if it can't be had: reading it shows why."""
     try:
-        return Path(path).stat().st_ino
+        return os.stat(path).st_ino  # noqa: PTH116  quicker
     except OSError:
         return None
 
@@ -148,7 +149,7 @@ class RangeReader:
         Raises OpenError if it has gone, ChangedError if another one has taken its place since it was listed.
         """
         if not is_remote(self.part.path):
-            return self._require_listed(LogFile.of_directory(self.part.path, self.part.size, limit))
+            return self._require_listed(LogFile.of_directory(self.part.place, self.part.size, limit))
         if self._scratch is None:
             self._scratch = self._clean_up.enter_context(scratch_directory())
         target = self._scratch / self.part.path.rpartition("/")[2]
@@ -162,9 +163,9 @@ class RangeReader:
     def _require_listed(self, log_file: LogFile) -> LogFile:
         """The log, if the name is still that of the file that was listed: nothing can have come in between then."""
         part = self.part
-        if part.inode and (log_file.file_size < part.size or _inode(part.path) not in (part.inode, None)):
+        if part.inode and (log_file.file_size < part.size or _inode(part.place) not in (part.inode, None)):
             log_file.close()
-            raise ChangedError("has changed since it was listed", part.path)
+            raise ChangedError("has changed since it was listed", part.place)
         return log_file
 
     def _up_to(self, end: int, items: Iterator[Run | Damage], *, is_cut: bool) -> Iterator[Run | Damage]:
@@ -206,7 +207,9 @@ def crc_of_range(segment: SegmentSource, start: int, end: int) -> int | None:
     """
     from crc32c import crc32c
 
-    part = ByteRange(segment.log, segment.base_offset, start, end, end, segment.modified_ms, inode=segment.inode)
+    part = ByteRange(
+        segment.log, segment.base_offset, start, end, end, segment.modified_ms, None, segment.inode, segment.directory
+    )
     with RangeReader(part, 0) as reader, reader.open(start, end, None) as log_file:
         if log_file.file_size < end:
             return None
@@ -275,7 +278,7 @@ class OrderReader:
 
     def notes(self) -> Iterator[str]:
         """What is to be said of the order, once it was read, where nobody writes a report."""
-        replica, tally = self.order.replica, self.tally
+        replica, tally = self.order.place, self.tally
         yield from tally.notes
         if tally.withheld is not None:
             yield f"{replica}: {tally.withheld.line()}"
@@ -314,7 +317,7 @@ class OrderReader:
         for number, part in enumerate(self.order.ranges):
             if self._accounts.is_done:
                 break
-            self._accounts.begin_range(part.path, part.base_offset if part.start == 0 else None, part.read_to)
+            self._accounts.begin_range(part.place, part.base_offset if part.start == 0 else None, part.read_to)
             with RangeReader(part, self.options.max_decompressed, checksum=self._checksums) as reader:
                 yield from self._of_range(number, reader)
 
@@ -458,7 +461,7 @@ class OrderReader:
                 self._transactions = self._read_transactions(directory)
                 self.tally.notes = [note.replace(str(directory), replica) for note in self._transactions.notes]
         else:
-            self._transactions = self._read_transactions(Path(replica))
+            self._transactions = self._read_transactions(as_path(self.order.place))
             self.tally.notes = list(self._transactions.notes)
         stable = self._transactions.last_stable_offset
         if stable is not None and stable < self._accounts.end:
@@ -580,7 +583,9 @@ def _epoch_of(offset: int, tally: Tally) -> int:
 
 def _last_below(end: int, segment: SegmentSource) -> BatchHeader | None:
     """The header of the last intact batch that begins below an offset; None if there is none."""
-    whole = ByteRange(segment.log, segment.base_offset, 0, segment.size, segment.size, segment.modified_ms)
+    whole = ByteRange(
+        segment.log, segment.base_offset, 0, segment.size, segment.size, segment.modified_ms, None, 0, segment.directory
+    )
     with RangeReader(whole, 0, checksum=False) as reader, reader.open(0, segment.size, None) as log_file:
         for start in (_position_below(end, segment), 0):
             found = None

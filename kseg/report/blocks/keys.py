@@ -7,7 +7,6 @@ from kseg.errors import KsegError
 from kseg.log.cleaner import CleanerVerdict
 from kseg.log.lookup import lookup_offset
 from kseg.output.rows import human_size
-from kseg.output.streams import printable
 from kseg.redaction import Redactor
 from kseg.report.block import (
     Block,
@@ -25,6 +24,7 @@ from kseg.report.blocks.batches import ratio_of
 from kseg.report.charts import Strip, StripPart, stacked
 from kseg.report.gather import Gathered, PartitionFacts, PlacedKey, TopicFacts
 from kseg.report.sums import age_text, has_sketches, ratio_text, share_text, sketched_count
+from kseg.system.terminal_text import escaped_text
 from kseg.text.retention import cleaning_text, keys_text
 
 _HOT_SHARE, _WORTH_RECORDS, _MOST_KEYS, _MOST_TOPICS = 0.1, 1000, 10, 30
@@ -110,7 +110,7 @@ def _name(known: Gathered, placed: PlacedKey, place: int) -> str:
     if key is None:
         return f"key {place}"
     shown = key if choices.redact_key is None or choices.shows_keys else Redactor(choices.redact_key).replace_bytes(key)
-    text = printable(shown.decode("utf-8", "backslashreplace"))
+    text = escaped_text(shown.decode("utf-8", "backslashreplace"))
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

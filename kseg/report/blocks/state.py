@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 
 from kseg.cluster.partition_settings import as_the_topic_sets
 from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
@@ -18,6 +17,7 @@ from kseg.output.rows import human_size
 from kseg.report.block import Block, Cell, CellColumn, CellKind, Sentence, Table, Weight, line_of, topic_line
 from kseg.report.gather import Gathered, TopicFacts
 from kseg.report.sums import DAY_MS, age_text, count_text, share_text
+from kseg.system.placed_path import as_path
 
 Replicas = PartitionReplicas[PartitionLog]
 
@@ -210,12 +210,12 @@ def _replica_sentences(replicas: Replicas) -> Iterator[Sentence]:
         if left_out.offsets is not None:
             yield Sentence(f"{left_out.text()}.", line, Weight.WATCH)
         elif left_out.status is CopyStatus.STALE:
-            see = command_line(["ls", path_word(Path(left_out.path))])
+            see = command_line(["ls", path_word(as_path(left_out.path))])
             yield Sentence(f"{left_out.text()}.", see, Weight.WATCH)
     for copy, best in _with_best(replicas):
         behind = _behind((copy, best))
         if behind and copy.agreed_end is None:
-            sentence = f"{replicas.name}: {Path(copy.path).parent} lacks {count_text(behind)} offsets at the end."
+            sentence = f"{replicas.name}: {as_path(copy.path).parent} lacks {count_text(behind)} offsets at the end."
             yield Sentence(sentence, line, Weight.WATCH)
 
 

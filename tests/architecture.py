@@ -122,12 +122,18 @@ class House:
             if not any(module == home or module.startswith(f"{home}.") for home in HOMES[library])
         }
 
-    def changing_tables(self) -> set[str]:
-        """Collections at module level that functions change, and names that they bind again: `module: name`."""
+    def changing_values(self) -> set[str]:
+        """State of the process: `module: name`.
+
+        Collections at module level that functions change, objects there whose attributes they set or whose methods
+        change them, and names that they bind again.
+        """
+        changing = {module: set(_changing_classes(tree)) for module, tree in self.trees.items()}
         return {
             f"{module}: {name}"
             for module, tree in self.trees.items()
-            for name in _names_at_module_level(tree) & set(_changed_by_functions(tree))
+            for name in (_names_at_module_level(tree) & set(_changed_by_functions(tree)))
+            | _made_of(changing[module] | set(_imported_names(tree, changing)), tree)
         }
 
     def _imported(self, nodes: Iterable[ast.AST]) -> Iterator[str]:
@@ -176,10 +182,50 @@ def _changed_by_functions(tree: ast.Module) -> Iterator[str]:
 
 
 def _changed_by(node: ast.AST) -> Iterator[str]:
-    changed = None
-    if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-        changed = node.value
-    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
-        changed = node.func.value
+    changed = _changed_place(node)
     if isinstance(changed, ast.Name):
         yield changed.id
+
+
+def _changed_place(node: ast.AST) -> ast.expr | None:
+    """What is changed by setting an item or an attribute of it, or by a method."""
+    if isinstance(node, ast.Subscript | ast.Attribute) and not isinstance(node.ctx, ast.Load):
+        return node.value
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+        return node.func.value
+    return None
+
+
+def _changing_classes(tree: ast.Module) -> Iterator[str]:
+    """Classes with a method that changes its object, once that is made."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            methods = (each for each in node.body if getattr(each, "name", "") not in ("__init__", "__setstate__"))
+            if any(_is_of_self(_changed_place(each)) for method in methods for each in ast.walk(method)):
+                yield node.name
+
+
+def _imported_names(tree: ast.Module, known: Mapping[str, set[str]]) -> Iterator[str]:
+    """Names that a module has for classes of others."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            own = known.get(str(node.module), set())
+            yield from (alias.asname or alias.name for alias in node.names if alias.name in own)
+
+
+def _is_of_self(node: ast.expr | None) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id == "self"
+
+
+def _made_of(classes: set[str], tree: ast.Module) -> set[str]:
+    """Names at module level that are bound to an object of one of some classes."""
+    return {
+        target.id
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Call)
+        if isinstance(node.value.func, ast.Name) and node.value.func.id in classes
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }

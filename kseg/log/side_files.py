@@ -36,7 +36,7 @@ from kseg.system.files import open_regular
 from kseg.system.placed_path import PlacedPath, RangedBytes
 from kseg.tiered.placed_tiers import Choice
 from kseg.tiered.remote_segment import RemoteSegment
-from kseg.tiered.segment_bytes import PrivateKeys, bytes_of
+from kseg.tiered.segment_bytes import LastRead, PrivateKeys, StoredPart, bytes_of
 
 
 class Reason(StrEnum):
@@ -248,7 +248,7 @@ class StandingFiles:
 
     def __init__(self, keys: PrivateKeys) -> None:
         """Takes the keys of encrypted segments."""
-        self._keys = keys
+        self._keys, self._last_read = keys, LastRead()
         self._paths: list[PlacedPath] = []
 
     def fetch_all(self) -> None:
@@ -275,7 +275,7 @@ class StandingFiles:
             part = segment.files.get(kind)
             if part is not None:
                 name = f"{segment.base_offset:020}{_EXTENSIONS[kind]}"
-                self._let_stand(directory / name, bytes_of(store, part, self._keys))
+                self._let_stand(directory / name, self._bytes_of(store, part))
                 found[kind] = FoundFile(directory, name, part.size, segment.modified_ms)
         return SegmentFiles(segment.base_offset, found.get(FileKind.LOG), found.get(FileKind.OFFSET_INDEX))
 
@@ -288,7 +288,7 @@ class StandingFiles:
             part = segment.files.get(kind)
             path = stem.with_suffix(_EXTENSIONS[kind])
             if part is not None and not path.exists():
-                self._let_stand(path, bytes_of(store, part, self._keys))
+                self._let_stand(path, self._bytes_of(store, part))
                 _set_time(path, segment)
 
     def place_snapshot(self, store: ObjectStore, choice: Choice, target: PlacedPath, next_base: int | None) -> None:
@@ -300,13 +300,13 @@ class StandingFiles:
         offset = next_base if next_base is not None else None if end is None else end + 1
         path = target / f"{offset or 0:020}.snapshot"
         if offset is not None and not path.exists():
-            self._let_stand(path, bytes_of(store, part, self._keys))
+            self._let_stand(path, self._bytes_of(store, part))
 
     def _cut(self, store: ObjectStore, segment: RemoteSegment, end: int, stem: PlacedPath) -> bool:
         """Makes the log of a segment below an offset, and its indexes; whether it has batches from there on."""
         assert segment.log is not None
         whole, path = stem.with_suffix(".whole"), stem.with_suffix(".log")
-        whole.let_stand_for(bytes_of(store, segment.log, self._keys))
+        whole.let_stand_for(self._bytes_of(store, segment.log))
         try:
             with LogFile(whole) as log_file:
                 headers = (item for item in walk_headers(log_file) if not isinstance(item, Damage))
@@ -317,7 +317,7 @@ class StandingFiles:
             whole.unlink()
         if position is None:
             return False
-        self._let_stand(path, bytes_of(store, segment.log, self._keys, position))
+        self._let_stand(path, self._bytes_of(store, segment.log, position))
         with LogFile(path) as log_file:
             indexes = rebuild(log_file, segment.base_offset, states=ProducerStates())
         stem.with_suffix(".index").write_bytes(indexes.offset_index)
@@ -327,6 +327,9 @@ class StandingFiles:
         for suffix in (".log", ".index", ".timeindex"):
             _set_time(stem.with_suffix(suffix), segment)
         return True
+
+    def _bytes_of(self, store: ObjectStore, part: StoredPart, size: int | None = None) -> RangedBytes:
+        return bytes_of(store, part, self._keys, self._last_read, size)
 
     def _let_stand(self, path: PlacedPath, source: RangedBytes) -> None:
         path.let_stand_for(source)

@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
@@ -118,6 +117,10 @@ class PrivateKeys:
 
     def __init__(self, files: Mapping[str, Path]) -> None:
         self._files = dict(files)
+        self._read: dict[Path, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PrivateKeys, (self._files,)
 
     def has(self, key_id: str) -> bool:
         """Whether the private key of a pair was given."""
@@ -131,13 +134,14 @@ class PrivateKeys:
         path = self._files.get(seal.key_id)
         if path is None:
             raise OpenError(f"is encrypted with the key {seal.key_id}: --private-key {seal.key_id}=FILE decrypts it")
-        key = _decrypted(read_private_key(path), seal.encrypted_key)
+        if path not in self._read:
+            self._read[path] = read_private_key(path)
+        key = _decrypted(self._read[path], seal.encrypted_key)
         if key is None or len(key) != _KEY_SIZE:
             raise OpenError(f"its key can't be decrypted with {path}: that isn't the private key {seal.key_id}")
         return key
 
 
-@lru_cache
 def read_private_key(path: Path) -> Any:
     """The private key in a file, as PyCryptodome has it. Raises UsageError if there is none, or no PyCryptodome."""
     try:
@@ -187,7 +191,7 @@ MOST_TOGETHER = 64 << 20
 KEPT = 16 << 20
 """Bytes of an object's chunks that are kept: a search comes back to them."""
 KEPT_IN_ALL = 128 << 20
-"""Bytes of all objects that are kept: those that were read last."""
+"""Bytes of all objects of a command's tiers that are kept: those that were read last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +231,16 @@ class _Keeping(Protocol):
         """Keeps none any longer."""
 
 
-class _LastRead:
+class LastRead:
     """Which objects were read last: the others keep nothing, so that a bucket doesn't fill the memory."""
 
     def __init__(self) -> None:
         self._sizes: OrderedDict[_Keeping, int] = OrderedDict()
         self._total = 0
         self._lock = Lock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LastRead, ()  # another process keeps bytes of its own
 
     def note(self, read: _Keeping) -> None:
         """Notes that an object was read, and releases those that were read longest ago."""
@@ -247,9 +254,6 @@ class _LastRead:
                 released.append(oldest)
         for each in released:
             each.release()
-
-
-_LAST_READ = _LastRead()
 
 
 class FetchedObject:
@@ -288,14 +292,15 @@ class FetchedObject:
 class StoredBytes:
     """The bytes of a part that is stored as it was. size: theirs, fewer than the part's where it is cut."""
 
-    def __init__(self, store: ObjectStore, part: StoredPart, size: int | None = None) -> None:
+    def __init__(self, store: ObjectStore, part: StoredPart, last_read: LastRead, size: int | None = None) -> None:
         self.size = part.size if size is None else size
         self._store, self._part, self._place = store, part, place_of(store, part.key)
+        self._last_read = last_read
         self._object = FetchedObject(store, part.key)
         self._lock = Lock()  # a server's threads share it
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return StoredBytes, (self._store, self._part, self.size)  # another process fetches for itself
+        return StoredBytes, (self._store, self._part, self._last_read, self.size)  # another process fetches for itself
 
     def check(self) -> None:
         """Nothing is needed to read them."""
@@ -310,7 +315,7 @@ class StoredBytes:
         most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
             found = self._object.read(start, end, most)
-        _LAST_READ.note(self)
+        self._last_read.note(self)
         if not found:
             raise broken(f"{self._place} ends before {start}: it was cut")
         return found
@@ -335,10 +340,13 @@ class StoredBytes:
 class ChunkedBytes:
     """The bytes of a part in chunks that have to be decrypted or decompressed, each by itself."""
 
-    def __init__(self, store: ObjectStore, part: StoredPart, keys: PrivateKeys, size: int | None = None) -> None:
+    def __init__(
+        self, store: ObjectStore, part: StoredPart, keys: PrivateKeys, last_read: LastRead, size: int | None = None
+    ) -> None:
         assert part.chunks is not None
         self.size = part.size if size is None else size
         self._store, self._part, self._chunks, self._keys = store, part, part.chunks, keys
+        self._last_read = last_read
         self._place = place_of(store, part.key)
         self._object = FetchedObject(store, part.key)
         self._lock = Lock()  # a server's threads share it
@@ -347,7 +355,8 @@ class ChunkedBytes:
         self._broken: dict[int, str] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ChunkedBytes, (self._store, self._part, self._keys, self.size)  # another process fetches for itself
+        own = self._store, self._part, self._keys, self._last_read, self.size
+        return ChunkedBytes, own  # another process fetches for itself
 
     def check(self) -> None:
         """See RangedBytes."""
@@ -363,7 +372,7 @@ class ChunkedBytes:
         slots = range(position // step, -(-end // step))
         with self._lock:
             pieces = self._contents(slots)
-        _LAST_READ.note(self)
+        self._last_read.note(self)
         first = slots.start * step
         return b"".join(pieces)[position - first : end - first]
 
@@ -445,7 +454,9 @@ def decompressed(content: bytes, most: int) -> bytes:
 
 
 def bytes_of(
-    store: ObjectStore, part: StoredPart, keys: PrivateKeys, size: int | None = None
+    store: ObjectStore, part: StoredPart, keys: PrivateKeys, last_read: LastRead, size: int | None = None
 ) -> StoredBytes | ChunkedBytes:
     """The bytes of a part of an object; the first `size` of them, if that is given."""
-    return StoredBytes(store, part, size) if part.is_as_it_was else ChunkedBytes(store, part, keys, size)
+    if part.is_as_it_was:
+        return StoredBytes(store, part, last_read, size)
+    return ChunkedBytes(store, part, keys, last_read, size)

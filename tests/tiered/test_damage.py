@@ -264,9 +264,6 @@ def test_missing_library_is_answered_with_the_line_that_installs_it(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "Crypto.PublicKey", None)
     wrong = aiven_objects.private_key_file(tmp_path, 1)
-    from kseg.tiered import segment_bytes as private_keys
-
-    private_keys.read_private_key.cache_clear()
     ran = kseg(["lookup", "bucket", "--topic", "aes", "--offset", "0", "--private-key", f"key1={wrong}"], tmp_path)
     assert ran.status == 2
     assert ran.stderr.endswith(b": pycryptodome is missing: `pip install 'kseg[tiered]'` installs it\n")

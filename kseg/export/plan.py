@@ -33,7 +33,7 @@ from kseg.log.partition import (
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote
 from kseg.system.new_directory import scratch_directory
-from kseg.system.placed_path import PlacedPath, StrPath, as_path, within
+from kseg.system.placed_path import PlacedPath, Placement, StrPath, as_path, within
 
 SMALLEST_SPLIT = 8 * MIB
 """Bytes of log below which an order isn't made smaller so that all processors have work."""
@@ -114,6 +114,7 @@ class WorkOrder:
             "topic": self.topic,
             "partition": self.partition,
             "replica": self.replica,
+            "place": None if self.directory is None else str(self.place),
             "offsets": [self.offsets.first, self.offsets.end],
             "ranges": [list(part[:-1]) for part in self.ranges],
             "begins": self.begins,
@@ -129,13 +130,15 @@ class WorkOrder:
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "WorkOrder":
         """The order of `to_json`."""
+        replica, name = members["replica"], members["place"]
+        directory = None if name is None else Placement(replica, name).path
         return cls(
             members["number"],
             members["topic"],
             members["partition"],
-            members["replica"],
+            replica,
             OffsetRange(*members["offsets"]),
-            tuple(ByteRange(*part) for part in members["ranges"]),
+            tuple(ByteRange(*part)._replace(directory=directory) for part in members["ranges"]),
             members["begins"],
             members["startsAtIndex"],
             members["endsAtIndex"],

@@ -12,19 +12,21 @@ from pathlib import Path
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, find_log_dirs, pass_over
 from kseg.cluster.metadata_copy import TopicIds
+from kseg.cluster.mirror import Mirror, holds_tier, is_partition, parted
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
+from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
 from kseg.kernel.contract import MOST
 from kseg.log.lineage import noted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.log.side_files import StandingFiles, build_metadata
-from kseg.store.location import DirectoryStore, ObjectStore, is_remote, place_of
+from kseg.store.location import DirectoryStore, ObjectStore, StoredObject, StoreKind, is_remote, parse_url, place_of
 from kseg.store.remote_files import open_store
 from kseg.system.new_directory import scratch_directory
 from kseg.system.placed_path import PlacedPath, Placement, StrPath, as_path
 from kseg.tiered.placed_tiers import Epochs, PlacedPartition, choose, lineage_of
-from kseg.tiered.places import TierLayout, tier_at
+from kseg.tiered.places import TierLayout, tier_at, url_of
 from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
 from kseg.tiered.segment_bytes import PrivateKeys
 from kseg.tiered.segments import find_remote_partitions
@@ -67,6 +69,8 @@ class RemoteLogs:
         self._found: dict[StrPath, tuple[ObjectStore, list[RemotePartition]]] = {}
         self._placed: dict[StrPath, PlacedPath] = {}
         self._files = StandingFiles(self._keys)
+        self._mirror = Mirror(self._files, say)
+        self._listings: dict[StrPath, tuple[ObjectStore, list[StoredObject]]] = {}
         self._count = self._said = 0
         self.problems = 0
 
@@ -79,15 +83,54 @@ class RemoteLogs:
     def partitions_at(self, root: StrPath) -> tuple[ObjectStore, list[RemotePartition]]:
         """The store at a root, and the partitions of tiers in it; none if it holds no tier. Raises as stores do."""
         if root not in self._found:
-            store = store_at(root)
-            self._found[root] = store, find_remote_partitions(store, store.objects(), self._choice.takes)
+            store, objects = self._listed(root)
+            self._found[root] = store, find_remote_partitions(store, objects, self._choice.takes)
         return self._found[root]
+
+    def _listed(self, root: StrPath) -> tuple[ObjectStore, list[StoredObject]]:
+        """The store at a root, and all of its objects."""
+        if root not in self._listings:
+            store = store_at(root)
+            self._listings[root] = store, list(store.objects())
+        return self._listings[root]
+
+    def _of_url(self, url: str) -> PlacedPath:
+        """The path of what a URL names: a file, or a directory."""
+        folder, name = parted(url)
+        if parse_file_name(name).kind is FileKind.UNKNOWN:
+            return self.place(url)
+        parsed = parse_url(url)
+        if parsed.kind is not StoreKind.HTTP and parse_partition_directory(parted(folder)[1]) is not None:
+            path = self.place(folder) / name
+        else:
+            path = self._new_directory(folder) / name
+            self._mirror.place_named(folder, [name], path.parent)
+        if not path.exists():
+            raise OpenError("isn't there", url)
+        return path
+
+    def _mirrored(self, url: str, store: ObjectStore, objects: list[StoredObject]) -> PlacedPath:
+        """The directory of a broker's own files; beside a partition, what its log directory has."""
+        if not is_partition(url):
+            directory = self._new_directory(url)
+            self._mirror.place(store, objects, directory)
+            return directory
+        folder, name = parted(url)
+        log_dir = self._new_directory(folder)
+        self._mirror.place_named(folder, _OF_A_LOG_DIRECTORY, log_dir)
+        directory = Placement(log_dir / name, url, log_dir.placement).path
+        directory.mkdir()
+        self._mirror.place(store, objects, directory)
+        return directory
 
     def local(self, path: StrPath, remotes: Sequence[str] = ()) -> StrPath:
         """The path to read: one of a tier that was placed, or of local partitions joined with remote tiers.
 
         Raises as `place` and `join` do.
         """
+        url = url_of(os.fspath(path))
+        if is_remote(url) and not isinstance(path, PlacedPath):
+            return self._of_url(url)
         found = tier_at(os.fspath(path))
         if found is None:
             return self.join(path, remotes) if remotes else path
@@ -100,6 +143,10 @@ class RemoteLogs:
     def place(self, root: StrPath) -> PlacedPath:
         """The directory that stands for a tier. Raises OpenError if there is none at the root, and as stores do."""
         if root not in self._placed:
+            store, objects = self._listed(root)
+            if isinstance(root, str) and is_remote(root) and not holds_tier(store, objects):
+                self._placed[root] = self._mirrored(root, store, objects)
+                return self._placed[root]
             store, partitions = self.partitions_at(root)
             if not partitions:
                 raise OpenError("no segments of tiered storage here", root)

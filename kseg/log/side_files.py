@@ -31,7 +31,7 @@ from kseg.log.segments import FoundFile, SegmentFiles, read_tail
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
-from kseg.store.location import ObjectStore
+from kseg.store.location import ObjectStore, StoredObject
 from kseg.system.files import open_regular
 from kseg.system.placed_path import PlacedPath, RangedBytes
 from kseg.tiered.placed_tiers import Choice
@@ -327,6 +327,12 @@ class StandingFiles:
         for suffix in (".log", ".index", ".timeindex"):
             _set_time(stem.with_suffix(suffix), segment)
         return True
+
+    def place_object(self, store: ObjectStore, found: StoredObject, path: PlacedPath) -> None:
+        """Makes the file of an object that is stored as it is."""
+        part = StoredPart(found.key, 0, found.size, object_size=found.size)
+        self._let_stand(path, self._bytes_of(store, part))
+        os.utime(path, ns=(found.modified_ms * 1_000_000,) * 2)
 
     def _bytes_of(self, store: ObjectStore, part: StoredPart, size: int | None = None) -> RangedBytes:
         return bytes_of(store, part, self._keys, self._last_read, size)

@@ -1,0 +1,75 @@
+"""A broker's disks in a store, as directories on this machine: of empty files, whose bytes are read where they lie."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+from kseg.formats.file_names import parse_partition_directory
+from kseg.log.side_files import StandingFiles
+from kseg.store.location import ObjectStore, StoredObject, place_of
+from kseg.store.remote_files import Store, open_store
+from kseg.system.placed_path import PlacedPath, Placement
+from kseg.system.run_usage import in_threads
+from kseg.tiered.places import PINTEREST_MARK, TierLayout, parse_object_name
+
+
+def holds_tier(store: ObjectStore, objects: Iterable[StoredObject]) -> bool:
+    """Whether some of the objects are those of a remote tier, not a broker's own files."""
+    for found in objects:
+        name = parse_object_name(f"{store.address}/{found.key}")
+        if name is not None and (name.layout is not TierLayout.PLAIN or name.suffix == PINTEREST_MARK):
+            return True
+    return False
+
+
+def parted(url: str) -> tuple[str, str]:
+    """The URL of the folder that something lies in, and its name there."""
+    folder, _, name = url.rstrip("/").rpartition("/")
+    return folder, name
+
+
+def is_partition(url: str) -> bool:
+    """Whether a URL is that of a partition's directory: what a broker knows of it is partly in the one above."""
+    folder, name = parted(url)
+    return not folder.endswith("/") and parse_partition_directory(name) is not None
+
+
+class Mirror:
+    """Makes such directories."""
+
+    def __init__(self, files: StandingFiles, say: Callable[[str], None]) -> None:
+        """Takes what makes their files, and what takes objects that can't be files."""
+        self._files, self._say = files, say
+        self.problems = 0
+
+    def place(self, store: ObjectStore, objects: Iterable[StoredObject], target: PlacedPath) -> None:
+        """Puts all objects below a directory that is there."""
+        folders = {"": target}
+        for found in objects:
+            folder, _, name = found.key.rpartition("/")
+            try:
+                self._files.place_object(store, found, _folder(folders, folder) / name)
+            except OSError as error:
+                self.problems += 1
+                self._say(f"kseg: {place_of(store, found.key)}: can't be a file here: {error.strerror}")
+
+    def place_named(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
+        """Puts those files of a store's folder into a directory that are there."""
+        store = open_store(url)
+        self.place(store, _those_there(store, names), target)
+
+
+def _those_there(store: Store, names: Iterable[str]) -> Iterator[StoredObject]:
+    """The objects of these keys that are there, asked for at the same time."""
+    for found in in_threads(store.stat, names):
+        if found is not None:
+            yield found
+
+
+def _folder(folders: dict[str, PlacedPath], key: str) -> PlacedPath:
+    """The directory of a key, with a placement of its own: no other's files are sent to processes with it."""
+    if key not in folders:
+        above, _, name = key.rpartition("/")
+        path = _folder(folders, above) / name
+        os.mkdir(path)  # noqa: PTH102
+        folders[key] = Placement(path, str(path), path.placement).path
+    return folders[key]

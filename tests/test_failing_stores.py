@@ -314,7 +314,7 @@ def test_object_that_is_larger_than_a_file_may_be_is_a_line(broken_store: Breaki
 def test_large_log_is_asked_for_piece_by_piece(broken_store: BreakingStore, tmp_path: Path) -> None:
     """However large it claims to be: all pieces were queued at once."""
     broken_store.break_from(1, of_size(1 << 60), 2)
-    ran = bounded(["export", "s3://logs", "out"], tmp_path, memory=2 << 30)
+    ran = bounded(["export", "s3://logs", "out"], tmp_path, memory=4 << 30)
     assert (ran.status, ran.stderr) == (0, b"")
     assert b"s3://logs/t-0: has gone while it was read: " in ran.stdout
 

@@ -41,7 +41,7 @@ from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, own_name
-from kseg.system.placed_path import as_given, as_path
+from kseg.system.placed_path import PlacedPath, as_given, as_path
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
@@ -91,6 +91,11 @@ class Cluster:
         self.paths = [as_path(path) for path in paths]
         self._refuse = refuse
         self._metadata: dict[str | None, ClusterMetadata | None] = {}
+
+    @property
+    def is_far(self) -> bool:
+        """Whether some of it lies in a store, so that reading it is mostly waiting."""
+        return any(isinstance(path, PlacedPath) and path.placement.is_far for path in self.paths)
 
     @classmethod
     def joined(cls, parts: Iterable["Cluster"]) -> "Cluster":

@@ -46,6 +46,7 @@ class Lister:
             static: what the brokers' server.properties set.
         """
         self.found_problems = False
+        self._is_far = cluster.is_far
         self._settings = settings
         self._given = given
         self._selection = selection
@@ -79,7 +80,12 @@ class Lister:
         count = processes if self._left is None else 1
         work = partial(_listed, self._selection)
         with shared_work(
-            work, self._orders(partitions), partial(_cost_of, self._selection), processes=count, on_read=on_read
+            work,
+            self._orders(partitions),
+            partial(_cost_of, self._selection),
+            processes=count,
+            on_read=on_read,
+            is_far=self._is_far,
         ) as results:
             for order, (listing, notes) in results:
                 for say in self._said_before.popleft():

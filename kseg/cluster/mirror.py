@@ -2,11 +2,15 @@
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 
+from kseg.errors import KsegError
 from kseg.formats.file_names import parse_partition_directory
+from kseg.log.partition import PARTITION_METADATA
 from kseg.log.side_files import StandingFiles
 from kseg.store.location import ObjectStore, StoredObject, place_of
 from kseg.store.remote_files import Store, open_store
+from kseg.system.files import open_regular
 from kseg.system.placed_path import PlacedPath, Placement
 from kseg.system.run_usage import in_threads
 from kseg.tiered.places import PINTEREST_MARK, TierLayout, parse_object_name
@@ -33,6 +37,11 @@ def is_partition(url: str) -> bool:
     return not folder.endswith("/") and parse_partition_directory(name) is not None
 
 
+SMALL_FILE = 4096
+"""Bytes that a file has at most which every command reads of each partition: all of them are fetched at once."""
+AT_ONCE = 16
+
+
 class Mirror:
     """Makes such directories."""
 
@@ -44,18 +53,31 @@ class Mirror:
     def place(self, store: ObjectStore, objects: Iterable[StoredObject], target: PlacedPath) -> None:
         """Puts all objects below a directory that is there."""
         folders = {"": target}
+        asked: list[PlacedPath] = []
         for found in objects:
             folder, _, name = found.key.rpartition("/")
             try:
-                self._files.place_object(store, found, _folder(folders, folder) / name)
+                path = _folder(folders, folder) / name
+                self._files.place_object(store, found, path)
             except OSError as error:
                 self.problems += 1
                 self._say(f"kseg: {place_of(store, found.key)}: can't be a file here: {error.strerror}")
+                continue
+            if name == PARTITION_METADATA and found.size <= SMALL_FILE:
+                asked.append(path)
+        for _ in in_threads(_fetch, asked, AT_ONCE):
+            pass
 
     def place_named(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
         """Puts those files of a store's folder into a directory that are there."""
         store = open_store(url)
         self.place(store, _those_there(store, names), target)
+
+
+def _fetch(path: PlacedPath) -> None:
+    """Fetches a file's bytes. One that can't be read is an error where it is read."""
+    with suppress(KsegError):
+        os.close(open_regular(path)[0])
 
 
 def _those_there(store: Store, names: Iterable[str]) -> Iterator[StoredObject]:

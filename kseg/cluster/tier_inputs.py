@@ -103,7 +103,7 @@ class RemoteLogs:
         if parsed.kind is not StoreKind.HTTP and parse_partition_directory(parted(folder)[1]) is not None:
             path = self.place(folder) / name
         else:
-            path = self._new_directory(folder) / name
+            path = self._new_directory(folder, is_far=True) / name
             self._mirror.place_named(folder, [name], path.parent)
         if not path.exists():
             raise OpenError("isn't there", url)
@@ -112,11 +112,11 @@ class RemoteLogs:
     def _mirrored(self, url: str, store: ObjectStore, objects: list[StoredObject]) -> PlacedPath:
         """The directory of a broker's own files; beside a partition, what its log directory has."""
         if not is_partition(url):
-            directory = self._new_directory(url)
+            directory = self._new_directory(url, is_far=True)
             self._mirror.place(store, objects, directory)
             return directory
         folder, name = parted(url)
-        log_dir = self._new_directory(folder)
+        log_dir = self._new_directory(folder, is_far=True)
         self._mirror.place_named(folder, _OF_A_LOG_DIRECTORY, log_dir)
         directory = Placement(log_dir / name, url, log_dir.placement).path
         directory.mkdir()
@@ -150,7 +150,7 @@ class RemoteLogs:
             store, partitions = self.partitions_at(root)
             if not partitions:
                 raise OpenError("no segments of tiered storage here", root)
-            directory = self._new_directory(str(root))
+            directory = self._new_directory(str(root), is_far=not store.is_near)
             names = Counter(each.directory_name for each in partitions)
             for partition in partitions:
                 is_only = names[partition.directory_name] == 1
@@ -194,7 +194,9 @@ class RemoteLogs:
         found = find_log_dirs(path) if path.is_dir() else []
         is_partition = path.is_dir() and not found
         topic_ids = TopicIds(Cluster((path,), pass_over))
-        directory = self._new_directory(os.path.dirname(name.rstrip("/")) or "." if is_partition else name)  # noqa: PTH120
+        above = os.path.dirname(name.rstrip("/")) or "."  # noqa: PTH120
+        is_far = not all(store.is_near for store, _ in remote.values())
+        directory = self._new_directory(above if is_partition else name, is_far=is_far)
         if is_partition:
             self._join_partition(PartitionLog(path), directory / path.name, remote, topic_ids)
             _link(path.parent, directory, _OF_A_LOG_DIRECTORY)
@@ -256,7 +258,7 @@ class RemoteLogs:
         """The segments, with their last offsets where only the records tell these and others may have the same ones."""
         if partition.layout not in _TELLING:
             return partition.segments
-        pool = self._new_directory(partition.folder)
+        pool = self._new_directory(partition.folder, is_far=not store.is_near)
         return tuple(
             each if each.log is None else self._files.measured(store, each, pool / str(number))
             for number, each in enumerate(partition.segments)
@@ -273,7 +275,7 @@ class RemoteLogs:
                 elif self._said == MOST_SAID + 1:
                     self._say("kseg: there are more such objects; `kseg verify` names all")
 
-    def _new_directory(self, name: str) -> PlacedPath:
+    def _new_directory(self, name: str, *, is_far: bool) -> PlacedPath:
         """An empty directory that is shown under a name."""
         if self._scratch is None:
             try:
@@ -281,7 +283,7 @@ class RemoteLogs:
             except OSError as error:
                 raise OpenError(f"there's no temporary directory for it: {error.strerror}", name) from error
         self._count += 1
-        directory = Placement(self._scratch / str(self._count), name.rstrip("/")).path
+        directory = Placement(self._scratch / str(self._count), name.rstrip("/"), is_far=is_far).path
         directory.mkdir()
         return directory
 

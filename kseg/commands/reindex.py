@@ -97,7 +97,12 @@ def reindex(
         orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
         with shared_work(
-            partial(_reindexed, work.keep_cache), orders, _cost_of, processes=processes, on_read=on_read
+            partial(_reindexed, work.keep_cache),
+            orders,
+            _cost_of,
+            processes=processes,
+            on_read=on_read,
+            is_far=cluster.is_far,
         ) as reports:
             for _, report in reports:
                 if not work.quiet or report.is_damaged:

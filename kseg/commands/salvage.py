@@ -120,7 +120,9 @@ def salvage(
         salvage_one = partial(_salvaged, SalvageTargets(unfinished, diverged), options, work.keep_cache)
         size = sum(place.size for each in partitions for place in each.places)
         on_read = bar.counting("salvage", size)
-        with shared_work(salvage_one, orders, _cost_of, processes=processes, on_read=on_read) as reports:
+        with shared_work(
+            salvage_one, orders, _cost_of, processes=processes, on_read=on_read, is_far=cluster.is_far
+        ) as reports:
             for _, report in reports:
                 is_whole &= report.is_whole
                 advised |= set() if report.advised_topic is None else {report.advised_topic}

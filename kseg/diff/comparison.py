@@ -489,6 +489,7 @@ def diff_partitions(
     show: Show | None = None,
     processes: int | None = None,
     on_read: OnRead | None = None,
+    is_far: bool = False,
 ) -> Iterator[PartitionDiff | UnreadableError | bytes]:
     """What the copies of each partition are to each other, in order; an error instead of those that have gone.
 
@@ -498,9 +499,10 @@ def diff_partitions(
         show: what it makes of the records that not every copy has comes before their partition.
         processes: how many work at once; None takes as many as there are processors where there is enough to read.
         on_read: called with how many bytes of logs were read since the last call.
+        is_far: whether copies lie in stores.
     """
     work = partial(_diff, keep_cache, show)
-    with shared_work(work, found, _cost_of, processes=processes, on_read=on_read) as results:
+    with shared_work(work, found, _cost_of, processes=processes, on_read=on_read, is_far=is_far) as results:
         for _, result in results:
             yield result
 

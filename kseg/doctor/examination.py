@@ -150,7 +150,8 @@ def examine(
     """
     cost = _quick_cost if settings.is_quick else reading_cost
     orders = examination_orders(plan, settings, on_unread=on_unread)
-    return share_orders(partial(_examined, settings), orders, cost, processes=processes, on_read=on_read)
+    work = partial(_examined, settings)
+    return share_orders(work, orders, cost, processes=processes, on_read=on_read, is_far=plan.cluster.is_far)
 
 
 def share_orders(
@@ -160,9 +161,10 @@ def share_orders(
     *,
     processes: int | None = None,
     on_read: OnRead | None = None,
+    is_far: bool = False,
 ) -> Iterator[Found]:
     """What work on each of some partitions gives, in their order; arguments as for `shared_work`."""
-    with shared_work(work, orders, cost, processes=processes, on_read=on_read) as results:
+    with shared_work(work, orders, cost, processes=processes, on_read=on_read, is_far=is_far) as results:
         for _, found in results:
             yield found
 

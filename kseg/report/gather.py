@@ -88,7 +88,8 @@ def survey(
 ) -> Iterator[Surveyed]:
     """Each partition of a plan, in order; arguments as for `examine`."""
     orders = examination_orders(plan, settings, on_unread=on_unread)
-    return share_orders(partial(_surveyed, settings), orders, reading_cost, processes=processes, on_read=on_read)
+    work = partial(_surveyed, settings)
+    return share_orders(work, orders, reading_cost, processes=processes, on_read=on_read, is_far=plan.cluster.is_far)
 
 
 def _surveyed(settings: ExaminationSettings, each: ExaminationOrder, on_read: OnRead) -> Iterator[Surveyed]:

@@ -1,16 +1,16 @@
 """Stores of objects (S3, Google's, Azure's, HTTP servers) by the library obstore: listed, read by ranges, written.
 
-Requests run in a thread of their own, so that signals end a run while a store doesn't answer.
+Another thread waits for answers, so that signals end a run while a store doesn't answer.
 """
 
-import asyncio
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from itertools import pairwise
-from threading import Thread
+from threading import current_thread, main_thread
 from typing import Any, NoReturn, TypeVar
 
 from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, reason, without_secrets
@@ -20,6 +20,8 @@ from kseg.system.run_usage import in_threads
 
 AT_ONCE = 16
 """Requests that are under way at the same time."""
+MOST_WAITING = 4
+"""Threads that wait for the main one: a request that was given up may not have ended."""
 SECONDS = 120
 """So long nothing may come from a store, repeated requests included."""
 PAGE = 1000
@@ -48,20 +50,16 @@ Given = TypeVar("Given")
 
 
 class Requests:
-    """A thread that sends requests and waits for their answers."""
+    """Waits for answers so that signals still end the run: the library lets none through while it waits."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        Thread(target=self._loop.run_forever, daemon=True).start()
+        self._pool = ThreadPoolExecutor(MOST_WAITING, "store")
 
-    def answer(self, request: Coroutine[Any, Any, Given]) -> Given:
-        """What a request gives, or raises; TimeoutError if nothing comes."""
-        waiting = asyncio.run_coroutine_threadsafe(asyncio.wait_for(request, SECONDS), self._loop)
-        try:
-            return waiting.result()
-        except BaseException:
-            waiting.cancel()
-            raise
+    def answer(self, request: Callable[[], Given]) -> Given:
+        """What a request gives, or raises; TimeoutError if nothing comes. Only the main thread gets signals."""
+        if current_thread() is not main_thread():
+            return request()
+        return self._pool.submit(request).result(SECONDS)
 
 
 class ObjectsOfStore:
@@ -126,7 +124,7 @@ class ObjectsOfStore:
 
     def _folders(self, prefix: str, levels: int) -> Iterator[str]:
         """Folders below a prefix, in order; where they are few, those below them."""
-        found = self._answer(lambda: self._store.list_with_delimiter_async(prefix or None), self.name)
+        found = self._answer(lambda: self._store.list_with_delimiter(prefix or None), self.name)
         folders = [f"{each}/" for each in sorted(found["common_prefixes"])]
         for folder in folders:
             yield folder
@@ -146,7 +144,7 @@ class ObjectsOfStore:
         """The answers of a listing, from above a key on. Raises ClusterError if it would go on without an end."""
         stream = self._errors(lambda: self._store.list(self._prefix or None, offset=above, chunk_size=PAGE), self.name)
         last = above or ""
-        while page := self._answer(lambda: _next(stream), self.name):
+        while page := self._answer(lambda: next(stream, None), self.name):
             found = [_object(each) for each in page]
             if max(each.size for each in found) > LARGEST_SIZE:
                 raise ClusterError("can't be read: the store names an object that is larger than any file", self.name)
@@ -161,7 +159,7 @@ class ObjectsOfStore:
     def stat(self, key: str) -> StoredObject | None:
         """An object; None if it isn't there. Raises OpenError, or ClusterError if the store fails."""
         try:
-            found = self._answer(lambda: self._store.head_async(self._prefix + key), f"{self.name}/{key}")
+            found = self._answer(lambda: self._store.head(self._prefix + key), f"{self.name}/{key}")
         except FileNotFoundError:
             return None
         return _object(found)._replace(key=key)
@@ -185,12 +183,12 @@ class ObjectsOfStore:
             raise ClusterError("can't be read: the store gave other bytes than were asked for", place)
         return content, str(meta["e_tag"] or meta["last_modified"])
 
-    async def _fetched(self, path: str, start: int, end: int) -> tuple[bytes, Any]:
+    def _fetched(self, path: str, start: int, end: int) -> tuple[bytes, Any]:
         """Bytes of an object, and what is said of it. No more of an answer is taken than was asked for."""
-        answer = await self._store.get_async(path, options={"range": (start, end)})
+        answer = self._store.get(path, options={"range": (start, end)})
         if answer.range[0] != start or answer.range[1] > end:
             return b"", answer.meta
-        return b"".join([bytes(piece) async for piece in answer.stream()]), answer.meta
+        return bytes(answer.bytes()), answer.meta
 
     def put(self, key: str, content: bytes, *, if_absent: bool = False) -> bool:
         """Writes an object; if_absent: unless one is there, which False tells.
@@ -198,7 +196,7 @@ class ObjectsOfStore:
         Raises KsegError if the store can't do that, or fails.
         """
         mode = "create" if if_absent else "overwrite"
-        request = lambda: self._store.put_async(self._prefix + key, content, mode=mode, use_multipart=False)  # noqa: E731
+        request = lambda: self._store.put(self._prefix + key, content, mode=mode, use_multipart=False)  # noqa: E731
         try:
             self._answer(request, f"{self.name}/{key}", "written")
         except FileExistsError:
@@ -212,7 +210,7 @@ class ObjectsOfStore:
 
         place = f"{self.name}/{key}"
         writer: Any = self._errors(
-            lambda: obstore.open_writer_async(self._store, self._prefix + key, buffer_size=PIECE), place, "written"
+            lambda: obstore.open_writer(self._store, self._prefix + key, buffer_size=PIECE), place, "written"
         )
         file = _Written(lambda piece: self._answer(lambda: writer.write(piece), place, "written"))
         yield file
@@ -221,25 +219,21 @@ class ObjectsOfStore:
 
     def rename(self, key: str, target: str) -> None:
         """Copies an object in the store and removes it. Raises FileNotFoundError if it isn't there."""
-        self._answer(lambda: self._store.rename_async(self._prefix + key, self._prefix + target), f"{self.name}/{key}")
+        self._answer(lambda: self._store.rename(self._prefix + key, self._prefix + target), f"{self.name}/{key}")
 
     def delete(self, key: str) -> None:
         """Removes an object, if it is there."""
         with suppress(FileNotFoundError):
-            self._answer(lambda: self._store.delete_async(self._prefix + key), f"{self.name}/{key}", "removed")
+            self._answer(lambda: self._store.delete(self._prefix + key), f"{self.name}/{key}", "removed")
 
     def _answer(self, request: Callable[[], Any], place: str, what: str = "read") -> Any:
         """What a request gives. FileNotFoundError and FileExistsError are the caller's; else raises as `_fail`."""
-
-        async def asked() -> Any:
-            return await request()
-
-        return self._errors(lambda: self._requests.answer(asked()), place, what)
+        return self._errors(lambda: self._requests.answer(request), place, what)
 
     def _errors(self, act: Callable[[], Given], place: str, what: str = "read") -> Given:
         try:
             return act()
-        except (FileNotFoundError, FileExistsError, KsegError, StopAsyncIteration):
+        except (FileNotFoundError, FileExistsError, KsegError):
             raise
         except TimeoutError as error:
             raise ClusterError(f"can't be {what}: nothing came for {SECONDS} s", place) from error
@@ -277,14 +271,6 @@ def library_errors() -> tuple[type[Exception], ...]:
     from obstore.exceptions import BaseError
 
     return BaseError, OSError, ValueError, TypeError
-
-
-async def _next(stream: Any) -> list[Any]:
-    """The next objects of a listing; none at its end."""
-    try:
-        return list(await anext(stream))
-    except StopAsyncIteration:
-        return []
 
 
 class ObjectFile:

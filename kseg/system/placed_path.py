@@ -30,14 +30,22 @@ class Placement:
 
     name: the user's for it; empty if only what is placed below it has names. partition: the one in a tier that it
     stands for, as PlacedPartition. sources: of its files that are empty, by their real paths, the bytes elsewhere.
+    is_far: whether reading those waits for another machine.
     """
 
     def __init__(
-        self, root: StrPath, name: str, above: "Placement | None" = None, partition: object | None = None
+        self,
+        root: StrPath,
+        name: str,
+        above: "Placement | None" = None,
+        partition: object | None = None,
+        *,
+        is_far: bool = False,
     ) -> None:
         """above: that of a directory above the root."""
         self.root, self.name, self.partition = os.fspath(root), name, partition
         self.sources: dict[str, RangedBytes] = {}
+        self.is_far: bool = is_far or (above is not None and above.is_far)
         self._above = above
         self._join()
 

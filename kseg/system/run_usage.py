@@ -24,6 +24,7 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item], at_once: i
     """
     pool = ThreadPoolExecutor(at_once)
     begun: deque[Future[Result]] = deque()
+    is_waited_for = True
     try:
         for item in items:
             begun.append(pool.submit(work, item))
@@ -31,8 +32,11 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item], at_once: i
                 yield begun.popleft().result()
         while begun:
             yield begun.popleft().result()
+    except KeyboardInterrupt:
+        is_waited_for = False  # what waits for a store may wait for long
+        raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        pool.shutdown(is_waited_for, cancel_futures=True)
 
 
 _READ = Path("/proc/self/io")

@@ -16,6 +16,8 @@ _BUNDLE_COST = 4 << 20
 _BUNDLE_COUNT = 16
 _BUNDLES_OF_ONE = 4
 """Each process gets at least so many bundles, if all things are known: one may take much longer than the others."""
+FAR_AT_ONCE = 16
+"""Things in a store that are worked on at the same time."""
 _MOST_AHEAD = 1024
 """Things that are looked at to judge whether there is enough to do."""
 
@@ -33,6 +35,7 @@ def shared_work(
     *,
     processes: int | None = None,
     on_read: OnRead | None = None,
+    is_far: bool = False,
 ) -> Iterator[Iterator[tuple[Item, Result]]]:
     """Each thing with each of its results, as if one after another was worked on; an error comes in its place too.
 
@@ -45,11 +48,18 @@ def shared_work(
         cost_of: how many bytes it takes to read a thing.
         processes: how many work at once. None: as many as there are processors, if there is enough to read.
         on_read: takes the bytes that `work` says it has read.
+        is_far: whether most of the time is waiting for a store: threads do it then. A process that was forked couldn't
+            ask the store.
 
     Raises:
         KsegError: one of the processes was killed.
     """
-    with closing(_results(work, items, cost_of, processes, on_read or _ignore)) as results:
+    on_read = on_read or _ignore
+    if is_far and processes != 1:
+        found = _results_by_threads(work, items, on_read)
+    else:
+        found = _results(work, items, cost_of, processes, on_read)
+    with closing(found) as results:
         yield results
 
 
@@ -100,6 +110,24 @@ def _results_here(
     for item in items:
         for result in work(item, on_read):
             yield item, result
+
+
+def _results_by_threads(
+    work: Callable[[Item, OnRead], Iterable[Result]], items: Iterable[Item], on_read: OnRead
+) -> Generator[tuple[Item, Result], None, None]:
+    """Has many things under way at once; what they have read is told when it is their turn."""
+    from kseg.system.run_usage import in_threads
+
+    def done(item: Item) -> tuple[Item, list[Result], list[int]]:
+        read: list[int] = []
+        return item, list(work(item, read.append)), read
+
+    source = _BundleSource(items)
+    for item, results, read in in_threads(done, source, FAR_AT_ONCE):
+        on_read(sum(read))
+        yield from ((item, result) for result in results)
+    if source.error is not None:
+        raise source.error
 
 
 class _BundleSource(Generic[Item]):

@@ -297,6 +297,7 @@ class StoredBytes:
         self._store, self._part, self._place = store, part, place_of(store, part.key)
         self._last_read = last_read
         self._object = FetchedObject(store, part.key)
+        self._is_small = self.size <= LEAST_FETCHED and not store.is_near and not part.missing_before(self.size)
         self._lock = Lock()  # a server's threads share it
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -314,6 +315,8 @@ class StoredBytes:
             raise broken(f"{self._place} ends before {start}: it was cut")
         most = min(self.stretch_end(position), position + LEAST_FETCHED, self.size) + self._part.start
         with self._lock:
+            if self._is_small:
+                self._object.read(self._part.start, self._part.start + self.size)
             found = self._object.read(start, end, most)
         self._last_read.note(self)
         if not found:

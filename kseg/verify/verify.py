@@ -477,7 +477,8 @@ def verify_paths(
     if selection.is_everything:
         yield from verify_log_dirs(plan)
     work = partial(_verify, selection, keep_cache)
-    with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read) as results:
+    is_far = plan.cluster.is_far
+    with shared_work(work, plan.orders, _cost_of, processes=processes, on_read=on_read, is_far=is_far) as results:
         for _, verified in results:
             yield verified
 

@@ -279,7 +279,7 @@ class RemoteLogs:
         """An empty directory that is shown under a name."""
         if self._scratch is None:
             try:
-                self._scratch = self._stack.enter_context(scratch_directory())
+                self._scratch = self._stack.enter_context(scratch_directory()).resolve()
             except OSError as error:
                 raise OpenError(f"there's no temporary directory for it: {error.strerror}", name) from error
         self._count += 1

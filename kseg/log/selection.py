@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, tzinfo
 from fnmatch import fnmatchcase
 from itertools import islice
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
 from kseg.errors import UsageError, reason, shortened
 from kseg.formats.file_names import parse_partition_directory, plain_text
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
+from kseg.system.placed_path import as_path
 from kseg.times import milliseconds_of, parse_zone
 
 TIME_DISORDER_MS = 600_000
@@ -394,7 +394,7 @@ def _listed(directories: Iterable[str | os.PathLike[str]]) -> str:
 
 def own_name(path: str | os.PathLike[str]) -> str:
     """A directory's name, also if it was given as `.`."""
-    place = path if isinstance(path, Path) else Path(path)
+    place = as_path(path)
     return place.name if place.name not in ("", "..") else place.resolve().name
 
 

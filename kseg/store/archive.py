@@ -200,7 +200,7 @@ class Inputs:
     def _new_directory(self, name: str) -> str:
         """An empty directory that is shown under a name."""
         if self._scratch is None:
-            root = str(self._stack.enter_context(scratch_directory()))
+            root = str(self._stack.enter_context(scratch_directory()).resolve())
             self._scratch = Placement(root, "")
             self._left = self._limit = self._max_unpacked or _default_limit(root)
         self._count += 1

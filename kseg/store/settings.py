@@ -1,8 +1,8 @@
 """How a store of objects is reached: endpoint, region, credentials and the like, found as by the store's own tools.
 
 The one place that reads such settings. Names of options are those of the Rust crate object_store, which the libraries
-obstore and deltalake share; `of_iceberg` gives what pyiceberg calls the same. Source: the crate's AmazonS3ConfigKey,
-GoogleConfigKey, AzureConfigKey and ClientConfigKey.
+obstore and deltalake share. Source: the crate's AmazonS3ConfigKey, GoogleConfigKey, AzureConfigKey and
+ClientConfigKey.
 """
 
 import json
@@ -30,14 +30,13 @@ class StoreSettings:
 
     options: by object_store's names. client: those of its HTTP client. credentials: gives keys that expire, and is
     asked again when they do; None if the options have them, or the library finds them by itself. retries: how often a
-    request is sent again. bucket: of S3; where it is addressed in virtual style, the endpoint begins with it.
+    request is sent again.
     """
 
     options: Mapping[str, str]
     client: Mapping[str, Any] = field(default_factory=dict)
     credentials: Callable[[], Credentials] | None = None
     retries: int = _MOST_RETRIES
-    bucket: str = ""
 
     def with_keys(self) -> dict[str, str]:
         """The options, with the keys that count now."""
@@ -52,14 +51,6 @@ class StoreSettings:
         """The storage options of deltalake."""
         return {**self.with_keys(), **{name: str(value) for name, value in self.client.items() if name in _IN_DELTA}}
 
-    def of_iceberg(self) -> dict[str, str]:
-        """The properties of a catalog of pyiceberg's."""
-        options = self.with_keys()
-        found = {new: options[old] for old, new in _IN_ICEBERG.items() if options.get(old) not in (None, "false")}
-        if "s3.endpoint" in found:
-            found["s3.endpoint"] = found["s3.endpoint"].replace(f"://{self.bucket}.", "://", 1)
-        return found
-
 
 _YES = ("true", "1", "yes", "on")
 _OF_ROLES = (
@@ -69,21 +60,6 @@ _OF_ROLES = (
 )
 _NO_KEYS = "no credentials of AWS: set AWS_PROFILE, or AWS_SKIP_SIGNATURE=true for a public bucket"
 _IN_DELTA = ("allow_http", "proxy_url")
-_IN_ICEBERG = {
-    "aws_endpoint": "s3.endpoint",
-    "aws_region": "s3.region",
-    "aws_access_key_id": "s3.access-key-id",
-    "aws_secret_access_key": "s3.secret-access-key",
-    "aws_session_token": "s3.session-token",
-    "aws_virtual_hosted_style_request": "s3.force-virtual-addressing",
-    "aws_skip_signature": "s3.anonymous",
-    "google_base_url": "gcs.service.host",
-    "google_bearer_token": "gcs.oauth2.token",
-    "azure_storage_account_name": "adls.account-name",
-    "azure_storage_account_key": "adls.account-key",
-    "azure_storage_sas_key": "adls.sas-token",
-    "azure_storage_connection_string": "adls.connection-string",
-}
 
 
 def settings_of(url: StoreUrl) -> StoreSettings:
@@ -145,7 +121,7 @@ def _s3(bucket: str) -> StoreSettings:
         raise OpenError(_NO_KEYS)
     retries = _given("AWS_MAX_ATTEMPTS") or ""
     count = max(int(retries) - 1, 0) if retries.isdecimal() else _MOST_RETRIES
-    return StoreSettings(options, _client(endpoint, authorities), credentials, count, bucket)
+    return StoreSettings(options, _client(endpoint, authorities), credentials, count)
 
 
 def _has_profile() -> bool:

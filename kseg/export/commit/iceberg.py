@@ -37,7 +37,6 @@ from kseg.export.destination import Destination
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import field_ids, schema_of_files, with_field_ids
 from kseg.store.location import is_remote, parse_url
-from kseg.store.settings import settings_of
 from kseg.system.held_directory import LinkError
 
 NUMBER, RUN, PROGRESS = "kseg.number", "kseg.run", "kseg.progress"
@@ -118,15 +117,15 @@ class IcebergLog:
         """The catalog; None if it is the one of the destination and isn't there yet."""
         from pyiceberg.catalog import load_catalog
 
-        from kseg.export.commit.iceberg_files import PlaceCatalog
+        from kseg.export.commit.iceberg_files import catalog_in, with_files_of
 
         with self._errors("found"):
             if self._table.catalog is not None:
-                is_stored = is_remote(self._place.url)
-                settings = settings_of(parse_url(self._place.url)).of_iceberg() if is_stored else {}
-                return _without_code(load_catalog(self._table.catalog, **settings))
+                catalog = load_catalog(self._table.catalog)
+                is_stored = is_remote(self._place.url) and parse_url(self._place.url).has_buckets
+                return with_files_of(self._place, self._url, catalog) if is_stored else _without_code(catalog)
             self._check_catalog_file()
-            return PlaceCatalog(f"{self._place.url}/{CATALOG_FILE}", self._url, self._place)
+            return catalog_in(f"{self._place.url}/{CATALOG_FILE}", self._url, self._place)
 
     def _check_catalog_file(self) -> None:
         """Raises KsegError if SQLite would change more than the catalog: it follows links, and names in a journal."""

@@ -13,8 +13,8 @@ from kseg.export.destination import Destination
 LARGEST_METADATA = 1 << 30
 """Of a file of metadata: pyiceberg reads it as a whole."""
 _METADATA = "metadata/"
-_PLACE = "kseg.place"
-"""The property in which the catalog hands the destination to its files: pyiceberg makes them itself."""
+_PLACE, _URL = "kseg.place", "kseg.url"
+"""The properties in which a catalog hands the destination to its files: pyiceberg makes them itself."""
 
 
 def name_in(location: str, url: str) -> str:
@@ -25,17 +25,21 @@ def name_in(location: str, url: str) -> str:
     return name
 
 
-class PlaceCatalog(SqlCatalog):
-    """A catalog in an SQLite file whose tables' files are in a destination, whatever properties the tables have."""
+def with_files_of(place: Destination, url: str, catalog: Any) -> Any:
+    """The catalog, whose tables' files are those of the destination at a URL, whatever properties the tables have.
 
-    def __init__(self, path: str, url: str, place: Destination) -> None:
-        own = f"{PlaceFiles.__module__}.{PlaceFiles.__name__}"
-        properties: dict[str, Any] = {"uri": f"sqlite:///{path}", "warehouse": url, "py-io-impl": own, _PLACE: place}
-        super().__init__("kseg", **properties)
+    pyiceberg's own clients of stores have other settings, and need libraries of their own. A table's own properties may
+    name other files, which are code.
+    """
+    own = f"{PlaceFiles.__module__}.{PlaceFiles.__name__}"
+    catalog.properties.update({"py-io-impl": own, _PLACE: place, _URL: url})
+    catalog._load_file_io = lambda properties=(), location=None: PlaceFiles(catalog.properties)
+    return catalog
 
-    def _load_file_io(self, properties: Mapping[str, Any] | None = None, location: str | None = None) -> FileIO:
-        """The destination's files. The table's own properties may name other ones, which are code."""
-        return PlaceFiles(self.properties)
+
+def catalog_in(path: str, url: str, place: Destination) -> Any:
+    """A catalog in an SQLite file."""
+    return with_files_of(place, url, SqlCatalog("kseg", uri=f"sqlite:///{path}", warehouse=url))
 
 
 class PlaceFiles(FileIO):
@@ -44,7 +48,7 @@ class PlaceFiles(FileIO):
     def __init__(self, properties: Mapping[str, Any]) -> None:
         super().__init__(dict(properties))
         self._place: Destination = properties[_PLACE]
-        self._url: str = properties["warehouse"]
+        self._url: str = properties[_URL]
 
     def new_input(self, location: str) -> "PlaceFile":
         """A file to read."""

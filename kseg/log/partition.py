@@ -416,6 +416,8 @@ def _list_files(path: Path) -> Iterator[FoundFile]:
                         status = entry.stat()
                         modified_ms = status.st_mtime_ns // 1_000_000
                         blocks: int | None = getattr(status, "st_blocks", None)
+                        if isinstance(path, PlacedPath) and (path / entry.name).source is not None:
+                            blocks = None  # of an empty file here
                         yield FoundFile(path, entry.name, status.st_size, modified_ms, status.st_ino, blocks)
                 except FileNotFoundError:
                     continue

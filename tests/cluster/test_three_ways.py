@@ -1,0 +1,78 @@
+"""A disk, its archive and its copy in a bucket are one disk: the same findings, and the same listing."""
+
+import json
+import os
+import tarfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from moto.core import DEFAULT_ACCOUNT_ID
+from moto.s3.models import s3_backends
+
+from tests import golden
+from tests.export.object_store import CountingStore, meant, serving
+from tests.loops import for_each, some
+from tests.run import kseg
+
+DISKS = [path for folder in ("logs", "damaged") for path in sorted((golden.ROOT / folder).iterdir()) if path.is_dir()]
+OF_DISKS = ("allocatedBytes", "onDisk")
+NUMBERS = count()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def store() -> Iterator[None]:
+    """A store that s3:// URLs mean."""
+    with serving(CountingStore()) as url, meant(url):
+        yield
+
+
+def in_bucket(disk: Path) -> str:
+    """The URL of a copy of a disk."""
+    bucket = f"disk-{next(NUMBERS)}"
+    backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
+    backend.create_bucket(bucket, "us-east-1")
+    for path in disk.rglob("*"):
+        if path.is_file():
+            backend.put_object(bucket, path.relative_to(disk.parent).as_posix(), path.read_bytes())
+    return f"s3://{bucket}/{disk.name}"
+
+
+def in_archive(disk: Path, folder: Path) -> str:
+    """The path of a copy of a disk in an archive."""
+    with tarfile.open(folder / "disk.tar", "w") as archive:
+        archive.add(disk, disk.name)
+    return f"{folder}/disk.tar/{disk.name}"
+
+
+def said(command: str, disk: str, folder: Path) -> tuple[int, list[Any]]:
+    """The status, and the objects that a command writes of a disk, without the disk's name."""
+    ran = kseg([command, disk, "-o", "json", "-j", "1"], folder)
+    said = [json.loads(line) for line in ran.stdout.decode().replace(disk, "DISK").splitlines()]
+    return ran.status, [{name: value for name, value in each.items() if name not in OF_DISKS} for each in said]
+
+
+@for_each("disk", some(DISKS, 8), shards=2)
+def test_verify_finds_the_same_on_a_disk_in_its_archive_and_in_a_bucket(disk: Path, tmp_path: Path) -> None:
+    found = said("verify", os.fspath(disk), tmp_path)
+    assert said("verify", in_archive(disk, tmp_path), tmp_path) == found
+    assert said("verify", in_bucket(disk), tmp_path) == found
+
+
+@for_each("disk", some(DISKS, 40))
+def test_ls_lists_the_same_of_a_disk_in_its_archive_and_in_a_bucket(disk: Path, tmp_path: Path) -> None:
+    listed = said("ls", os.fspath(disk), tmp_path)
+    assert said("ls", in_archive(disk, tmp_path), tmp_path) == listed
+    assert said("ls", in_bucket(disk), tmp_path) == listed
+
+
+def test_a_url_may_name_a_file_or_a_partition(tmp_path: Path) -> None:
+    disk = golden.ROOT / "logs" / "4.3.1"
+    url = in_bucket(disk)
+    log = "zstd-0/00000000000000000281.log"
+    for command in (f"dump --files @/{log}", "lookup @/zstd-0 --offset 300", "verify -q @/zstd-0"):
+        here, there = (kseg(command.replace("@", root).split(), tmp_path) for root in (os.fspath(disk), url))
+        assert (there.status, there.stderr) == (here.status, here.stderr) == (0, b"")
+        assert there.stdout.replace(url.encode(), os.fsencode(disk)) == here.stdout

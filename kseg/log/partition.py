@@ -27,7 +27,7 @@ from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
 from kseg.system.files import read_text_file
-from kseg.system.placed_path import as_path
+from kseg.system.placed_path import PlacedPath, as_path
 from kseg.tiered.placed_tiers import placed_at
 
 if TYPE_CHECKING:

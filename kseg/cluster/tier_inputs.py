@@ -109,16 +109,21 @@ class RemoteLogs:
             raise OpenError("isn't there", url)
         return path
 
-    def _mirrored(self, url: str, store: ObjectStore, objects: list[StoredObject]) -> PlacedPath:
-        """The directory of a broker's own files; beside a partition, what its log directory has."""
-        if not is_partition(url):
+    def mirrored(self, url: str) -> PlacedPath:
+        """The directory of a broker's own files at a URL; beside a partition, what its log directory has.
+
+        Raises as stores do.
+        """
+        store, objects = self._listed(url)
+        folder, name = parted(url)
+        if folder.endswith("/"):  # a bucket, whose name says nothing of a partition
             directory = self._new_directory(url, is_far=True)
             self._mirror.place(store, objects, directory)
             return directory
-        folder, name = parted(url)
-        log_dir = self._new_directory(folder, is_far=True)
-        self._mirror.place_named(folder, _OF_A_LOG_DIRECTORY, log_dir)
-        directory = Placement(log_dir / name, url, log_dir.placement).path
+        above = self._new_directory(folder, is_far=True)
+        if is_partition(url):
+            self._mirror.place_named(folder, _OF_A_LOG_DIRECTORY, above)
+        directory = Placement(above / name, url.rstrip("/"), above.placement).path
         directory.mkdir()
         self._mirror.place(store, objects, directory)
         return directory
@@ -145,7 +150,7 @@ class RemoteLogs:
         if root not in self._placed:
             store, objects = self._listed(root)
             if isinstance(root, str) and is_remote(root) and not holds_tier(store, objects):
-                self._placed[root] = self._mirrored(root, store, objects)
+                self._placed[root] = self.mirrored(root)
                 return self._placed[root]
             store, partitions = self.partitions_at(root)
             if not partitions:

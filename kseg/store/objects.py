@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from threading import current_thread, main_thread
 from typing import Any, NoReturn, TypeVar
 
@@ -95,8 +95,11 @@ class ObjectsOfStore:
 
     def objects(self) -> Iterator[StoredObject]:
         """See ObjectStore."""
-        for found in self._listed():
-            yield found._replace(key=found.key.removeprefix(self._prefix))
+        for found, following in pairwise(chain(self._listed(), [None])):
+            assert found is not None
+            is_folder = not found.size and following is not None and following.key.startswith(f"{found.key}/")
+            if not is_folder:  # a mark of one: the library leaves its slash out
+                yield found._replace(key=found.key.removeprefix(self._prefix))
 
     def _listed(self) -> Iterator[StoredObject]:
         """All of them, by key: the first answer tells whether the rest is worth to be listed by ranges at once."""
@@ -150,7 +153,7 @@ class ObjectsOfStore:
                 raise ClusterError("can't be read: the store names an object that is larger than any file", self.name)
             if not self._url.bucket.endswith(UNSORTED):
                 keys = [last, *(each.key for each in found)]
-                if any(second <= first for first, second in pairwise(keys)):
+                if any(f"{second}/" <= first or second == first for first, second in pairwise(keys)):
                     raise ClusterError(_NEVER_ENDS, self.name)
                 last = keys[-1]
             yield found[skipped:]

@@ -18,7 +18,8 @@ from tests.loops import for_each, some
 from tests.run import kseg
 
 DISKS = [path for folder in ("logs", "damaged") for path in sorted((golden.ROOT / folder).iterdir()) if path.is_dir()]
-OF_DISKS = ("allocatedBytes", "onDisk")
+OF_THE_DISK = ("allocatedBytes", "cleanedByTimestamp")
+"""What only a disk can tell, and when its files were changed."""
 NUMBERS = count()
 
 
@@ -50,8 +51,8 @@ def in_archive(disk: Path, folder: Path) -> str:
 def said(command: str, disk: str, folder: Path) -> tuple[int, list[Any]]:
     """The status, and the objects that a command writes of a disk, without the disk's name."""
     ran = kseg([command, disk, "-o", "json", "-j", "1"], folder)
-    said = [json.loads(line) for line in ran.stdout.decode().replace(disk, "DISK").splitlines()]
-    return ran.status, [{name: value for name, value in each.items() if name not in OF_DISKS} for each in said]
+    told = [json.loads(line) for line in ran.stdout.decode().replace(disk, "DISK").splitlines()]
+    return ran.status, [{name: value for name, value in each.items() if name not in OF_THE_DISK} for each in told]
 
 
 @for_each("disk", some(DISKS, 8), shards=2)

@@ -125,8 +125,13 @@ def _s3(bucket: str) -> StoreSettings:
 
 
 def _has_profile() -> bool:
-    """Whether a profile is named, or there are files with any: only then botocore is imported."""
+    """Whether a profile is named, or there are files with any: only then botocore is imported.
+
+    So are credentials of a container's role, if object_store doesn't know how they are asked for.
+    """
     if _given("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+        return True
+    if _given("AWS_CONTAINER_CREDENTIALS_FULL_URI") and not _given("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"):
         return True
     files = (("AWS_CONFIG_FILE", "~/.aws/config"), ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"))
     return any(os.path.isfile(os.path.expanduser(os.environ.get(name) or usual)) for name, usual in files)  # noqa: PTH111, PTH113  never raises

@@ -30,13 +30,14 @@ class StoreSettings:
 
     options: by object_store's names. client: those of its HTTP client. credentials: gives keys that expire, and is
     asked again when they do; None if the options have them, or the library finds them by itself. retries: how often a
-    request is sent again.
+    request is sent again. authorities: the file of those that sign certificates, if the client has its content.
     """
 
     options: Mapping[str, str]
     client: Mapping[str, Any] = field(default_factory=dict)
     credentials: Callable[[], Credentials] | None = None
     retries: int = _MOST_RETRIES
+    authorities: str | None = None
 
     def with_keys(self) -> dict[str, str]:
         """The options, with the keys that count now."""
@@ -121,7 +122,7 @@ def _s3(bucket: str) -> StoreSettings:
         raise OpenError(_NO_KEYS)
     retries = _given("AWS_MAX_ATTEMPTS") or ""
     count = max(int(retries) - 1, 0) if retries.isdecimal() else _MOST_RETRIES
-    return StoreSettings(options, _client(endpoint, authorities), credentials, count)
+    return StoreSettings(options, _client(endpoint, authorities), credentials, count, authorities)
 
 
 def _has_profile() -> bool:

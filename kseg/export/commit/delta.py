@@ -5,6 +5,7 @@ in the member "kseg" of its metadata. Others may commit in between; a conflict i
 """
 
 import json
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -85,7 +86,12 @@ class DeltaLog:
     @property
     def _options(self) -> dict[str, str]:
         """How the store is reached, with the keys that count now."""
-        return settings_of(parse_url(self.location)).of_delta() if is_remote(self.location) else {}
+        if not is_remote(self.location):
+            return {}
+        settings = settings_of(parse_url(self.location))
+        if settings.authorities is not None:  # deltalake has no option for them
+            os.environ["SSL_CERT_FILE"] = settings.authorities
+        return settings.of_delta()
 
     def _open(self) -> Any:
         """The table as it is now; None if there is none."""

@@ -15,6 +15,7 @@ BROWSER := $(VENV)/browser# a file: what drives a browser for the tests is insta
 SITE := $(VENV)/site# a file: what makes the site is installed
 SPARK := $(VENV)/spark# a file: Spark, and what its tests need, are installed
 OLDER_SPARK := $(VENV)/spark-4.1/installed# a file: a Spark that the connectors of Delta and Iceberg are made for
+EMULATORS := $(VENV)/emulators# a file: the emulator of Azure's store is installed
 RELEASE := 4.3.1
 TESTS :=
 FUZZ :=# other options of tests/fuzz
@@ -22,11 +23,11 @@ FUZZ :=# other options of tests/fuzz
 # CI asks for the compiled kernel by KSEG_KERNEL=fast; else the tests take what could be built. They start kseg hundreds of
 # times: its compiled modules are kept, whatever the environment says.
 PYTEST = PYTHONDONTWRITEBYTECODE= KSEG_KERNEL="$${KSEG_KERNEL:-$$(cat $(KERNEL))}" $(VENV_PYTHON) -m pytest
-LOCAL := not kafka and not cluster and not spark and not go and not browser and not tmux
+LOCAL := not kafka and not cluster and not spark and not go and not browser and not tmux and not stores
 PATIENT := --timeout 3600 -o faulthandler_timeout=4000# brokers and clusters take their time
 
 .PHONY: help demo demo-spark test test-asan test-install test-faults fuzz fuzz-serve load-serve lint check docs site test-kafka test-browser test-go \
-    test-exhaustive test-one test-hours test-start test-spark test-cluster \
+    test-exhaustive test-one test-hours test-start test-spark test-cluster test-stores \
     bench bench-spark bench-serve golden build clean FORCE
 .DELETE_ON_ERROR:
 
@@ -125,7 +126,7 @@ site: $(SITE) ## Make the site from docs/ in build/site/: open build/site/index.
 	NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build -q
 
 test-kafka: $(DEVELOPMENT) ## Run the tests that need Java and the real Kafka too
-	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive' $(TESTS)
+	$(PYTEST) $(PATIENT) -m 'not spark and not cluster and not go and not browser and not tmux and not exhaustive and not stores' $(TESTS)
 
 test-browser: $(BROWSER) site ## Run the tests that open reports and the site in Chromium, which must be installed
 	$(PYTEST) -n auto tests/report tests/site -m browser $(TESTS)
@@ -152,6 +153,9 @@ test-spark: $(SPARK) $(OLDER_SPARK) ## Run the tests of Spark's data source, and
 
 test-cluster: $(SPARK) ## Run exports on a Spark cluster while its processes die, and from and to an object store
 	$(PYTEST) $(PATIENT) tests/spark -m cluster $(TESTS)
+
+test-stores: $(EMULATORS) ## Run commands over object stores on this machine, with each way to set them up; needs Node.js
+	$(PYTEST) -n auto --dist worksteal tests/stores -m 'stores$(if $(wildcard $(SPARK)),, and not spark)' $(TESTS)
 
 REPEAT := 3
 bench: $(PEERS) ## Compare with the real tool and other readers, REPEAT=5 times; needs Java and Maven, see bench/README.md
@@ -255,6 +259,11 @@ $(OLDER_SPARK): $(DEVELOPMENT)
 	@echo 'Installing Spark 4.1, which reads tables of Delta and Iceberg: some 500 MB'
 	@rm -rf $(@D)
 	@$(INSTALL) --target $(@D) 'pyspark==4.1.4'
+	@touch $@
+
+$(EMULATORS): $(DEVELOPMENT)
+	@echo "Installing Microsoft's emulator of Azure's store: some 200 MB"
+	@npm install --silent --no-fund --no-audit --no-save --prefix $(VENV)/azurite azurite@3.35.0
 	@touch $@
 
 # An interpreter: its version and where it is installed, the same in an environment that it made.

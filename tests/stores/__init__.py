@@ -1,0 +1,1 @@
+"""Object stores: settings by commands, over emulators on this machine."""

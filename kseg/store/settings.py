@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def _client(endpoint: str | None, authorities: str | None = None) -> dict[str, A
 
 
 def _s3(bucket: str) -> StoreSettings:
-    profile = _Profile() if _has_profile() else None
+    profile = _profile(_what_botocore_reads()) if _has_profile() else None
     endpoint = profile.endpoint if profile else _given("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
     region = _given("AWS_REGION", "AWS_DEFAULT_REGION") or (profile.region if profile else None)
     authorities = profile.authorities if profile else _given("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
@@ -136,6 +137,17 @@ def _has_profile() -> bool:
         return True
     files = (("AWS_CONFIG_FILE", "~/.aws/config"), ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"))
     return any(os.path.isfile(os.path.expanduser(os.environ.get(name) or usual)) for name, usual in files)  # noqa: PTH111, PTH113  never raises
+
+
+def _what_botocore_reads() -> tuple[tuple[str, str], ...]:
+    """The variables that a profile hangs on."""
+    return tuple((name, value) for name, value in os.environ.items() if name.startswith("AWS_") or name == "HOME")
+
+
+@lru_cache(maxsize=1)
+def _profile(_: tuple[tuple[str, str], ...]) -> "_Profile":
+    """The profile: each asks for keys again, of a program or of a service that may ask the user."""
+    return _Profile()
 
 
 class _Profile:

@@ -279,6 +279,20 @@ def test_same_by_spark(
     check_cell(setting, command, place, store, local, expected)
 
 
+@pytest.mark.parametrize(
+    "setting", [each for each in SETTINGS if each.name == "s3-credential-process"], ids=["s3-credential-process"]
+)
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg --catalog lake"])
+def test_program_that_gives_credentials_is_asked_once(kind: str, place: Place) -> None:
+    asked, program = place.home / "asked", place.home / "program"
+    program.write_text(f"#!/bin/sh\necho >>{asked}\ncat {place.home}/process.json\n")
+    program.chmod(0o755)
+    config = place.home / "config"
+    config.write_text(re.sub("credential_process = .*", f"credential_process = {program}", config.read_text()))
+    ran = run(f"export {place.root}/logs {place.out} -j 1 --format {kind}", place)
+    assert (ran.status, asked.read_text()) == (0, "\n"), ran.stderr
+
+
 @pytest.mark.parametrize(("setting", "command"), named(pairs(SETTINGS, COMMANDS), limited=True))
 def test_limit_is_said(setting: Setting, command: Command, place: Place, store: Store, local: Path) -> None:
     ran = run_cell(command, place, store, local)[0]

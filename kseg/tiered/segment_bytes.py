@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kseg.codecs.zstd import CODEC
 from kseg.errors import KsegError, OpenError, UsageError, missing_library
 from kseg.store.location import ObjectStore, broken, place_of
 from kseg.system.files import read_small
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 LARGEST_CHUNK = 1 << 28
 """Bytes of a chunk that are decrypted or decompressed at once; the plugin's README recommends 4 MiB."""
@@ -257,12 +260,18 @@ class LastRead:
 
 
 class FetchedObject:
-    """An object's bytes, fetched by ranges: where reads follow each other, ever larger ones."""
+    """An object's bytes up to an end, fetched by ranges: where reads follow each other, ever larger ones.
 
-    def __init__(self, store: ObjectStore, key: str) -> None:
-        self._file = store.open(key)
+    At last the next range is fetched while this one is worked on, unless the store is near.
+    """
+
+    def __init__(self, store: ObjectStore, key: str, end: int) -> None:
+        self._file, self._end = store.open(key), end
         self._start, self._held = 0, b""
         self._ahead = 0
+        self._is_far = not store.is_near
+        self._pool: ThreadPoolExecutor | None = None
+        self._coming: tuple[int, Future[bytes]] | None = None
 
     def read(self, start: int, end: int, most: int = 0) -> bytes:
         """Bytes of the object, fewer where it ends. Raises OSError if they can't be had.
@@ -275,9 +284,27 @@ class FetchedObject:
             self._ahead = min(2 * self._ahead or len(self._held), READ_AHEAD) if follows else 0
             kept = self._held[start - self._start :] if follows else b""
             self._start, self._held = start, kept  # what isn't needed any more makes room first
-            fetched = self._file.read(start + len(kept), max(end, most, start + self._ahead))
+            first = start + len(kept)
+            fetched = self._come(first)
+            if first + len(fetched) < end:
+                fetched += self._file.read(first + len(fetched), max(end, most, start + self._ahead))
             self._held = kept + fetched
+            self._let_come(first + len(fetched))
         return self._held[start - self._start : end - self._start]
+
+    def _come(self, start: int) -> bytes:
+        """The bytes that were fetched meanwhile, if they are those from a place on; else none."""
+        coming, self._coming = self._coming, None
+        return coming[1].result() if coming is not None and coming[0] == start else b""
+
+    def _let_come(self, start: int) -> None:
+        """Begins to fetch the bytes from a place on, if all reads follow each other."""
+        if self._is_far and self._ahead >= READ_AHEAD and start < self._end:
+            if self._pool is None:
+                from concurrent.futures import ThreadPoolExecutor
+
+                self._pool = ThreadPoolExecutor(1)
+            self._coming = start, self._pool.submit(self._file.read, start, min(start + READ_AHEAD, self._end))
 
     @property
     def kept_size(self) -> int:
@@ -286,7 +313,7 @@ class FetchedObject:
 
     def release(self) -> None:
         """Keeps no bytes any longer."""
-        self._held, self._ahead = b"", 0
+        self._held, self._ahead, self._coming = b"", 0, None
 
 
 class StoredBytes:
@@ -296,7 +323,7 @@ class StoredBytes:
         self.size = part.size if size is None else size
         self._store, self._part, self._place = store, part, place_of(store, part.key)
         self._last_read = last_read
-        self._object = FetchedObject(store, part.key)
+        self._object = FetchedObject(store, part.key, part.start + part.size)
         self._is_small = self.size <= LEAST_FETCHED and not store.is_near and not part.missing_before(self.size)
         self._lock = Lock()  # a server's threads share it
 
@@ -351,7 +378,7 @@ class ChunkedBytes:
         self._store, self._part, self._chunks, self._keys = store, part, part.chunks, keys
         self._last_read = last_read
         self._place = place_of(store, part.key)
-        self._object = FetchedObject(store, part.key)
+        self._object = FetchedObject(store, part.key, part.start + part.chunks.total)
         self._lock = Lock()  # a server's threads share it
         self._key: bytes | None = None
         self._kept: OrderedDict[int, bytes] = OrderedDict()

@@ -252,6 +252,32 @@ def test_store_that_redirects_or_talks_without_an_end_is_a_line(
     assert 0 < broken_store.broken < 50
 
 
+def other_region(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
+    """Redirects as S3 does where a request went to the wrong region."""
+    start_response("301 Moved Permanently", [("x-amz-bucket-region", "eu-west-1")])
+    return [b"<Error><Code>PermanentRedirect</Code><Message>Use the specified endpoint</Message></Error>"]
+
+
+def test_bucket_of_another_region_says_what_to_set(broken_store: BreakingStore, tmp_path: Path) -> None:
+    broken_store.break_from(1, other_region)
+    ran = kseg(["ls", "s3://tier"], tmp_path)
+    said = b"kseg: s3://tier: is in another region: set AWS_REGION to the bucket's\n"
+    assert (ran.status, ran.stdout, ran.stderr) == (2, b"", said)
+
+
+def no_folders(environ: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
+    """A web server, of which nobody can list a folder."""
+    start_response("405 Method Not Allowed", [])
+    return []
+
+
+def test_folder_of_a_web_server_says_that_it_cannot_be_listed(tmp_path: Path) -> None:
+    with serving(no_folders) as url:
+        ran = kseg(["ls", f"{url}/disk"], tmp_path)
+    said = f"kseg: {url}/disk: can't be listed, as a web server's folders can't: give the URL of a file\n"
+    assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", said)
+
+
 def forgetful(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
     """Takes everything and keeps nothing."""
     start_response("200 OK", [("Content-Type", "application/xml")])

@@ -42,7 +42,19 @@ _CODE = re.compile(r"<Code>([^<]*)</Code>.*?<Message>([^<]*)</Message>", re.DOTA
 _GENERIC = re.compile(r"^Generic \w+ error: ")
 _ELAPSED = re.compile(r" in [\d.]+[mµn]?s(,.*)?$")
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"')
-_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+_CURES = (
+    (
+        ("NoSuchBucket", "ContainerNotFound"),
+        "no such bucket: correct its name, or whose credentials are used",
+    ),
+    (("incorrectly", "PermanentRedirect"), "is in another region: set AWS_REGION to the bucket's"),
+    (("PROPFIND",), "can't be listed, as a web server's folders can't: give the URL of a file"),
+    (
+        ("http://169.254.169.254", "metadata.google.internal"),
+        "no credentials: this machine has none of its own; docs/how-to/buckets.md lists the settings that give some",
+    ),
+)
+"""What stands in the library's errors, and what to say then."""
 _PANIC = "RustPanic"
 """What obstore raises where it gives up; the class is in no module."""
 _EXTRAS = {StoreKind.S3: "s3", StoreKind.GCS: "gcs", StoreKind.AZURE: "azure", StoreKind.HTTP: "http"}
@@ -264,8 +276,9 @@ def _fail(error: Exception, place: str, what: str) -> NoReturn:
     text = str(error)
     if "InvalidRange" in text or "416 " in text.partition("<")[0]:
         raise _PastEndError from error
-    if any(code in text for code in _NO_BUCKET):
-        raise OpenError("no such bucket: correct its name, or whose credentials are used", place) from error
+    for codes, sentence in _CURES:
+        if any(code in text for code in codes):
+            raise OpenError(sentence, place) from error
     raise ClusterError(f"can't be {what}: {said(error)}", place) from error
 
 
@@ -356,7 +369,7 @@ def opened(url: StoreUrl, settings: StoreSettings) -> Any:
 
     backoff = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2}
     retry: Any = {"max_retries": settings.retries, "retry_timeout": timedelta(seconds=SECONDS), "backoff": backoff}
-    client: Any = {"timeout": "10 min", "read_timeout": "60 s", "connect_timeout": "10 s", **settings.client}
+    client: Any = {"timeout": "10 min", "read_timeout": "60 s", "connect_timeout": "5 s", **settings.client}
     options: Any = dict(settings.options)
     match url.kind:
         case StoreKind.S3:

@@ -1,7 +1,7 @@
 """A store that speaks as much of S3 as reading needs, over files of this machine, and takes its time for each answer.
 
-    python bench/slow_store.py DIRECTORY MILLISECONDS    serves DIRECTORY as a bucket; prints the port, and at its end,
-                                                         when standard input ends, how many requests came
+python bench/slow_store.py DIRECTORY MILLISECONDS    serves DIRECTORY as a bucket; prints the port, and at its end,
+                                                     when standard input ends, how many requests came
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class SlowStore:
     def _object(self, method: str, key: str, asked: str | None, writer: asyncio.StreamWriter) -> None:
         size = self._sizes[key]
         start, end, status = 0, size, "200 OK"
-        told = [f"ETag: \"{size:x}\"", f"Last-Modified: {formatdate(0, usegmt=True)}"]
+        told = [f'ETag: "{size:x}"', f"Last-Modified: {formatdate(0, usegmt=True)}"]
         if asked is not None:
             first, _, last = asked.removeprefix("bytes=").partition("-")
             start, end, status = int(first), min(int(last or size) + 1, size), "206 Partial Content"

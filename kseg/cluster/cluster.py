@@ -41,7 +41,7 @@ from kseg.errors import KsegError, OpenError, UsageError
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, own_name
-from kseg.system.placed_path import PlacedPath, as_given, as_path
+from kseg.system.placed_path import as_given, as_path, is_far
 
 if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
@@ -95,7 +95,7 @@ class Cluster:
     @property
     def is_far(self) -> bool:
         """Whether some of it lies in a store, so that reading it is mostly waiting."""
-        return any(isinstance(path, PlacedPath) and path.placement.is_far for path in self.paths)
+        return any(map(is_far, self.paths))
 
     @classmethod
     def joined(cls, parts: Iterable["Cluster"]) -> "Cluster":

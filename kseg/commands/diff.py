@@ -33,6 +33,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.rows import check_csv_safe
 from kseg.output.streams import flush_stdout
+from kseg.system.placed_path import is_far
 from kseg.text.diff import DiffReport
 from kseg.times import parse_zone
 
@@ -115,7 +116,14 @@ def diff(
     )
     with ProgressBar(work.has_bar) as bar:
         on_read = bar.counting("diff", sum(copies.size for copies in found))
-        items = diff_partitions(found, keep_cache=work.keep_cache, show=show, processes=processes, on_read=on_read)
+        items = diff_partitions(
+            found,
+            keep_cache=work.keep_cache,
+            show=show,
+            processes=processes,
+            on_read=on_read,
+            is_far=any(map(is_far, paths)),
+        )
         for item in items:
             if isinstance(item, KsegError):
                 refuse(item)

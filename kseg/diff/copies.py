@@ -26,6 +26,7 @@ from kseg.log.lineage import latest_epoch
 from kseg.log.partition import METADATA_TOPIC, PartitionLog, RemoteTier
 from kseg.log.segments import read_tail
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.system.placed_path import is_far
 from kseg.verify.start_effects import effects_on_node
 from kseg.verify.verify import Verified
 
@@ -277,7 +278,7 @@ def all_diffs(
     sides = Sides(paths, _raise)
     found = as_the_cluster_has_them(find_copies(sides, note, choice, leader=leader), sides, choice)
     diffs: list[PartitionDiff] = []
-    for item in diff_partitions(found, processes=processes):
+    for item in diff_partitions(found, processes=processes, is_far=any(map(is_far, paths))):
         if isinstance(item, PartitionDiff):
             diffs.append(item)
         elif isinstance(item, UnreadableError):

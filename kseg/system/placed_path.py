@@ -217,6 +217,11 @@ def path_named(name: str) -> Path:
     return Placement(path, name).path if "://" in name else path
 
 
+def is_far(path: StrPath) -> bool:
+    """Whether reading what lies at a path waits for a store."""
+    return isinstance(path, PlacedPath) and path.placement.is_far
+
+
 def as_given(path: Path) -> StrPath:
     """A path as text, unless it is placed."""
     return path if isinstance(path, PlacedPath) else str(path)

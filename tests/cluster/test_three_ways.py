@@ -50,7 +50,7 @@ def in_archive(disk: Path, folder: Path) -> str:
 
 def said(command: str, disk: str, folder: Path) -> tuple[int, list[Any]]:
     """The status, and the objects that a command writes of a disk, without the disk's name."""
-    ran = kseg([command, disk, "-o", "json", "-j", "1"], folder)
+    ran = kseg([command, disk, "-o", "json"], folder)
     told = [json.loads(line) for line in ran.stdout.decode().replace(disk, "DISK").splitlines()]
     return ran.status, [{name: value for name, value in each.items() if name not in OF_THE_DISK} for each in told]
 

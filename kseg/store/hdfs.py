@@ -30,7 +30,7 @@ class FilesOfHdfs:
         self._root = parsed.root
         self._folder = f"/{parsed.key}".rstrip("/")
         self.name = self.address = url.rstrip("/")
-        self._system: Any = _web_system(self._root) if self._root.startswith(f"{WEB}://") else _system(self._root)
+        self._system: Any = web_system(self._root) if self._root.startswith(f"{WEB}://") else _system(self._root)
 
     def __reduce__(self) -> tuple[Callable[[str], "FilesOfHdfs"], tuple[str]]:
         return FilesOfHdfs, (self.name,)
@@ -170,7 +170,7 @@ def system_errors() -> tuple[type[Exception], ...]:
     return OSError, ArrowException
 
 
-def _web_system(root: str) -> Any:
+def web_system(root: str) -> Any:
     """Pyarrow's file system for webhdfs://[USER@]NAMENODE[:PORT]. Raises UsageError if fsspec or requests is missing.
 
     The user is that of the URL, of HADOOP_USER_NAME, or of this process, as with Hadoop's own clients.

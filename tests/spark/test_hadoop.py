@@ -16,7 +16,7 @@ from kseg.export.commit.manifest import read_manifest
 from kseg.export.destination import open_destination
 from kseg.export.run import Export, execute_here, run_export
 from kseg.export.settings import FileOptions
-from kseg.store import remote_files as remote
+from kseg.store.hdfs import web_system
 from tests import golden
 from tests.export import exports
 from tests.spark.hadoop import Hadoop, containers, mini_hadoop
@@ -40,7 +40,7 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hadoop]:
     with mini_hadoop(work) as made:
         for partition in range(PARTITIONS):
             exports.write_log(work / "logs" / f"orders-{partition}", 0, RECORDS, value=b"%d" % partition)
-        system, _ = remote.locate(made.url + "/")
+        system = web_system(made.url)
         fs.copy_files(str(golden.ROOT / "logs" / "4.3.1"), "/golden", destination_filesystem=system)
         fs.copy_files(str(work / "logs"), "/logs", destination_filesystem=system)
         yield made
@@ -121,8 +121,8 @@ def table(hadoop: Hadoop, out: str) -> pa.Table:
     there = [name for name in place.names() if name.endswith(".parquet")]
     assert sorted(there) == sorted(manifest.paths())
     assert list(place.names("_kseg/attempts")) == []
-    system, path = remote.locate(place.url)
-    return pa.concat_tables(pq.read_table(f"{path}/{name}", filesystem=system, partitioning=None) for name in there)
+    system = web_system(hadoop.url)
+    return pa.concat_tables(pq.read_table(f"/{out}/{name}", filesystem=system, partitioning=None) for name in there)
 
 
 def assert_each_record_is_there_once(written: pa.Table) -> None:

@@ -18,7 +18,7 @@ from kseg.cluster.tier_inputs import RemoteLogs
 from kseg.errors import OpenError
 from kseg.formats.file_names import plain_text
 from kseg.log.partition import PartitionLog
-from kseg.store.location import is_remote
+from kseg.store.location import is_remote, without_file_scheme
 from kseg.system.placed_path import PlacedPath, StrPath, within
 
 
@@ -164,6 +164,8 @@ def _is_remote(path: StrPath) -> bool:
 
 def _matching(source: StrPath, refuse: Refuse | None) -> Sequence[StrPath]:
     """The paths that a glob matches; the path itself if it is none, or is there as it stands."""
+    if isinstance(source, str):
+        source = without_file_scheme(source)
     if not isinstance(source, str) or is_remote(source) or Path(source).exists() or not set(source) & set("*?["):
         return [source]
     path = Path(source)

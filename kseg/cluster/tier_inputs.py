@@ -21,7 +21,16 @@ from kseg.log.lineage import noted_epochs
 from kseg.log.partition import CHECKPOINT_OF_FIELD, LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
 from kseg.log.side_files import StandingFiles, build_metadata
-from kseg.store.location import DirectoryStore, ObjectStore, StoredObject, StoreKind, is_remote, parse_url, place_of
+from kseg.store.location import (
+    DirectoryStore,
+    ObjectStore,
+    StoredObject,
+    StoreKind,
+    is_remote,
+    parse_url,
+    place_of,
+    without_file_scheme,
+)
 from kseg.store.remote_files import open_store
 from kseg.system.new_directory import scratch_directory
 from kseg.system.placed_path import PlacedPath, Placement, StrPath, as_path
@@ -133,9 +142,11 @@ class RemoteLogs:
 
         Raises as `place` and `join` do.
         """
-        url = url_of(os.fspath(path))
-        if is_remote(url) and not isinstance(path, PlacedPath):
-            return self._of_url(url)
+        if not isinstance(path, PlacedPath):
+            given = without_file_scheme(url_of(os.fspath(path)))
+            if is_remote(given):
+                return self._of_url(given)
+            path = given if isinstance(path, str) else Path(given)
         found = tier_at(os.fspath(path))
         if found is None:
             return self.join(path, remotes) if remotes else path

@@ -102,7 +102,7 @@ def _is_tier(path: StrPath, options: dict[str, Any]) -> bool:
     name = os.fspath(path)
     url = url_of(name)
     if "destination" in options and is_remote(url):
-        return parse_url(url).has_buckets and begins_as_tier(url)
+        return not url.startswith("file://") and parse_url(url).has_buckets and begins_as_tier(url)
     return tier_at(name) is not None
 
 

@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
-from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 from kseg.errors import KsegError, OpenError, SwappedError, UnreadableError, reason
 from kseg.store import remote_files as remote
-from kseg.store.location import ASIDE, is_remote
+from kseg.store.location import ASIDE, is_remote, without_file_scheme
 from kseg.store.remote_files import check_destination, is_hdfs, local_places, open_store
 from kseg.store.stored_file import StoredFile
 from kseg.store.target import check_held
@@ -87,9 +86,8 @@ class Destination(Protocol):
 
 def open_destination(url: str, identity: Identity | None = None) -> Destination:
     """The destination at a path or URL; nothing is made yet. identity: what another process of the run has found."""
-    if url.startswith("file://"):
-        return LocalDestination(unquote(urlsplit(url).path), identity)
-    return RemoteDestination(url) if is_remote(url) else LocalDestination(url, identity)
+    path = without_file_scheme(url)
+    return RemoteDestination(url) if is_remote(path) else LocalDestination(path, identity)
 
 
 def _checked(name: str, url: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from kseg.errors import OpenError, UsageError, without_secrets
 from kseg.formats.file_names import FileKind, parse_file_name
@@ -160,6 +160,11 @@ def parse_url(url: str) -> StoreUrl:
 def is_remote(path: str) -> bool:
     """Whether a path is a URL."""
     return "://" in path
+
+
+def without_file_scheme(path: str) -> str:
+    """A path as it is, or the one that a file:// URL names."""
+    return unquote(urlsplit(path).path) if path.startswith("file://") else path
 
 
 class StoredObject(NamedTuple):

@@ -186,7 +186,7 @@ def url_of(path: str) -> str:
     found = _ONE_SLASH.match(path)
     if found is None or os.path.lexists(path):
         return path
-    return f"{found[1]}://{path[found.end() :]}"
+    return f"{found[1]}:{'///' if found[1] == 'file' else '//'}{path[found.end() :]}"
 
 
 def tier_at(path: str) -> tuple[str, str] | None:

@@ -77,3 +77,8 @@ def test_a_url_may_name_a_file_or_a_partition(tmp_path: Path) -> None:
         here, there = (kseg(command.replace("@", root).split(), tmp_path) for root in (os.fspath(disk), url))
         assert (there.status, there.stderr) == (here.status, here.stderr) == (0, b"")
         assert there.stdout.replace(url.encode(), os.fsencode(disk)) == here.stdout
+
+
+def test_a_file_url_is_the_path_that_it_names(tmp_path: Path) -> None:
+    disk = golden.ROOT / "logs" / "4.3.1"
+    assert said("ls", f"file://{disk}", tmp_path)[1] == said("ls", os.fspath(disk), tmp_path)[1]

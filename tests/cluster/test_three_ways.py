@@ -81,4 +81,5 @@ def test_a_url_may_name_a_file_or_a_partition(tmp_path: Path) -> None:
 
 def test_a_file_url_is_the_path_that_it_names(tmp_path: Path) -> None:
     disk = golden.ROOT / "logs" / "4.3.1"
-    assert said("ls", f"file://{disk}", tmp_path)[1] == said("ls", os.fspath(disk), tmp_path)[1]
+    by_url, by_path = (kseg(["ls", path], tmp_path) for path in (f"file://{disk}", os.fspath(disk)))
+    assert (by_url.status, by_url.stdout) == (0, by_path.stdout)

@@ -93,9 +93,11 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
         refuse(error)
 
     paths = [path for source in sources for path in _matching(source, refuse)]
-    with RemoteLogs({}, lambda line: refused(OpenError(line.removeprefix("kseg: ")))) as stores:
+    with RemoteLogs({}, lambda _: None) as stores:
         here = Cluster([path for path in paths if not _is_remote(path)], refused)
         there = Cluster(_mirrored(filter(_is_remote, paths), stores, refused), refused)
+        for error in stores.refused:
+            refused(error)
         candidates = [_of_directory(each, os.fspath) for each in here.candidates()]
         candidates += [_of_directory(each, str) for each in there.candidates()]
         known: dict[StrPath, Candidate[PartitionCopy]] = {}

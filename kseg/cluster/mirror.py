@@ -1,10 +1,10 @@
 """A broker's disks in a store, as directories on this machine: of empty files, whose bytes are read where they lie."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, OpenError
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import PARTITION_METADATA
 from kseg.log.side_files import StandingFiles
@@ -43,25 +43,35 @@ AT_ONCE = 16
 
 
 class Mirror:
-    """Makes such directories."""
+    """Makes such directories. refused: objects that can't be files here."""
 
-    def __init__(self, files: StandingFiles, say: Callable[[str], None]) -> None:
-        """Takes what makes their files, and what takes objects that can't be files."""
-        self._files, self._say = files, say
-        self.problems = 0
+    def __init__(self, files: StandingFiles) -> None:
+        """Takes what makes their files."""
+        self._files = files
+        self.refused: list[OpenError] = []
 
     def place(self, store: ObjectStore, objects: Iterable[StoredObject], target: PlacedPath) -> None:
         """Puts all objects below a directory that is there."""
         folders = {"": target}
         asked: list[PlacedPath] = []
+        objects = list(objects)
+        with_objects = {folder for found in objects for folder in _folders_above(found.key)}
+        last = None
         for found in objects:
             folder, _, name = found.key.rpartition("/")
+            if found.key == last and not found.size:
+                continue  # the mark of a folder, of which the library leaves the slash out
+            last = found.key
+            if found.key in with_objects:
+                if found.size:  # else it is the mark of a folder
+                    why = "can't be a file here: other objects lie in a folder of its name; move it"
+                    self.refused.append(OpenError(why, place_of(store, found.key)))
+                continue
             try:
                 path = _folder(folders, folder) / name
                 self._files.place_object(store, found, path)
             except OSError as error:
-                self.problems += 1
-                self._say(f"kseg: {place_of(store, found.key)}: can't be a file here: {error.strerror}")
+                self.refused.append(OpenError(f"can't be a file here: {error.strerror}", place_of(store, found.key)))
                 continue
             if name == PARTITION_METADATA and found.size <= SMALL_FILE:
                 asked.append(path)
@@ -72,6 +82,13 @@ class Mirror:
         """Puts those files of a store's folder into a directory that are there."""
         store = open_store(url)
         self.place(store, _those_there(store, names), target)
+
+
+def _folders_above(key: str) -> Iterator[str]:
+    """The folders that an object lies in, the nearest first."""
+    while "/" in key:
+        key = key.rpartition("/")[0]
+        yield key
 
 
 def _fetch(path: PlacedPath) -> None:

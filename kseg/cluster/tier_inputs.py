@@ -78,7 +78,7 @@ class RemoteLogs:
         self._found: dict[StrPath, tuple[ObjectStore, list[RemotePartition]]] = {}
         self._placed: dict[StrPath, PlacedPath] = {}
         self._files = StandingFiles(self._keys)
-        self._mirror = Mirror(self._files, say)
+        self._mirror = Mirror(self._files)
         self._listings: dict[StrPath, tuple[ObjectStore, list[StoredObject]]] = {}
         self._count = self._said = 0
         self.problems = 0
@@ -88,6 +88,11 @@ class RemoteLogs:
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    @property
+    def refused(self) -> list[OpenError]:
+        """Objects that can't be files here."""
+        return self._mirror.refused
 
     def partitions_at(self, root: StrPath) -> tuple[ObjectStore, list[RemotePartition]]:
         """The store at a root, and the partitions of tiers in it; none if it holds no tier. Raises as stores do."""

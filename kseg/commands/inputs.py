@@ -130,13 +130,14 @@ def _with_tiers(command: Callable[..., Any], options: dict[str, Any], asked: _As
     with RemoteLogs(asked.keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
         placing = _Placing(logs, asked)
         placed = {each: placing.of(options[each]) for each in asked.parameters}
-        for refused in placing.refused:
-            talk(f"kseg: {refused}")
+        refused = [*placing.refused, *logs.refused]
+        for each in refused:
+            talk(f"kseg: {each}")
         if name in IN_OTHER_PROCESSES:
             logs.fetch_all()
         status = status_of(partial(command, **{**options, **placed}))
         status = max(status, 1) if logs.problems else status
-        raise click.exceptions.Exit(max(status, 2) if placing.refused else status)
+        raise click.exceptions.Exit(max(status, 2) if refused else status)
 
 
 def _nothing(_: str) -> None:

@@ -13,7 +13,7 @@ from itertools import chain, pairwise
 from threading import current_thread, main_thread
 from typing import Any, NoReturn, TypeVar
 
-from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, reason, without_secrets
+from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, quoted, reason, without_secrets
 from kseg.store.location import StoredObject, StoreKind, StoreUrl, broken, parse_url
 from kseg.store.settings import StoreSettings, settings_of
 from kseg.system.run_usage import in_threads
@@ -42,6 +42,7 @@ _CODE = re.compile(r"<Code>([^<]*)</Code>.*?<Message>([^<]*)</Message>", re.DOTA
 _GENERIC = re.compile(r"^Generic \w+ error: ")
 _ELAPSED = re.compile(r" in [\d.]+[mµn]?s(,.*)?$")
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"')
+_ODD_KEY = re.compile(r'invalid path: .*?Path "([^"]*)"')
 _CURES = (
     (
         ("NoSuchBucket", "ContainerNotFound"),
@@ -165,7 +166,9 @@ class ObjectsOfStore:
                 raise ClusterError("can't be read: the store names an object that is larger than any file", self.name)
             if not self._url.bucket.endswith(UNSORTED):
                 keys = [last, *(each.key for each in found)]
-                if any(f"{second}/" <= first or second == first for first, second in pairwise(keys)):
+                # The library takes the slash off marks of folders: a file of the same name may come before.
+                falls = any(f"{second}/" <= first for first, second in pairwise(keys))
+                if falls or any(first == keys[place] for place, first in enumerate(keys[:-2], 2)):
                     raise ClusterError(_NEVER_ENDS, self.name)
                 last = keys[-1]
             yield found[skipped:]
@@ -276,6 +279,10 @@ def _fail(error: Exception, place: str, what: str) -> NoReturn:
     text = str(error)
     if "InvalidRange" in text or "416 " in text.partition("<")[0]:
         raise _PastEndError from error
+    odd = _ODD_KEY.search(text)
+    if odd is not None:
+        why = f"can't be listed: the key {quoted(odd[1])} has a part that is no name; name a folder beside it"
+        raise OpenError(why, place) from error
     for codes, sentence in _CURES:
         if any(code in text for code in codes):
             raise OpenError(sentence, place) from error

@@ -79,6 +79,30 @@ def test_a_url_may_name_a_file_or_a_partition(tmp_path: Path) -> None:
         assert there.stdout.replace(url.encode(), os.fsencode(disk)) == here.stdout
 
 
+def test_an_object_that_cannot_be_a_file_is_named_and_marks_of_folders_are_none(tmp_path: Path) -> None:
+    disk = golden.ROOT / "logs" / "4.3.1"
+    url = in_bucket(disk)
+    backend, bucket = s3_backends[DEFAULT_ACCOUNT_ID]["aws"], url.split("/")[2]
+    listed = said("ls", os.fspath(disk), tmp_path)
+    for mark in ("4.3.1", "4.3.1/", "4.3.1/zstd-0", "4.3.1/zstd-0/", "4.3.1/zstd-0/00000000000000000281.index/"):
+        backend.put_object(bucket, mark, b"")
+    assert said("ls", url, tmp_path) == listed
+    backend.put_object(bucket, "4.3.1/zstd-0", b"no mark")
+    for command in (["ls", url], ["verify", url], ["export", url, "out"]):
+        ran = kseg(command, tmp_path)
+        assert ran.status == 2
+        assert b"4.3.1/zstd-0: can't be a file here: other objects lie in a folder of its name; move it\n" in ran.stderr
+        assert ran.stdout
+
+
+def test_a_key_with_an_empty_part_is_named(tmp_path: Path) -> None:
+    url = in_bucket(golden.ROOT / "logs" / "4.3.1")
+    s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(url.split("/")[2], "4.3.1//odd", b"")
+    ran = kseg(["ls", url], tmp_path)
+    why = "can't be listed: the key '4.3.1//odd' has a part that is no name; name a folder beside it"
+    assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", f"kseg: {url}: {why}\n")
+
+
 def test_a_file_url_is_the_path_that_it_names(tmp_path: Path) -> None:
     disk = golden.ROOT / "logs" / "4.3.1"
     by_url, by_path = (kseg(["ls", path], tmp_path) for path in (f"file://{disk}", os.fspath(disk)))

@@ -321,11 +321,11 @@ def test_message_names_no_secret_of_a_url(tmp_path: Path) -> None:
         assert b"hunter2" not in ran.stderr
 
 
-def of_size(size: int) -> Callable[..., Iterable[bytes]]:
+def of_size(size: int, key: str = "t-0/00000000000000000000.log") -> Callable[..., Iterable[bytes]]:
     """Lists one log of that size."""
 
     def answer(_: dict[str, Any], start_response: "StartResponse", __: "WSGIApplication") -> Iterable[bytes]:
-        key, modified = "t-0/00000000000000000000.log", "2026-01-01T00:00:00.000Z"
+        modified = "2026-01-01T00:00:00.000Z"
         contents = f"<Key>{key}</Key><Size>{size}</Size><LastModified>{modified}</LastModified>"
         start_response("200 OK", [("Content-Type", "application/xml")])
         return [f"<ListBucketResult><Contents>{contents}</Contents></ListBucketResult>".encode()]
@@ -341,6 +341,15 @@ def test_sizes_that_no_object_has_are_a_line(broken_store: BreakingStore, tmp_pa
             assert (ran.status, ran.stdout) == (status, b""), (size, ran)
             assert ran.stderr.startswith(b"kseg: s3://"), ran
             assert not (tmp_path / "out").exists()
+
+
+def test_object_that_was_replaced_since_it_was_listed_is_refused(broken_store: BreakingStore, tmp_path: Path) -> None:
+    """It was taken for a log that ends in the middle of a batch."""
+    broken_store.break_from(1, of_size(5000, "test-1-0/00000000000000203000.log"), 1)
+    ran = kseg(["verify", "s3://logs"], tmp_path)
+    assert ran.status
+    assert b"00000000000000203000.log has 199858 bytes; it was listed with 5000" in ran.stdout + ran.stderr
+    assert b"torn-tail" not in ran.stdout
 
 
 def test_object_that_is_larger_than_a_file_may_be_is_a_line(broken_store: BreakingStore, tmp_path: Path) -> None:

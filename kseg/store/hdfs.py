@@ -74,7 +74,7 @@ class FilesOfHdfs:
             return None
         return StoredObject(key, info.size, (info.mtime_ns or 0) // 1_000_000)
 
-    def open(self, key: str) -> StoredBytes:
+    def open(self, key: str, size: int | None = None) -> StoredBytes:
         """See ObjectStore."""
         return ReadByKey(self, key)
 

@@ -202,8 +202,11 @@ class ObjectStore(Protocol):
     def read(self, key: str, start: int, end: int) -> bytes:
         """Bytes of an object that is read once. Raises as StoredBytes."""
 
-    def open(self, key: str) -> StoredBytes:
-        """An object to read from again and again. Asks for nothing yet."""
+    def open(self, key: str, size: int | None = None) -> StoredBytes:
+        """An object to read from again and again. Asks for nothing yet.
+
+        size: how many bytes it was listed with; one that has others by then is refused, where the store tells.
+        """
 
 
 class ReadByKey:
@@ -249,7 +252,7 @@ class DirectoryStore:
                     status = entry.stat()
                     yield StoredObject(key, status.st_size, status.st_mtime_ns // 1_000_000)
 
-    def open(self, key: str) -> StoredBytes:
+    def open(self, key: str, size: int | None = None) -> StoredBytes:
         """See ObjectStore."""
         return ReadByKey(self, key)
 

@@ -182,16 +182,19 @@ class ObjectsOfStore:
             return None
         return _object(found)._replace(key=key)
 
-    def open(self, key: str) -> "ObjectFile":
+    def open(self, key: str, size: int | None = None) -> "ObjectFile":
         """See ObjectStore."""
-        return ObjectFile(self, key)
+        return ObjectFile(self, key, size)
 
     def read(self, key: str, start: int, end: int) -> bytes:
         """See ObjectStore."""
         return self.open(key).read(start, end)
 
-    def fetch(self, key: str, start: int, end: int) -> tuple[bytes, str]:
-        """Bytes of an object, fewer where it ends, and what tells this version from later ones. Raises as `read`."""
+    def fetch(self, key: str, start: int, end: int) -> tuple[bytes, str, int]:
+        """Bytes of an object, fewer where it ends, what tells this version from later ones, and all of its bytes.
+
+        Raises as `read`.
+        """
         place = f"{self.name}/{key}"
         try:
             content, meta = self._answer(lambda: self._fetched(self._prefix + key, start, end), place)
@@ -199,7 +202,7 @@ class ObjectsOfStore:
             raise broken(f"{place} isn't there any more") from error
         if len(content) != min(end, meta["size"]) - start:
             raise ClusterError("can't be read: the store gave other bytes than were asked for", place)
-        return content, str(meta["e_tag"] or meta["last_modified"])
+        return content, str(meta["e_tag"] or meta["last_modified"]), meta["size"]
 
     def _fetched(self, path: str, start: int, end: int) -> tuple[bytes, Any]:
         """Bytes of an object, and what is said of it. No more of an answer is taken than was asked for."""
@@ -299,8 +302,8 @@ def library_errors() -> tuple[type[Exception], ...]:
 class ObjectFile:
     """An object to read from; it is refused if it changes meanwhile."""
 
-    def __init__(self, store: ObjectsOfStore, key: str) -> None:
-        self._store, self._key = store, key
+    def __init__(self, store: ObjectsOfStore, key: str, size: int | None) -> None:
+        self._store, self._key, self._size = store, key, size
         self._version: str | None = None
 
     def read(self, start: int, end: int) -> bytes:
@@ -308,11 +311,13 @@ class ObjectFile:
         if start >= end:
             return b""
         try:
-            content, version = self._store.fetch(self._key, start, end)
+            content, version, size = self._store.fetch(self._key, start, end)
         except _PastEndError:
             return b""
         if self._version not in (None, version):
             raise broken(f"{self._store.name}/{self._key} has changed while it was read")
+        if self._size not in (None, size):
+            raise broken(f"{self._store.name}/{self._key} has {size} bytes; it was listed with {self._size}")
         self._version = version
         return content
 

@@ -14,7 +14,7 @@ class StoredFile(io.RawIOBase):
     """An object of a store, to read."""
 
     def __init__(self, store: ObjectStore, found: StoredObject) -> None:
-        self._file, self._found = store.open(found.key), found
+        self._file, self._found = store.open(found.key, found.size), found
         self._position, self._start, self._held = 0, 0, b""
 
     def readable(self) -> bool:

@@ -265,8 +265,8 @@ class FetchedObject:
     At last the next range is fetched while this one is worked on, unless the store is near.
     """
 
-    def __init__(self, store: ObjectStore, key: str, end: int) -> None:
-        self._file, self._end = store.open(key), end
+    def __init__(self, store: ObjectStore, part: StoredPart, end: int) -> None:
+        self._file, self._end = store.open(part.key, part.object_size), end
         self._start, self._held = 0, b""
         self._ahead = 0
         self._is_far = not store.is_near
@@ -323,7 +323,7 @@ class StoredBytes:
         self.size = part.size if size is None else size
         self._store, self._part, self._place = store, part, place_of(store, part.key)
         self._last_read = last_read
-        self._object = FetchedObject(store, part.key, part.start + part.size)
+        self._object = FetchedObject(store, part, part.start + part.size)
         self._is_small = self.size <= LEAST_FETCHED and not store.is_near and not part.missing_before(self.size)
         self._lock = Lock()  # a server's threads share it
 
@@ -378,7 +378,7 @@ class ChunkedBytes:
         self._store, self._part, self._chunks, self._keys = store, part, part.chunks, keys
         self._last_read = last_read
         self._place = place_of(store, part.key)
-        self._object = FetchedObject(store, part.key, part.start + part.chunks.total)
+        self._object = FetchedObject(store, part, part.start + part.chunks.total)
         self._lock = Lock()  # a server's threads share it
         self._key: bytes | None = None
         self._kept: OrderedDict[int, bytes] = OrderedDict()

@@ -23,6 +23,7 @@ _CREDENTIALS_LAST = timedelta(minutes=15)
 """After so long, botocore is asked again: it renews credentials that are about to expire."""
 _MOST_RETRIES = 4
 """As botocore does, if AWS_MAX_ATTEMPTS doesn't say otherwise."""
+_MOST_THAT_HELP = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def _s3(bucket: str) -> StoreSettings:
     elif not _given(*_OF_ROLES) and (_given("AWS_EC2_METADATA_DISABLED") or "").lower() in _YES:
         raise OpenError(_NO_KEYS)
     retries = _given("AWS_MAX_ATTEMPTS") or ""
-    count = max(int(retries) - 1, 0) if retries.isdecimal() else _MOST_RETRIES
+    count = min(max(int(retries[:9]) - 1, 0), _MOST_THAT_HELP) if retries.isdecimal() else _MOST_RETRIES
     return StoreSettings(options, _client(endpoint, authorities), credentials, count, authorities)
 
 

@@ -13,6 +13,7 @@ from kseg.store.remote_files import Store, open_store
 from kseg.system.files import open_regular
 from kseg.system.placed_path import PlacedPath, Placement
 from kseg.system.run_usage import in_threads
+from kseg.system.shared_work import FAR_AT_ONCE
 from kseg.tiered.places import PINTEREST_MARK, TierLayout, parse_object_name
 
 
@@ -39,7 +40,6 @@ def is_partition(url: str) -> bool:
 
 SMALL_FILE = 4096
 """Bytes that a file has at most which every command reads of each partition: all of them are fetched at once."""
-AT_ONCE = 16
 
 
 class Mirror:
@@ -75,7 +75,7 @@ class Mirror:
                 continue
             if name == PARTITION_METADATA and found.size <= SMALL_FILE:
                 asked.append(path)
-        for _ in in_threads(_fetch, asked, AT_ONCE):
+        for _ in in_threads(_fetch, asked, FAR_AT_ONCE):
             pass
 
     def place_named(self, url: str, names: Iterable[str], target: PlacedPath) -> None:

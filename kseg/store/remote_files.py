@@ -27,8 +27,6 @@ PIECE = 8 << 20
 """Bytes that a request asks for."""
 PIECES_AT_ONCE = 4
 """Requests for pieces of a file that are under way at the same time."""
-SMALL_FILES = ("leader-epoch-checkpoint", ".txnindex", ".snapshot")
-"""Ends of names of files that say something about a partition as a whole."""
 
 
 class RemoteFile(NamedTuple):

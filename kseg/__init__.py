@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
     from kseg.coordinators.groups import GroupsView
     from kseg.diff.differences import PartitionDiff
-    from kseg.errors import DamagedError, KsegError, OpenError, UsageError
+    from kseg.errors import ClusterError, DamagedError, KsegError, OpenError, UsageError
     from kseg.findings.findings import Finding
     from kseg.formats.codes import Codec, TimestampType
     from kseg.kernel.record import Header, Record
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "Cluster",
+    "ClusterError",
     "ClusterMetadata",
     "Codec",
     "CoordinatorRow",
@@ -73,6 +74,7 @@ __all__ = [
 _HOMES = {
     "Batch": "kseg.reading.batch",
     "Cluster": "kseg.api.cluster",
+    "ClusterError": "kseg.errors",
     "ClusterMetadata": "kseg.cluster.model",
     "Codec": "kseg.formats.codes",
     "CoordinatorRow": "kseg.text.transactions",

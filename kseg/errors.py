@@ -55,7 +55,14 @@ class RecordError(UsageError):
     """A record or batch that no format of Kafka's can hold: wrong fields for the magic, too large, out of order."""
 
 
-class OpenError(KsegError):
+class FileError(KsegError):
+    """What a file holds, or that it can't be opened, stops a call; other files may do without it.
+
+    A store that fails raises ClusterError instead: that says nothing about its files.
+    """
+
+
+class OpenError(FileError):
     """A file or directory can't be opened or read."""
 
 
@@ -76,7 +83,7 @@ class SwappedError(KsegError):
         )
 
 
-class DamagedError(KsegError):
+class DamagedError(FileError):
     """What is asked for can't be done, since the data are damaged.
 
     `hint`: what a caller of the API may do; a command's user can't.

@@ -1,5 +1,6 @@
 """The order of kseg's packages holds: docs/developers/architecture.md lists it, and each rule names all offenders."""
 
+import re
 import subprocess
 import sys
 from functools import cache
@@ -47,6 +48,19 @@ def test_public_names_are_listed_before_they_are_imported() -> None:
 
 def test_nothing_at_module_level_changes() -> None:
     assert house().changing_values() == CACHES
+
+
+@pytest.mark.parametrize("room", ["cluster", "coordinators", "doctor", "index", "log", "tiered", "verify"])
+def test_what_reads_disks_takes_no_store_that_fails_for_files_that_lack(room: str) -> None:
+    """FileError is what a file's reader may do without; KsegError has the failures of stores in it."""
+    caught = re.compile(r"(except|suppress\().*\bKsegError\b(?!.*# raised again)")
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in (ROOT / "kseg" / room).rglob("*.py")
+        for line in path.read_text().splitlines()
+        if caught.search(line)
+    ]
+    assert found == []
 
 
 # --- the rules find what they forbid ---------------------------------------------------------------------------------

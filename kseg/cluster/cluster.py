@@ -37,7 +37,7 @@ from kseg.cluster.replicas import (
     only_cluster,
     topic_id_at,
 )
-from kseg.errors import KsegError, OpenError, UsageError
+from kseg.errors import FileError, OpenError, UsageError
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, own_name
@@ -201,7 +201,7 @@ class Cluster:
 
         try:
             return cluster_metadata_of(place, Until())
-        except KsegError:
+        except FileError:
             return None
 
     def partitions(

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError
 from kseg.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
     KINDS_BESIDE,
@@ -110,7 +110,7 @@ def identity_of(log_dir: Path) -> DirectoryIdentity:
     """Whose a log directory is, without listing it; nothing is known if `meta.properties` can't be read."""
     try:
         return read_identity(log_dir)
-    except KsegError:
+    except FileError:
         return NOBODY
 
 

@@ -19,7 +19,7 @@ from kseg.cluster.settings import (
     set_for_topics,
     source_of,
 )
-from kseg.errors import KsegError, UsageError
+from kseg.errors import FileError, UsageError
 from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, PartitionLog, cleaned_topics
 from kseg.system.placed_path import as_given
 
@@ -288,7 +288,7 @@ class MetadataBeside:
             return None
         try:
             return cluster_metadata_of(place, Until())
-        except KsegError as error:
+        except FileError as error:
             self._tell(place.path, error.message)
             return None
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, OpenError
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import PARTITION_METADATA
 from kseg.log.side_files import StandingFiles
@@ -92,8 +92,8 @@ def _folders_above(key: str) -> Iterator[str]:
 
 
 def _fetch(path: PlacedPath) -> None:
-    """Fetches a file's bytes. One that can't be read is an error where it is read."""
-    with suppress(KsegError):
+    """Fetches a file's bytes. One that is broken is an error where it is read."""
+    with suppress(FileError):
         os.close(open_regular(path)[0])
 
 

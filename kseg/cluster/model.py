@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import FileError, UsageError
 from kseg.formats.checkpoints import QuorumState, parse_quorum_state
 from kseg.formats.codes import ControlType
 from kseg.formats.file_names import plain_text
@@ -156,7 +156,7 @@ def static_voters(partition: PartitionLog) -> tuple[Voter, ...]:
     """The voters of a static quorum, by the file beside the log; none if it doesn't tell."""
     try:
         state = read_quorum_state(partition)
-    except KsegError:
+    except FileError:
         return ()
     found = () if state is None else state.current_voters or ()
     return tuple(Voter(number, None, ()) for number in sorted(found))

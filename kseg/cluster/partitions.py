@@ -10,7 +10,7 @@ from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.model import ClusterMetadata, ClusterPartition
 from kseg.cluster.replicas import CopyStatus, PartitionReplicas, in_sync_replicas
-from kseg.errors import KsegError
+from kseg.errors import FileError, UsageError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.index.header_scan import is_intact
 from kseg.log.committed import read_last_stable_offset
@@ -131,7 +131,7 @@ class PartitionsBeside:
         key = (topic, partition), topic_id
         if key not in self._ends:
             self._ends[key] = None
-            with suppress(KsegError):
+            with suppress(FileError, UsageError):  # damaged, or copies of several clusters
                 self._ends[key] = self._read_end((topic, partition), topic_id)
         return self._ends[key]
 

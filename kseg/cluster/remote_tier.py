@@ -9,7 +9,7 @@ from kseg.cluster.cluster import Cluster, dirs_of_cluster
 from kseg.cluster.directories import identity_of, pass_over
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
-from kseg.errors import KsegError
+from kseg.errors import FileError, UsageError
 from kseg.findings.findings import Findings
 from kseg.log.partition import PartitionLog, RemoteTier, remote_tier_of
 from kseg.system.placed_path import path_named
@@ -72,7 +72,7 @@ def _segments_in(places: Iterable[PartitionLog]) -> dict[tuple[Owner, str], Reco
     for place in places:
         try:
             records = list(_records(place))
-        except KsegError:  # it has gone meanwhile
+        except FileError:  # it has gone meanwhile
             continue
         for owner, fields in records:
             segment_id = fields["remoteLogSegmentId"]["id"]
@@ -173,7 +173,7 @@ def find_tier(partition: PartitionLog, beside: MetadataBeside) -> RemoteTier | N
     """The tier of a partition; None if it has none, or its small files can't be read."""
     try:
         return remote_tier_of(partition, _is_tiered(partition, beside))
-    except KsegError:
+    except (FileError, UsageError):
         return None
 
 

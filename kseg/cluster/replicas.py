@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import FileError, UsageError
 from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lineage import EpochStarts, Lineage, agreed_end, latest_epoch, noted_epochs, read_lineage
@@ -402,7 +402,7 @@ class _Histories(Generic[Place]):
         if key not in self._known:
             try:
                 self._known[key] = candidate.read_history(is_exact)
-            except KsegError:
+            except FileError:
                 self._known[key] = UNREAD
         return self._known[key]
 
@@ -527,5 +527,5 @@ def topic_id_at(directory: Path) -> str | None:
     """The same of a directory that wasn't listed."""
     try:
         return read_topic_id(directory)
-    except KsegError:
+    except FileError:
         return None

@@ -13,7 +13,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, find_log_dirs, pass_over
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.cluster.mirror import Mirror, holds_tier, is_partition, parted
-from kseg.errors import KsegError, OpenError, UsageError
+from kseg.errors import FileError, OpenError, UsageError
 from kseg.formats.checkpoints import EpochStart, LeaderEpochCheckpoint, build_leader_epoch_checkpoint
 from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
 from kseg.kernel.contract import MOST
@@ -338,6 +338,6 @@ def _write_metadata(partition: RemotePartition, target: Path) -> None:
         return
     try:
         content = build_metadata(partition.topic_id)
-    except KsegError:
+    except FileError:
         return  # names of objects may hold what is no uuid
     (target / PARTITION_METADATA).write_bytes(content)

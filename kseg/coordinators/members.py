@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kseg.cluster.partitions import LogEnd, PartitionsBeside
 from kseg.decode.internal_records import EARLY_SHARE_STATE_VALUES
-from kseg.errors import KsegError, counted
+from kseg.errors import FileError, counted
 from kseg.formats.codes import NO_TIMESTAMP, VERSION
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import SHARE_STATE_KEYS, SHARE_STATE_VALUES, version_range
@@ -273,7 +273,7 @@ def partition_states(
                 _note(record, latest)
         for records in latest.values():
             states[_share_key(records[0])] = _state_after(records)
-    except KsegError as error:
+    except FileError as error:
         unreadable.append(Unreadable(place.directory_name, None, error.message))
     return states, unreadable
 

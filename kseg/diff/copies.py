@@ -20,7 +20,7 @@ from kseg.cluster.replicas import (
 )
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.differences import Copies, PartitionDiff, Sides, find_copies
-from kseg.errors import KsegError, OpenError, UnreadableError, counted
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError, UsageError, counted
 from kseg.findings.findings import Finding
 from kseg.log.lineage import latest_epoch
 from kseg.log.partition import METADATA_TOPIC, PartitionLog, RemoteTier
@@ -294,7 +294,7 @@ def _expected(cluster: Cluster, choice: PartitionChoice) -> dict[str, ClusterPar
     """The cluster's partitions by the names of their directories; none without metadata of one cluster."""
     try:
         metadata = cluster.own_metadata
-    except KsegError:
+    except (FileError, UsageError):  # of several clusters
         return {}
     partitions = () if metadata is None else metadata.partitions
     return {f"{each.topic}-{each.partition}": each for each in partitions if choice.takes(each.topic, each.partition)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg.dump.checked_batches import BatchReader, NoBatch, wrap_offset
 from kseg.dump.options import Found, Pairs, absolute_path
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, OpenError
 from kseg.formats import checkpoints as checkpoint
 from kseg.formats.checkpoints import TEXT_FILES, Members
 from kseg.formats.codes import NO_TIMESTAMP, Codec
@@ -429,7 +429,7 @@ def entries(path: StrPath) -> Iterator[Members]:
             for entry in piece:
                 yield dict(zip(names, entry, strict=True))
         if file.trailing_problem is not None:
-            raise KsegError(file.trailing_problem, path)
+            raise FileError(file.trailing_problem, path)
 
 
 def _lines(path: StrPath, found: "Found") -> Iterator[str]:
@@ -441,7 +441,7 @@ def _lines(path: StrPath, found: "Found") -> Iterator[str]:
             yield from filter(None, map(_line, entries(path)))
     except OpenError:
         raise
-    except KsegError as error:
+    except FileError as error:
         found.add_problem(path, error.message)
 
 

@@ -6,7 +6,7 @@ from datetime import tzinfo
 
 from kseg.dump.entry_lines import check_entries, entries
 from kseg.dump.options import DumpContext, DumpOptions, Found
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.formats.checkpoints import Members
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.index.entries import OffsetIndex, TimeIndex
@@ -36,7 +36,7 @@ def dump_objects(path: StrPath, context: "DumpContext") -> None:
     try:
         for members in _ENTRIES.get(kind, entries)(path):
             _print({"type": kind.value, "file": str(path), **_with_time(members, context.options.zone)}, context)
-    except KsegError as error:
+    except FileError as error:
         if not found.summaries:
             raise
         line = f"kseg: {path}: {error.message}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kseg.dump.log_steps import LogSummary, Rendering, Steps, finished, log_steps
 from kseg.dump.options import Part
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, OpenError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.reading.blocks import Damage
@@ -243,5 +243,5 @@ def may_hold(path: StrPath, selector: "Selector") -> bool:
     """Whether a log may have anything that is selected; True if that can't be found out."""
     try:
         return selector.may_hold(as_path(path))
-    except KsegError:
+    except FileError:
         return True  # reported when it is opened

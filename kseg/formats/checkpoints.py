@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kseg.errors import KsegError, quoted
+from kseg.errors import FileError, quoted
 from kseg.formats.file_names import FileKind
 
 CHECKPOINT_VERSION = 0
@@ -145,14 +145,14 @@ def _parse_checkpoint(content: bytes, names: str) -> tuple[int | None, Iterator[
         return None, iter(())
     version = _integer(lines[0], _INT32, 1)
     if version != CHECKPOINT_VERSION:
-        raise KsegError(f"line 1: version is {version}, not {CHECKPOINT_VERSION}")
+        raise FileError(f"line 1: version is {version}, not {CHECKPOINT_VERSION}")
     if len(lines) == 1:
         return version, iter(())
     count = _integer(lines[1], _INT32, 2)
     rows = ((number, _fields(line, names, number)) for number, line in enumerate(islice(lines, 2, None), 3))
     if count != len(lines) - 2:
         deque(rows, maxlen=0)  # a malformed line is reported first
-        raise KsegError(f"line 2: the number of entries is {count}, but {len(lines) - 2} follow")
+        raise FileError(f"line 2: the number of entries is {count}, but {len(lines) - 2} follow")
     return version, rows
 
 
@@ -160,7 +160,7 @@ def _fields(line: str, names: str, number: int) -> list[str]:
     # White space at the end is ignored; at the beginning it makes an empty field, as in Java's split.
     fields = _WHITE_SPACE.split(line.rstrip(" \t\x0b\f"))
     if len(fields) != len(names.split()) or not fields[0]:
-        raise KsegError(f"line {number}: {quoted(line)} is not `{names}`")
+        raise FileError(f"line {number}: {quoted(line)} is not `{names}`")
     return fields
 
 
@@ -177,18 +177,18 @@ def parse_partition_metadata(content: bytes) -> PartitionMetadata:
         return PartitionMetadata(int(plain[1]), plain[2].decode())
     lines = _lines(content)
     if len(lines) != 2:
-        raise KsegError(f"line {min(len(lines) + 1, 3)}: {len(lines)} lines in the file, not 2")
+        raise FileError(f"line {min(len(lines) + 1, 3)}: {len(lines)} lines in the file, not 2")
     version = _named_value(lines[0], "version", 1)
     topic_id = _named_value(lines[1], "topic_id", 2)
     if not _TOPIC_ID.fullmatch(topic_id):
-        raise KsegError(f"line 2: {quoted(topic_id)} isn't a topic id of 22 base64url characters")
+        raise FileError(f"line 2: {quoted(topic_id)} isn't a topic id of 22 base64url characters")
     return PartitionMetadata(_integer(version, _INT32, 1), topic_id)
 
 
 def _named_value(line: str, name: str, number: int) -> str:
     match = re.fullmatch(rf"{name}:[ \t]+(\S+)", line)
     if match is None:
-        raise KsegError(f"line {number}: {quoted(line)} is not `{name}: …`")
+        raise FileError(f"line {number}: {quoted(line)} is not `{name}: …`")
     return match[1]
 
 
@@ -202,7 +202,7 @@ def parse_quorum_state(content: bytes) -> QuorumState:
     fields = _json_object(content)
     version = _member(fields, "data_version", int)
     if version not in _QUORUM_STATE_MEMBERS:
-        raise KsegError(f"line 1: data_version is {version}, not {' or '.join(map(str, _QUORUM_STATE_MEMBERS))}")
+        raise FileError(f"line 1: data_version is {version}, not {' or '.join(map(str, _QUORUM_STATE_MEMBERS))}")
     values = {field: _member(fields, name, kind) for name, field, kind in _QUORUM_STATE_MEMBERS[version]}
     if values.get("current_voters") is not None:
         values["current_voters"] = tuple(_voter_id(voter) for voter in values["current_voters"])
@@ -245,7 +245,7 @@ _QUORUM_STATE_MEMBERS: dict[int, tuple[tuple[str, str, type | tuple[type, ...]],
 
 def _voter_id(voter: object) -> int:
     if not isinstance(voter, dict):
-        raise KsegError(f"line 1: {quoted(voter)} in currentVoters isn't an object")
+        raise FileError(f"line 1: {quoted(voter)} in currentVoters isn't an object")
     voter_id: int = _member(voter, "voterId", int)
     return voter_id
 
@@ -273,20 +273,20 @@ def _json_object(content: bytes) -> dict[str, Any]:
     try:
         value, _ = json.JSONDecoder().raw_decode(_text(content).lstrip())  # as Jackson does, up to the value's end
     except json.JSONDecodeError as error:
-        raise KsegError(f"line {error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
+        raise FileError(f"line {error.lineno}: not JSON: {error.msg} at column {error.colno}") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, or arrays in arrays
-        raise KsegError("line 1: JSON with too long a number or too many levels") from error
+        raise FileError("line 1: JSON with too long a number or too many levels") from error
     if not isinstance(value, dict):
-        raise KsegError(f"line 1: JSON {type(value).__name__} instead of an object")
+        raise FileError(f"line 1: JSON {type(value).__name__} instead of an object")
     return value
 
 
 def _member(fields: dict[str, Any], name: str, kind: type | tuple[type, ...]) -> Any:
     if name not in fields:
-        raise KsegError(f"line 1: {name} is missing")
+        raise FileError(f"line 1: {name} is missing")
     value = fields[name]
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise KsegError(f"line 1: {name} is {quoted(value)}")
+        raise FileError(f"line 1: {name} is {quoted(value)}")
     return _joined_surrogates(value) if isinstance(value, str) else value
 
 
@@ -337,7 +337,7 @@ _SPECIAL = {char: "\\" + letter for letter, char in _ESCAPED.items()} | {char: "
 def _property(line: str, number: int) -> tuple[str, str]:
     match = _PROPERTY.fullmatch(line)
     if match is None:
-        raise KsegError(f"line {number}: {quoted(line)} isn't a property")
+        raise FileError(f"line {number}: {quoted(line)} isn't a property")
     return _unescape(match[1], number), _unescape(match[2], number)
 
 
@@ -347,7 +347,7 @@ def _unescape(text: str, number: int) -> str:
         if len(escaped) == 5:
             return chr(int(escaped[1:], 16))
         if escaped == "u":
-            raise KsegError(f"line {number}: \\u without four hex digits")
+            raise FileError(f"line {number}: \\u without four hex digits")
         return _ESCAPED.get(escaped, escaped)
 
     return _joined_surrogates(_ESCAPE.sub(character, text))
@@ -384,14 +384,14 @@ def _text(content: bytes) -> str:
         return content.decode()
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise KsegError(f"line {line}: not UTF-8", position=error.start) from error
+        raise FileError(f"line {line}: not UTF-8", position=error.start) from error
 
 
 def _integer(text: str, bounds: tuple[int, int], line: int) -> int:
     """The number as Java's parseInt or parseLong reads it."""
     number = int(text) if _INTEGER.fullmatch(text) else None
     if number is None or not bounds[0] <= number <= bounds[1]:
-        raise KsegError(f"line {line}: {quoted(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
+        raise FileError(f"line {line}: {quoted(text)} isn't an integer from {bounds[0]} to {bounds[1]}")
     return number
 
 

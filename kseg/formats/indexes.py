@@ -15,7 +15,7 @@ from construct import (
     this,
 )
 
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.formats.grammar import grammars
 from kseg.formats.header_fields import (
     OFFSET_INDEX_ENTRY_FIELDS,
@@ -88,13 +88,13 @@ def parse_chunk_sizes(content: bytes, count: int) -> tuple[int, ...]:
     try:
         fields = (_SEVERAL if count > _FEW else CHUNK_SIZES).parse(content)
     except ConstructError as error:
-        raise KsegError("the sizes of chunks can't be read") from error
+        raise FileError("the sizes of chunks can't be read") from error
     if fields.count != count:
-        raise KsegError(f"sizes of {fields.count} chunks, where the segment has {count}")
+        raise FileError(f"sizes of {fields.count} chunks, where the segment has {count}")
     if count <= _FEW:
         return (fields.last,) if count else ()
     size = fields.value_size
     if not 1 <= size <= MOST_VALUE_BYTES:
-        raise KsegError(f"sizes of chunks have {size} bytes each")
+        raise FileError(f"sizes of chunks have {size} bytes each")
     values = (int.from_bytes(fields["values"][at : at + size]) for at in range(0, size * (count - 1), size))
     return (*(fields.base + value for value in values), fields.last)

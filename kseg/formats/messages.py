@@ -31,7 +31,7 @@ from construct import (
     obj_,
 )
 
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.formats.grammar import UVARINT
 from kseg.formats.schemas import NULL, Field, MessageSchema, version_range
 
@@ -52,7 +52,7 @@ JSON_ESCAPES = {code: f"\\u{code:04X}" for code in range(0x20)} | {
 }
 
 
-class MessageError(KsegError):
+class MessageError(FileError):
     """Bytes that aren't a message of this kind, or a value that doesn't fit into one.
 
     `kafka_text` is the text of Kafka's own exception.

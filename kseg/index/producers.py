@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple, TypeGuard
 
 from kseg import kernel
-from kseg.errors import ClusterError, KsegError
+from kseg.errors import FileError, KsegError
 from kseg.formats.codes import ControlType
 from kseg.formats.file_names import parse_file_name
 from kseg.formats.header_fields import (
@@ -240,7 +240,7 @@ class ProducerSnapshot:
         self.size = self.file.size
         try:
             fields = self.file.read(0, header.size)
-        except KsegError:
+        except KsegError:  # raised again
             self.close()
             raise
         self.header_size = len(fields)
@@ -300,9 +300,7 @@ def snapshot_problem(path: str | os.PathLike[str]) -> str | None:
     try:
         with ProducerSnapshot(path) as snapshot:
             return snapshot.problem()
-    except ClusterError:
-        raise
-    except KsegError as error:
+    except FileError as error:
         return error.message
 
 

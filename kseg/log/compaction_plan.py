@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import exported_addresses
-from kseg.errors import DamagedError, KsegError
+from kseg.errors import DamagedError, FileError
 from kseg.formats.codes import (
     LOAD_FACTOR,
     MAXIMUM_RELATIVE_OFFSET,
@@ -410,7 +410,7 @@ class BatchCleaner:
         is_discarded = can_discard and (not batch.is_control or self._is_past(batch.delete_horizon_ms))
         problem = batch.problem()
         if problem is not None:
-            raise KsegError(f"the records can't be read: {problem.detail}", position=batch.position)
+            raise FileError(f"the records can't be read: {problem.detail}", position=batch.position)
         records = list(batch.records())
         reasons = [self._reason(batch, record, is_discarded=is_discarded) for record in records]
         left = [record for record, reason in zip(records, reasons, strict=True) if reason is None]

@@ -7,7 +7,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import FileError, KsegError
 from kseg.index.header_scan import FoldWithin, header_runs, walk_headers
 from kseg.kernel.contract import MOST
 from kseg.kernel.fold_contract import Event
@@ -57,7 +57,7 @@ def noted_epochs(partition: PartitionLog, log_end: int, problems: list[KsegError
     """
     try:
         noted = partition.read_leader_epochs() or ()
-    except KsegError as error:
+    except FileError as error:
         if problems is not None:
             problems.append(error)
         return EpochStarts()
@@ -262,5 +262,5 @@ def latest_epoch(partition: PartitionLog, end: PartitionEnd, problems: list[Kseg
         return max(noted, end.last.partition_leader_epoch)
     try:
         return max(noted, last_epoch(partition))
-    except KsegError:
+    except FileError:
         return noted

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT, decompress
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, KsegError, OpenError
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -142,7 +142,7 @@ def _timestamp(file: FoundFile) -> int | None:
         return int(
             parse_message(message_schema("SnapshotHeaderRecord"), 0, record.value).value["lastContainedLogTimestamp"]
         )
-    except KsegError:
+    except FileError:
         return None
 
 
@@ -484,14 +484,14 @@ def _log_end(partition: PartitionLog, listed: Sequence[_Listed]) -> PartitionEnd
     """Where the log ends, as `PartitionLog.read_end` has it; by what was listed, if that can't be read any more."""
     try:
         return partition.read_end({each.row.base_offset: each.last for each in listed if each.is_read})
-    except KsegError:
+    except FileError:
         return PartitionEnd(listed[-1].row.base_offset if listed else 0, None)
 
 
 def _topic_id(partition: PartitionLog, problems: list[str]) -> str | None:
     try:
         return partition.read_topic_id()
-    except KsegError as error:
+    except FileError as error:
         problems.append(f"{partition.path / PARTITION_METADATA}: {error.message}")
         return None
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, KsegError, OpenError
 from kseg.formats.codes import INDEX_INTERVAL_BYTES
 from kseg.formats.file_names import (
     DirectoryState,
@@ -80,7 +80,7 @@ def read_checkpoints(path: Path, problems: list[KsegError] | None = None) -> Che
     for field, name in CHECKPOINT_OF_FIELD.items():
         try:
             entries = parse_offset_checkpoint(read_small_file(path / name) or b"").entries
-        except KsegError as error:
+        except FileError as error:
             if problems is not None:
                 problems.append(KsegError(error.message, path / name, error.position))
             continue
@@ -361,7 +361,7 @@ class PartitionLog:
         try:
             with ProducerSnapshot(file.path) as snapshot:
                 return ProducerStates(snapshot.entries()) if snapshot.problem() is None else None
-        except KsegError:  # too short for its header, or unreadable
+        except FileError:  # too short for its header, or unreadable
             return None
 
 
@@ -512,7 +512,7 @@ def _start_of_epochs(partition: PartitionLog, default: int) -> int:
     """The first offset in `leader-epoch-checkpoint`; the default if the file is missing or can't be read."""
     try:
         epochs = partition.read_leader_epochs() or ()
-    except KsegError:
+    except FileError:
         return default
     return min((offset for _, offset in epochs), default=default)
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, OpenError
 from kseg.formats.codes import (
     MAXIMUM_RELATIVE_OFFSET,
     RETENTION_MS,
@@ -83,7 +83,7 @@ class SegmentFiles(NamedTuple):
     @property
     def _own_log(self) -> FoundFile:
         if self.log is None:
-            raise KsegError(f"the segment of base offset {self.base_offset} has no log")
+            raise FileError(f"the segment of base offset {self.base_offset} has no log")
         return self.log
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, OpenError
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import FileKind
 from kseg.index.header_scan import FoldWithin, events, header_runs, walk_headers
@@ -92,7 +92,7 @@ def _metadata(partition: PartitionLog, topic_id: str | None) -> Iterator[SideFil
     content = None if topic_id is None else build_metadata(topic_id)
     try:
         known = partition.read_topic_id()
-    except KsegError as error:
+    except FileError as error:
         yield SideFile(PARTITION_METADATA, Reason.BROKEN, content, error.message)
         return
     if known is None and content is not None:
@@ -106,7 +106,7 @@ def _leader_epochs(partition: PartitionLog) -> Iterator[SideFile]:
     reason, detail = Reason.MISSING, ""
     try:
         entries = partition.read_leader_epochs()
-    except KsegError as error:
+    except FileError as error:
         reason, detail = Reason.BROKEN, error.message
     else:
         if entries is not None:

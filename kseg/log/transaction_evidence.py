@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.errors import KsegError, counted
+from kseg.errors import FileError, counted
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.formats.header_fields import AbortedTransaction
 from kseg.index.entries import TransactionIndex
@@ -195,7 +195,7 @@ def _entries(segment: SegmentFiles, producer_id: int) -> tuple[list[AbortedTrans
         with TransactionIndex(segment.transaction_index.path, segment.base_offset) as index:
             found = [entry for entry in index.entries() if entry.producer_id == producer_id]
             return found, index.sanity_problem()
-    except KsegError as error:
+    except FileError as error:
         return [], error.message
 
 

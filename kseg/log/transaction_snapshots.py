@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.log.partition import PartitionLog
 
 OpenTransactions = dict[int, int]
@@ -54,7 +54,7 @@ def open_at(partition: PartitionLog, offset: int) -> OpenTransactions | None:
     """Open transactions of the snapshot that ends at an offset; None if there is none that can belong to this log."""
     try:
         states = partition.read_producer_states(offset)
-    except KsegError:
+    except FileError:
         return None
     if states is None or any(state.last_offset >= offset for state in states.producers.values()):
         return None

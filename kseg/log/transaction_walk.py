@@ -16,7 +16,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.formats.codes import ControlType
 from kseg.formats.header_fields import AbortedTransaction
 from kseg.index.entries import TransactionIndex
@@ -451,7 +451,7 @@ class _IndexBeside:
             self._index = TransactionIndex(self._path, base_offset)
             problem = self._index.sanity_problem()
             self._entries = self._index.entries()
-        except KsegError as error:
+        except FileError as error:
             problem = error.message
         if problem is not None:
             self.is_broken = True
@@ -461,7 +461,7 @@ class _IndexBeside:
         try:
             self._next = next(self._entries, None)
             self._has_entries |= self._next is not None
-        except KsegError as error:
+        except FileError as error:
             self._next = None
             self.is_broken = True
             self._differ(error.message)

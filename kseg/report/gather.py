@@ -26,7 +26,7 @@ from kseg.doctor.examination import (
     unreadable_partition,
 )
 from kseg.doctor.kinds import AHEAD_MS, SuspectTimes
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, OpenError
 from kseg.formats.codes import BATCH_HEADER_SIZE, Codec
 from kseg.index.header_scan import header_runs
 from kseg.kernel.contract import ROW, SIZE, START, VALID
@@ -133,7 +133,7 @@ class PartitionWatch:
                     for run in header_runs(log_file):
                         if not isinstance(run, Damage):
                             self.statistics.take_headers(run.buffer, run.rows, 0, run.row_count)
-            except KsegError:
+            except FileError:
                 continue
             finally:
                 on_read(segment.size)
@@ -225,7 +225,7 @@ def _bodies(partition: PartitionLog) -> Iterator[tuple[bytes, int]]:
     chosen = [filled[int(place * step)] for place in range(min(len(filled), _SEGMENTS))]
     for segment in chosen:
         left = SAMPLE_SIZE // len(chosen)
-        with suppress(KsegError):
+        with suppress(FileError):
             for body, size in _of_segment(segment):
                 if len(body) > left:
                     break

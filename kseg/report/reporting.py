@@ -11,7 +11,7 @@ from kseg.coordinators.groups import read_groups
 from kseg.coordinators.members import Group
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings
-from kseg.errors import KsegError, counted
+from kseg.errors import FileError, KsegError, UsageError, counted
 from kseg.log.listing_rows import counted_directories
 from kseg.output.rows import human_size
 from kseg.report.block import GLOSSARY, About, Block, DiskReport, ReadDirectory
@@ -116,7 +116,7 @@ def _groups(paths: Sequence[Path]) -> tuple[Group, ...] | None:
     """The groups of `__consumer_offsets`; None if it isn't here, or can't be read."""
     try:
         return read_groups(paths).groups
-    except KsegError:
+    except (FileError, UsageError):  # copies are of several clusters
         return None
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from kseg.errors import DamagedError, KsegError
+from kseg.errors import DamagedError, FileError, KsegError
 from kseg.index.header_scan import end_of, events
 from kseg.index.producers import ProducerStates, build_producer_snapshot, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
@@ -258,8 +258,8 @@ def _cleaned(cleaner: BatchCleaner, segment: SegmentFiles) -> Iterator[Run]:
             yield from cleaner.cleaned(piece)
     except DamagedError:
         raise
-    except KsegError as error:
-        raise KsegError(error.message, segment.path, error.position) from error
+    except FileError as error:
+        raise FileError(error.message, segment.path, error.position) from error
 
 
 def _modified_ms(segment: SegmentFiles) -> int:

@@ -24,7 +24,7 @@ from kseg.cluster.model import (
     static_voters,
 )
 from kseg.decode.internal_records import parse_framed
-from kseg.errors import DamagedError, KsegError, OpenError, UsageError
+from kseg.errors import DamagedError, FileError, OpenError, UsageError
 from kseg.formats.checkpoints import MetaProperties, QuorumState, build_meta_properties, build_quorum_state
 from kseg.formats.codes import CONTROL_MASK, TAIL_KINDS, ControlType, DamageKind
 from kseg.formats.file_names import DirectoryState, parse_file_name
@@ -187,7 +187,7 @@ def _known_epoch(partition: PartitionLog) -> int:
     """The last leader epoch that a node knew; -1 if its file doesn't tell."""
     try:
         state = read_quorum_state(partition)
-    except KsegError:
+    except FileError:
         return -1
     return -1 if state is None else state.leader_epoch
 

@@ -14,7 +14,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import LOST_AND_FOUND
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.cluster.replicas import PartitionReplicas, topic_id_of
-from kseg.errors import KsegError, UnreadableError
+from kseg.errors import FileError, UnreadableError
 from kseg.index.header_scan import events, header_runs
 from kseg.index.producers import ProducerStates, build_producer_snapshot, end_marker_in
 from kseg.index.rebuild import rebuild
@@ -169,7 +169,7 @@ def _first_states(plan: Salvage) -> ProducerStates:
     for replica in plan.replicas:
         try:
             states = replica.partition.read_producer_states(plan.segments[0][0])
-        except KsegError:
+        except FileError:
             continue
         if states is not None:
             carried = carried_transactions(replica.partition)
@@ -245,7 +245,7 @@ def _known_epochs(plan: Salvage) -> dict[int, int]:
     for replica in plan.replicas:
         try:
             epochs = replica.partition.read_leader_epochs()
-        except KsegError:
+        except FileError:
             continue
         if epochs:
             return dict(epochs)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError
 from kseg.system.placed_path import PlacedPath, RangedBytes
 
 Identity = tuple[int, int]
@@ -174,5 +174,5 @@ def read_text_file(path: str | os.PathLike[str]) -> bytes:
     """
     content = read_regular(path, LARGEST_TEXT + 1)
     if len(content) > LARGEST_TEXT:
-        raise KsegError(f"more than {LARGEST_TEXT} bytes: too large for a text file of Kafka", path)
+        raise FileError(f"more than {LARGEST_TEXT} bytes: too large for a text file of Kafka", path)
     return content

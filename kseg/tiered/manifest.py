@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.formats.file_names import FileKind
 from kseg.formats.indexes import most_bytes_of_sizes, parse_chunk_sizes
 from kseg.tiered.segment_bytes import (
@@ -84,11 +84,11 @@ def parse_manifest(content: bytes) -> SegmentManifest:
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise KsegError("isn't JSON: the manifest was cut or changed") from error
+        raise FileError("isn't JSON: the manifest was cut or changed") from error
     if not isinstance(fields, dict):
-        raise KsegError("isn't a manifest: no JSON object")
+        raise FileError("isn't a manifest: no JSON object")
     if fields.get("version") != "1":
-        raise KsegError(
+        raise FileError(
             f"has the version {fields.get('version')!r}; kseg knows manifests of version 1 (segments of Kafka)"
         )
     seal = _seal(fields.get("encryption"))
@@ -122,7 +122,7 @@ def _object(fields: dict[str, Any], name: str) -> dict[str, Any]:
 def _value(fields: dict[str, Any], name: str, kind: type) -> Any:
     found = fields.get(name)
     if type(found) is not kind or (isinstance(found, int) and not -1 <= found < 1 << 63):
-        raise KsegError(f"its field {name} is missing, or isn't what a manifest has there")
+        raise FileError(f"its field {name} is missing, or isn't what a manifest has there")
     return found
 
 
@@ -130,17 +130,17 @@ def _base64(text: str, name: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise KsegError(f"its field {name} isn't Base64") from error
+        raise FileError(f"its field {name} isn't Base64") from error
 
 
 def _seal(fields: object) -> Seal | None:
     if fields is None:
         return None
     if not isinstance(fields, dict):
-        raise KsegError("its field encryption is none that a manifest has")
+        raise FileError("its field encryption is none that a manifest has")
     key_id, colon, key = _value(fields, "dataKey", str).rpartition(":")
     if not colon:
-        raise KsegError("its field dataKey doesn't begin with a key's id")
+        raise FileError("its field dataKey doesn't begin with a key's id")
     return Seal(key_id, _base64(key, "dataKey"), _base64(_value(fields, "aad", str), "aad"))
 
 
@@ -151,13 +151,13 @@ def _chunks(fields: dict[str, Any]) -> ChunkTable:
         stored_size = _value(fields, "transformedChunkSize", int)
         return equal_chunks(chunk_size, size, stored_size, _value(fields, "finalTransformedChunkSize", int))
     if kind != "variable":
-        raise KsegError(f"its chunk index is of the type {kind!r}; kseg knows fixed and variable")
+        raise FileError(f"its chunk index is of the type {kind!r}; kseg knows fixed and variable")
     packed = _base64(_value(fields, "transformedChunks", str), "transformedChunks")
     count = chunk_count(chunk_size, size)
     try:
         sizes = decompressed(packed, most_bytes_of_sizes(count))
     except OSError as error:
-        raise KsegError(f"its field transformedChunks {error.strerror}") from error
+        raise FileError(f"its field transformedChunks {error.strerror}") from error
     return unequal_chunks(chunk_size, size, parse_chunk_sizes(sizes, count))
 
 
@@ -170,7 +170,7 @@ def _indexes(fields: dict[str, Any], least: int) -> dict[FileKind, tuple[int, in
         place = _object(fields, name)
         position, size = _value(place, "position", int), _value(place, "size", int)
         if min(position, size) < 0 or max(position, size) > LARGEST_FILE or 0 < size < least:
-            raise KsegError(f"its index {name} is of {size} bytes at position {position}")
+            raise FileError(f"its index {name} is of {size} bytes at position {position}")
         found[kind] = position, size
     return found
 
@@ -179,4 +179,4 @@ def _epochs(fields: dict[str, Any]) -> tuple[tuple[int, int], ...]:
     try:
         return tuple(sorted((int(epoch), _value(fields, epoch, int)) for epoch in fields))
     except ValueError as error:
-        raise KsegError("its field segmentLeaderEpochs has an epoch that is no number") from error
+        raise FileError("its field segmentLeaderEpochs has an epoch that is no number") from error

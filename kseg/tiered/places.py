@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import chain, islice
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.formats.file_names import MAXIMUM_OFFSET, MAXIMUM_PARTITION, FileKind, parse_partition_directory
 from kseg.store.location import is_remote
 
@@ -165,7 +165,7 @@ def begins_as_tier(url: str) -> bool:
             name = parse_object_name(f"{store.address}/{stored.key}")
             if name is not None:
                 return name.layout is not TierLayout.PLAIN
-    except KsegError:
+    except FileError:
         return False
     return False
 

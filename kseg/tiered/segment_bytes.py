@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kseg.codecs.zstd import CODEC
-from kseg.errors import KsegError, OpenError, UsageError, missing_library
+from kseg.errors import FileError, OpenError, UsageError, missing_library
 from kseg.store.location import ObjectStore, broken, place_of
 from kseg.system.files import read_small
 
@@ -89,13 +89,13 @@ def chunk_count(chunk_size: int, size: int) -> int:
 def _check(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> None:
     """Stored chunks without bytes would cost time and memory that no object pays for."""
     if not 0 < chunk_size <= LARGEST_FILE:
-        raise KsegError(f"chunks of {chunk_size} bytes")
+        raise FileError(f"chunks of {chunk_size} bytes")
     if not 0 <= size <= LARGEST_FILE:
-        raise KsegError(f"a segment of {size} bytes")
+        raise FileError(f"a segment of {size} bytes")
     if -(-size // chunk_size) > MOST_CHUNKS:
-        raise KsegError(f"a segment of {-(-size // chunk_size)} chunks; kseg reads up to {MOST_CHUNKS}")
+        raise FileError(f"a segment of {-(-size // chunk_size)} chunks; kseg reads up to {MOST_CHUNKS}")
     if size and min(stored_sizes, default=1) < 1:
-        raise KsegError(f"a stored chunk of {min(stored_sizes)} bytes")
+        raise FileError(f"a stored chunk of {min(stored_sizes)} bytes")
 
 
 IV_SIZE = 12

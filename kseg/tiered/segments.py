@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from kseg.errors import ClusterError, KsegError
+from kseg.errors import FileError
 from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_partition_metadata
 from kseg.formats.codes import stored_offset
 from kseg.formats.file_names import FileKind
@@ -96,9 +96,7 @@ def _topic(
     if topic_id is None and SIDE_FILES[1] in beside:
         try:
             topic_id = parse_partition_metadata(_whole(store, beside[SIDE_FILES[1]].stored)).topic_id
-        except ClusterError:
-            raise
-        except (KsegError, OSError):
+        except (FileError, OSError):
             topic_id = None
     return topic, topic_id
 
@@ -177,14 +175,12 @@ def _known_epochs(
     """The epochs of a segment's checkpoint, which has those before the segment, too."""
     try:
         if part.size > LARGEST_CHECKPOINT:
-            raise KsegError(f"it has {part.size} bytes; kseg reads checkpoints of up to {LARGEST_CHECKPOINT}")
+            raise FileError(f"it has {part.size} bytes; kseg reads checkpoints of up to {LARGEST_CHECKPOINT}")
         content = store.read(part.key, 0, part.size)
         return tuple(
             (each.epoch, each.start_offset) for each in parse_leader_epoch_checkpoint(content).entries
         ), problems
-    except ClusterError:
-        raise
-    except KsegError as error:
+    except FileError as error:
         return (), (*problems, ObjectProblem("remote-manifest", part.key, f"can't be read: {error.message}"))
     except OSError as error:
         return (), (*problems, ObjectProblem("remote-manifest", part.key, f"can't be read: {error.strerror}"))
@@ -221,9 +217,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
         _check_key(manifest, first.name)
         if "log" in upload:
             _check_chunks(manifest, upload["log"].stored.size)
-    except ClusterError:
-        raise  # the store has failed, which says nothing about the segment
-    except KsegError as error:
+    except FileError as error:
         problem = ObjectProblem("remote-manifest", f"{key}.{MANIFEST}", error.message)
         return _Found(replace(segment, problems=(problem,)))
     files = {FileKind.LOG: manifest.log(f"{key}.log", upload["log"].stored.size)} if "log" in upload else {}
@@ -245,11 +239,11 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
 
 def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
     if found.stored.size > LARGEST_MANIFEST:
-        raise KsegError(f"has {found.stored.size} bytes; kseg reads manifests of up to {LARGEST_MANIFEST}")
+        raise FileError(f"has {found.stored.size} bytes; kseg reads manifests of up to {LARGEST_MANIFEST}")
     try:
         return parse_manifest(store.read(found.stored.key, 0, found.stored.size))
     except OSError as error:
-        raise KsegError(f"can't be read: {error.strerror}") from error
+        raise FileError(f"can't be read: {error.strerror}") from error
 
 
 def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
@@ -262,17 +256,17 @@ def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
     )
     for what, claimed, named in claims:
         if claimed != named:
-            raise KsegError(f"is another segment's manifest: its {what} is {claimed}, not {named}")
+            raise FileError(f"is another segment's manifest: its {what} is {claimed}, not {named}")
     if not name.topic.endswith(manifest.topic):
-        raise KsegError(f"is another segment's manifest: its topic is {manifest.topic!r}, not {name.topic!r}")
+        raise FileError(f"is another segment's manifest: its topic is {manifest.topic!r}, not {name.topic!r}")
     if manifest.end_offset < manifest.base_offset:
-        raise KsegError(f"its end offset {manifest.end_offset} is below its start offset {manifest.base_offset}")
+        raise FileError(f"its end offset {manifest.end_offset} is below its start offset {manifest.base_offset}")
 
 
 def _check_chunks(manifest: SegmentManifest, size: int) -> None:
     """Raises KsegError if a log of a size has fewer bytes than chunks: their table would cost more than the object."""
     if manifest.chunks.count > size:
-        raise KsegError(f"it has {manifest.chunks.count} chunks, though the log has {size} bytes")
+        raise FileError(f"it has {manifest.chunks.count} chunks, though the log has {size} bytes")
 
 
 def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Iterator[ObjectProblem]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, OpenError
 from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import MAXIMUM_OFFSET, SUFFIXES, DirectoryState, FileKind, parse_file_name
 from kseg.formats.foreign import what_has_name
@@ -31,7 +31,7 @@ def check_leader_epochs(partition: PartitionLog, log: LogChecks, findings: Findi
         return  # the tier has none
     try:
         entries = partition.read_leader_epochs()
-    except KsegError as error:
+    except FileError as error:
         findings.add("unreadable-text", path, error.message)
         return
     if not entries:
@@ -178,7 +178,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
             findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}{beside}")
     try:
         partition.read_topic_id()
-    except KsegError as error:
+    except FileError as error:
         findings.add("unreadable-text", partition.path / PARTITION_METADATA, error.message)
 
 

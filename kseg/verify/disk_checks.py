@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, DirectoryIdentity, LogDir, read_identity
 from kseg.cluster.replicas import CopyStatus, topic_id_at
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.findings.findings import Findings
 from kseg.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
@@ -73,7 +73,7 @@ def _check_identity(log_dir: Path, findings: Findings, *, is_of_kraft: bool) -> 
         return
     try:
         identity = read_identity(log_dir)
-    except KsegError as error:
+    except FileError as error:
         findings.add("unreadable-text", path, error.message)
         return
     if (problem := _identity_problem(identity)) is not None:

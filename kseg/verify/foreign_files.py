@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.foreign import LARGEST_MARK, is_base64, what_begins_so
@@ -35,7 +35,7 @@ def with_likeness(found: Iterable[Finding]) -> Iterator[Finding]:
 def _likeness(path: Path) -> str | None:
     try:
         first = read_regular(path, LARGEST_MARK)
-    except KsegError:
+    except FileError:
         return None
     marked = what_begins_so(first)
     if marked is not None and marked.is_known:

@@ -4,7 +4,7 @@ from collections import deque
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import KsegError, OpenError, counted
+from kseg.errors import FileError, OpenError, counted
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, open_since
 from kseg.findings.kinds import id_of_damage
 from kseg.formats.codes import (
@@ -545,7 +545,7 @@ class ProducerChecks:
                 finding_id = "producer-state-wrong" if is_newest else "snapshot-content"
                 for sentence in self._known.contradictions(snapshot.entries(), end_offset):
                     self._findings.add(finding_id, path, sentence, unless_compacted=True)
-        except KsegError as error:
+        except FileError as error:
             if path.exists():  # else a broker deleted it meanwhile
                 self._findings.add("snapshot-unreadable", path, error.message)
 

@@ -8,7 +8,7 @@ from kseg.cluster.metadata import MetadataReplay, checkpoint_files, read_checkpo
 from kseg.cluster.metadata_copy import METADATA_TOPIC_ID
 from kseg.cluster.model import METADATA_VERSION, QUORUM_STATE, read_quorum_state
 from kseg.cluster.replicas import topic_id_of
-from kseg.errors import KsegError, OpenError
+from kseg.errors import FileError, OpenError
 from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.log.partition import PARTITION_METADATA, PartitionLog
@@ -21,7 +21,7 @@ def check_quorum(partition: PartitionLog, findings: Findings) -> None:
     """The quorum's state and the topic's id. Source: FileQuorumStateStore, KafkaMetadataLog."""
     try:
         read_quorum_state(partition)
-    except KsegError as error:
+    except FileError as error:
         findings.add("unreadable-text", partition.path / QUORUM_STATE, error.message)
     topic_id = topic_id_of(partition)
     if topic_id not in (None, METADATA_TOPIC_ID):

@@ -18,7 +18,7 @@ from kseg.cluster.directories import (
     is_of_partition,
     require_choice,
 )
-from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError
 from kseg.findings.findings import Finding, Findings
 from kseg.findings.kinds import id_of_damage
 from kseg.index.entries import OffsetIndex, TimeIndex, TransactionIndex
@@ -574,7 +574,7 @@ def _check_epochs(partition: PartitionLog, findings: Findings) -> None:
     path = partition.path / LEADER_EPOCH_CHECKPOINT
     try:
         wrong = unsorted_epochs(partition.read_leader_epochs() or ())
-    except KsegError as error:
+    except FileError as error:
         findings.add("unreadable-text", path, error.message)
         return
     if wrong is not None:

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from statistics import median
 
-from kseg.errors import KsegError
+from kseg.errors import FileError
 from kseg.log.cleaner import CleanerVerdict
 from kseg.log.lookup import lookup_offset
 from kseg.output.rows import human_size
@@ -116,7 +116,7 @@ def _name(known: Gathered, placed: PlacedKey, place: int) -> str:
 
 def _read(placed: PlacedKey) -> bytes | None:
     """The key, out of its last record."""
-    with suppress(KsegError):
+    with suppress(FileError):
         record = lookup_offset(placed.partition.partition, placed.key.last_offset).record
         return None if record is None else record.key
     return None

@@ -143,19 +143,19 @@ sys.stderr.write(str(peak() >> 10))
 
 @needs_counts
 def test_answers_take_no_more_memory_for_a_larger_log(tmp_path: Path) -> None:
-    """The whole log is in the answer: were either in memory as a whole, twice the log would take 100 MiB more.
+    """The whole log is in the answer: were either in memory as a whole, three times the log would take 200 MiB more.
 
     The peaks are the programs' own: that of `getrusage` begins with what the process had that started it.
     """
     batch = batch_bytes(NewBatch([NewRecord(b"k", b"v" * 10_000) for _ in range(100)]))
     (tmp_path / "big-0").mkdir()
     peaks = []
-    for first in (0, 10_000):
-        for segment in range(first, first + 10_000, 1000):
+    for first, end in ((0, 10_000), (10_000, 30_000)):
+        for segment in range(first, end, 1000):
             batches = (offset.to_bytes(8, "big") + batch[8:] for offset in range(segment, segment + 1000, 100))
             (tmp_path / f"big-0/{segment:020}.log").write_bytes(b"".join(batches))
         ran = subprocess.run([sys.executable, "-c", PEAK], cwd=tmp_path, capture_output=True, check=True)
-        assert ran.stdout.count(b"\n") == first + 10_001
+        assert ran.stdout.count(b"\n") == end + 1
         peaks.append(int(ran.stderr))
     smaller, larger = peaks
-    assert larger - smaller < 60, peaks
+    assert larger - smaller < 120, peaks  # threads and allocators differ by 70 MiB from run to run

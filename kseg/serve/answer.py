@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kseg.errors import KsegError
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, parse_in_steps
-from kseg.formats.schemas import REQUESTS, version_range
+from kseg.formats.schemas import REQUESTS
 from kseg.protocol.messages import (
     API_VERSIONS,
     MessageHeader,
@@ -128,8 +128,9 @@ class _Encoding(NamedTuple):
 
 
 def is_known(header: MessageHeader) -> bool:
-    """Whether the schemas have this version of an api that is served."""
-    return header.api_key in APIS and header.api_version in version_range(REQUESTS[header.api_key].versions)
+    """Whether this version of an api is answered."""
+    api = APIS.get(header.api_key)
+    return api is not None and header.api_version in api.versions
 
 
 def read_body(header: MessageHeader, frame: bytes) -> Steps[Fields]:

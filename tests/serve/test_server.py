@@ -14,8 +14,10 @@ import pytest
 
 from kseg.errors import ClusterError
 from kseg.formats.messages import ZERO_UUID, Fields
+from kseg.formats.schemas import REQUESTS, version_range
 from kseg.log.selection import PartitionChoice
-from kseg.protocol.messages import read_response
+from kseg.protocol.messages import api_name, read_response
+from kseg.serve.apis.table import APIS
 from kseg.serve.partition import ServeSettings
 from kseg.serve.values import KEPT_BACK
 from kseg.system.placed_path import Placement
@@ -333,6 +335,16 @@ def test_api_versions_are_those_of_a_broker(client: Connection) -> None:
     answer = client.ask(API_VERSIONS, 4, {"clientSoftwareName": "test", "clientSoftwareVersion": "1"})
     found = {row["apiKey"]: (row["minVersion"], row["maxVersion"]) for row in answer["apiKeys"]}
     assert {key: versions for key, versions in found.items() if key != API_VERSIONS}.items() <= known.items()
+
+
+def test_every_version_that_the_schemas_have_is_answered() -> None:
+    """A version that is added to the schemas is neither offered nor answered before its handler's row says so."""
+    missing = {
+        api_name(api.key): versions.last
+        for api in APIS.values()
+        if (versions := version_range(REQUESTS[api.key].versions)) != api.versions
+    }
+    assert missing == {}
 
 
 def test_unknown_api_versions_are_answered_in_the_first_version(client: Connection) -> None:

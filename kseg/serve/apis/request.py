@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas import REQUESTS, VersionRange, version_range
+from kseg.formats.schemas import VersionRange
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.groups.classic import ClientName
 from kseg.serve.partition import ServedPartition
@@ -54,21 +54,23 @@ ApiSteps = Generator[None, None, ApiAnswer]
 
 
 class Api(NamedTuple):
-    """An api: its key, what answers it, whether clients are told of it, and of which versions if not of all known.
+    """An api: its key, the versions that are answered, by what, and whether clients are told of it.
 
-    changes: whether an answer changes what others are answered, so that a request isn't answered twice.
+    told_versions: those that clients are told, if not these. changes: whether an answer changes what others are
+    answered, so that a request isn't answered twice.
     """
 
     key: int
+    versions: VersionRange
     answer: Callable[[ApiRequest], ApiAnswer | ApiSteps]
     is_offered: bool = True
     told_versions: VersionRange | None = None
     changes: bool = False
 
     @property
-    def versions(self) -> VersionRange:
+    def told(self) -> VersionRange:
         """The versions that clients are told."""
-        return self.told_versions or version_range(REQUESTS[self.key].versions)
+        return self.told_versions or self.versions
 
 
 _NAMES = ("name", "topic", "topicId")

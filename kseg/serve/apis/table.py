@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from kseg.formats.messages import Fields
-from kseg.formats.schemas import REQUESTS, VersionRange
+from kseg.formats.schemas import REQUESTS, VersionRange, version_range
 from kseg.protocol.messages import API_VERSIONS, PRODUCE, api_name
 from kseg.serve.apis.cluster import (
     answer_describe_acls,
@@ -237,45 +237,45 @@ def unsupported_versions() -> Fields:
 
 
 def _row(api: Api) -> Fields:
-    return {"apiKey": api.key, "minVersion": api.versions.first, "maxVersion": api.versions.last}
+    return {"apiKey": api.key, "minVersion": api.told.first, "maxVersion": api.told.last}
 
 
 def _refused(refusal: Refusal) -> Api:
     key = next(key for key in REQUESTS if api_name(key) == refusal.api)
-    return Api(key, refusal.answer, is_offered=False)
+    return Api(key, version_range(REQUESTS[key].versions), refusal.answer, is_offered=False)
 
 
 APIS = {
     api.key: api
     for api in (
-        Api(PRODUCE, refuse_produce, told_versions=OLD_PRODUCE),
-        Api(FETCH, answer_fetch, changes=True),
-        Api(LIST_OFFSETS, answer_list_offsets),
-        Api(METADATA, answer_metadata),
-        Api(OFFSET_FOR_LEADER_EPOCH, answer_offset_for_leader_epoch),
-        Api(DESCRIBE_ACLS, answer_describe_acls),
-        Api(DESCRIBE_CONFIGS, answer_describe_configs),
-        Api(DESCRIBE_LOG_DIRS, answer_describe_log_dirs),
-        Api(DESCRIBE_PRODUCERS, answer_describe_producers),
-        Api(DESCRIBE_TRANSACTIONS, answer_describe_transactions),
-        Api(LIST_TRANSACTIONS, answer_list_transactions),
-        Api(LIST_PARTITION_REASSIGNMENTS, answer_list_partition_reassignments),
-        Api(DESCRIBE_CLUSTER, answer_describe_cluster),
-        Api(DESCRIBE_TOPIC_PARTITIONS, answer_describe_topic_partitions),
-        Api(SASL_HANDSHAKE, refuse_handshake),
-        Api(OFFSET_COMMIT, answer_offset_commit, changes=True),
-        Api(OFFSET_FETCH, answer_offset_fetch),
-        Api(FIND_COORDINATOR, answer_find_coordinator),
-        Api(JOIN_GROUP, answer_join_group, changes=True),
-        Api(HEARTBEAT, answer_heartbeat, changes=True),
-        Api(LEAVE_GROUP, answer_leave_group, changes=True),
-        Api(SYNC_GROUP, answer_sync_group, changes=True),
-        Api(DESCRIBE_GROUPS, answer_describe_groups),
-        Api(LIST_GROUPS, answer_list_groups),
-        Api(CONSUMER_GROUP_HEARTBEAT, answer_consumer_heartbeat, changes=True),
-        Api(CONSUMER_GROUP_DESCRIBE, answer_consumer_group_describe),
-        Api(API_VERSIONS, answer_api_versions),
-        Api(SASL_AUTHENTICATE, refuse_authentication),
+        Api(PRODUCE, VersionRange(3, 13), refuse_produce, told_versions=OLD_PRODUCE),
+        Api(FETCH, VersionRange(4, 18), answer_fetch, changes=True),
+        Api(LIST_OFFSETS, VersionRange(1, 11), answer_list_offsets),
+        Api(METADATA, VersionRange(0, 13), answer_metadata),
+        Api(OFFSET_FOR_LEADER_EPOCH, VersionRange(2, 4), answer_offset_for_leader_epoch),
+        Api(DESCRIBE_ACLS, VersionRange(1, 3), answer_describe_acls),
+        Api(DESCRIBE_CONFIGS, VersionRange(1, 4), answer_describe_configs),
+        Api(DESCRIBE_LOG_DIRS, VersionRange(1, 5), answer_describe_log_dirs),
+        Api(DESCRIBE_PRODUCERS, VersionRange(0, 0), answer_describe_producers),
+        Api(DESCRIBE_TRANSACTIONS, VersionRange(0, 0), answer_describe_transactions),
+        Api(LIST_TRANSACTIONS, VersionRange(0, 2), answer_list_transactions),
+        Api(LIST_PARTITION_REASSIGNMENTS, VersionRange(0, 0), answer_list_partition_reassignments),
+        Api(DESCRIBE_CLUSTER, VersionRange(0, 2), answer_describe_cluster),
+        Api(DESCRIBE_TOPIC_PARTITIONS, VersionRange(0, 0), answer_describe_topic_partitions),
+        Api(SASL_HANDSHAKE, VersionRange(0, 1), refuse_handshake),
+        Api(OFFSET_COMMIT, VersionRange(2, 10), answer_offset_commit, changes=True),
+        Api(OFFSET_FETCH, VersionRange(1, 10), answer_offset_fetch),
+        Api(FIND_COORDINATOR, VersionRange(0, 6), answer_find_coordinator),
+        Api(JOIN_GROUP, VersionRange(0, 9), answer_join_group, changes=True),
+        Api(HEARTBEAT, VersionRange(0, 4), answer_heartbeat, changes=True),
+        Api(LEAVE_GROUP, VersionRange(0, 5), answer_leave_group, changes=True),
+        Api(SYNC_GROUP, VersionRange(0, 5), answer_sync_group, changes=True),
+        Api(DESCRIBE_GROUPS, VersionRange(0, 6), answer_describe_groups),
+        Api(LIST_GROUPS, VersionRange(0, 5), answer_list_groups),
+        Api(CONSUMER_GROUP_HEARTBEAT, VersionRange(0, 1), answer_consumer_heartbeat, changes=True),
+        Api(CONSUMER_GROUP_DESCRIBE, VersionRange(0, 1), answer_consumer_group_describe),
+        Api(API_VERSIONS, VersionRange(0, 5), answer_api_versions),
+        Api(SASL_AUTHENTICATE, VersionRange(0, 2), refuse_authentication),
         *(_refused(refusal) for refusal in REFUSALS),
     )
 }

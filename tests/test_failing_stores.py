@@ -6,6 +6,8 @@ import os
 import shutil
 import socket
 import struct
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from pathlib import Path
@@ -276,6 +278,30 @@ def test_folder_of_a_web_server_says_that_it_cannot_be_listed(tmp_path: Path) ->
         ran = kseg(["ls", f"{url}/disk"], tmp_path)
     said = f"kseg: {url}/disk: can't be listed, as a web server's folders can't: give the URL of a file\n"
     assert (ran.status, ran.stdout, ran.stderr.decode()) == (2, b"", said)
+
+
+INTERRUPTED = """
+import os, signal, socket, threading
+from kseg.__main__ import main
+
+silent, accepted = socket.create_server(("127.0.0.1", 0)), []
+os.environ["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{silent.getsockname()[1]}"
+
+def interrupt():
+    accepted.append(silent.accept())
+    signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+threading.Thread(target=interrupt, daemon=True).start()
+os._exit(main(["ls", "s3://tier"]))
+"""
+"""Runs kseg at a store that says nothing; a signal comes in another thread than the one that waits for the answer."""
+
+
+def test_interrupt_ends_a_run_whose_store_says_nothing() -> None:
+    """The system chooses the thread: where it didn't choose the main one, nothing ended the wait for two minutes."""
+    with meant("http://127.0.0.1:9"):
+        ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, timeout=60)
+    assert (ran.returncode, ran.stdout) == (130, b"")
 
 
 def test_any_number_of_attempts_is_taken(

@@ -16,7 +16,7 @@ from typing import Any, NoReturn, TypeVar
 from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, quoted, reason, without_secrets
 from kseg.store.location import StoredObject, StoreKind, StoreUrl, broken, parse_url
 from kseg.store.settings import StoreSettings, settings_of
-from kseg.system.run_usage import in_threads
+from kseg.system.run_usage import in_threads, result_of
 
 AT_ONCE = 16
 """Requests that are under way at the same time."""
@@ -72,7 +72,7 @@ class Requests:
         """What a request gives, or raises; TimeoutError if nothing comes. Only the main thread gets signals."""
         if current_thread() is not main_thread():
             return request()
-        return self._pool.submit(request).result(SECONDS)
+        return result_of(self._pool.submit(request), SECONDS)
 
 
 class ObjectsOfStore:

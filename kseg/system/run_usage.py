@@ -1,11 +1,12 @@
 """What a run has used, and work that waits in threads."""
 
+import math
 import resource
 import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TypeVar
 
@@ -13,8 +14,22 @@ AT_ONCE = 8
 """Things that are worked on at the same time."""
 _AHEAD = 8
 """Things for each thread that are begun before the first is done with."""
+_AWAKE_SECONDS = 0.2
+"""How long a lock is waited for at a time: the system may hand Ctrl-C to another thread, which doesn't end the wait."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+
+def result_of(begun: Future[Result], seconds: float = math.inf) -> Result:
+    """What another thread makes. Signals end the wait, whichever thread gets them.
+
+    Raises TimeoutError if nothing comes within some seconds, and whatever the work raises.
+    """
+    last = time.monotonic() + seconds
+    while not wait([begun], _AWAKE_SECONDS).done:
+        if time.monotonic() > last:
+            raise TimeoutError
+    return begun.result()
 
 
 def in_threads(work: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE) -> Iterator[Result]:
@@ -29,9 +44,9 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item], at_once: i
         for item in items:
             begun.append(pool.submit(work, item))
             if len(begun) > _AHEAD * at_once:
-                yield begun.popleft().result()
+                yield result_of(begun.popleft())
         while begun:
-            yield begun.popleft().result()
+            yield result_of(begun.popleft())
     except KeyboardInterrupt:
         is_waited_for = False  # what waits for a store may wait for long
         raise

@@ -295,7 +295,11 @@ class FetchedObject:
     def _come(self, start: int) -> bytes:
         """The bytes that were fetched meanwhile, if they are those from a place on; else none."""
         coming, self._coming = self._coming, None
-        return coming[1].result() if coming is not None and coming[0] == start else b""
+        if coming is None or coming[0] != start:
+            return b""
+        from kseg.system.run_usage import result_of
+
+        return result_of(coming[1])
 
     def _let_come(self, start: int) -> None:
         """Begins to fetch the bytes from a place on, if all reads follow each other."""

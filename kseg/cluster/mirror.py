@@ -7,6 +7,7 @@ from contextlib import suppress
 from kseg.errors import FileError, OpenError
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import PARTITION_METADATA
+from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import StandingFiles
 from kseg.store.location import ObjectStore, StoredObject, place_of
 from kseg.store.remote_files import Store, open_store
@@ -39,23 +40,24 @@ def is_partition(url: str) -> bool:
 
 
 SMALL_FILE = 4096
-"""Bytes that a file has at most which every command reads of each partition: all of them are fetched at once."""
+"""Bytes at most of a file that every command reads of each partition: those of the chosen are fetched at once."""
 
 
 class Mirror:
     """Makes such directories. refused: objects that can't be files here."""
 
-    def __init__(self, files: StandingFiles) -> None:
-        """Takes what makes their files."""
-        self._files = files
+    def __init__(self, files: StandingFiles, choice: PartitionChoice) -> None:
+        """Takes what makes their files, and the partitions that are read."""
+        self._files, self._choice = files, choice
         self.refused: list[OpenError] = []
 
     def place(self, store: ObjectStore, objects: Iterable[StoredObject], target: PlacedPath) -> None:
-        """Puts all objects below a directory that is there."""
+        """Puts objects below a directory that is there: all, or those that the choice may need and all directories."""
         folders = {"": target}
         asked: list[PlacedPath] = []
         objects = list(objects)
         with_objects = {folder for found in objects for folder in _folders_above(found.key)}
+        needed = self._needed(with_objects)
         last = None
         for found in objects:
             folder, _, name = found.key.rpartition("/")
@@ -68,15 +70,31 @@ class Mirror:
                     self.refused.append(OpenError(why, place_of(store, found.key)))
                 continue
             try:
-                path = _folder(folders, folder) / name
+                directory = _folder(folders, folder)
+                if folder not in needed:
+                    continue
+                path = directory / name
                 self._files.place_object(store, found, path)
             except OSError as error:
                 self.refused.append(OpenError(f"can't be a file here: {error.strerror}", place_of(store, found.key)))
                 continue
-            if name == PARTITION_METADATA and found.size <= SMALL_FILE:
+            if name == PARTITION_METADATA and found.size <= SMALL_FILE and self._choice.takes_directory(path.parent):
                 asked.append(path)
         for _ in in_threads(_fetch, asked, FAR_AT_ONCE):
             pass
+
+    def _needed(self, folders: Iterable[str]) -> set[str]:
+        """Those whose files may be read: of the chosen topics, of those whose names begin with _, of no partition.
+
+        All, if no partition is chosen: then messages tell what there is.
+        """
+        known = {folder: parse_partition_directory(folder.rpartition("/")[2]) for folder in (*folders, "")}
+        is_any = any(name is not None and self._choice.takes(name.topic, name.partition) for name in known.values())
+        return {
+            folder
+            for folder, name in known.items()
+            if not is_any or name is None or name.topic.startswith("_") or self._choice.takes_topic(name.topic)
+        }
 
     def place_named(self, url: str, names: Iterable[str], target: PlacedPath) -> None:
         """Puts those files of a store's folder into a directory that are there."""

@@ -78,7 +78,7 @@ class RemoteLogs:
         self._found: dict[StrPath, tuple[ObjectStore, list[RemotePartition]]] = {}
         self._placed: dict[StrPath, PlacedPath] = {}
         self._files = StandingFiles(self._keys)
-        self._mirror = Mirror(self._files)
+        self._mirror = Mirror(self._files, choice)
         self._listings: dict[StrPath, tuple[ObjectStore, list[StoredObject]]] = {}
         self._count = self._said = 0
         self.problems = 0

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas, are_gapless
 from kseg.errors import OpenError, counted
 from kseg.kernel.contract import ROW, SIZE, START, VALID, new_rows
-from kseg.log.partition import PartitionLog
+from kseg.log.partition import PartitionLog, remote_tier_of
 from kseg.log.segment_search import SegmentStep, seek_offset
 from kseg.log.selection import Selection
 from kseg.reading.batch import Batch, BatchHeader, parse_header
@@ -121,6 +121,12 @@ class JoinedCopies:
     def is_compacted(self) -> bool:
         """Whether offsets may be missing that nothing was lost at."""
         return not are_gapless(self._all)
+
+    @cached_property
+    def first_kept(self) -> int:
+        """The first offset that its broker kept: what is before it in a remote tier alone wasn't lost."""
+        tier = remote_tier_of(self.place, None)
+        return 0 if tier is None else tier.local_start_offset
 
     @cached_property
     def _others(self) -> "JoinedCopies | None":
@@ -273,8 +279,9 @@ class _JoinedLog(LogFile):
     def close(self) -> None:
         """Closes the file, and says what was read instead of it."""
         super().close()
-        if self._filled:
-            offsets = counted(sum(end - first for first, end in self._filled), "offset")
+        lost = [(first, end) for first, end in self._filled if first >= self._joined.first_kept]
+        if lost:
+            offsets = counted(sum(end - first for first, end in lost), "offset")
             self._joined.say_once(f"{self.path}: has lost {offsets}, read from other copies instead")
 
     def runs(self, start: int = 0) -> Iterator[Run | Damage]:

@@ -139,7 +139,7 @@ def log_steps(
     on_progress: Callable[[str, int, int], None] | None,
 ) -> Steps:
     """The same, step by step."""
-    renderer = rendering.renderer(output, log_file.base_offset)
+    renderer = rendering.renderer(output, None if log_file.is_joined else log_file.base_offset)
     batches, damages = 0, list[Damage]()
     for item in _items(log_file, rendering, source):
         if renderer.is_full:

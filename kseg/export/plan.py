@@ -26,9 +26,9 @@ from kseg.kernel.contract import MOST
 from kseg.log.partition import (
     Checkpoints,
     PartitionLog,
-    has_cleaner_checkpoint,
     is_gapless,
     read_checkpoints,
+    tells_of_cleaning,
 )
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote
@@ -235,14 +235,14 @@ def plan_orders(
 
 def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
     """Partitions of several copies, all on this machine, each of whose offsets had a batch, as the cleaner tells."""
-    known, tells = cache(read_checkpoints), cache(has_cleaner_checkpoint)
+    known = cache(read_checkpoints)
 
     def has_no_gaps(copy: PartitionCopy) -> bool:
         if copy.is_remote:
             return False
-        log_dir = as_path(copy.place).absolute().parent
-        checkpoints = known(log_dir).get((copy.topic, copy.partition), Checkpoints())
-        return is_gapless(copy.topic, checkpoints, copy.segments[0].base_offset, is_told=tells(log_dir))
+        place = as_path(copy.place)
+        checkpoints = known(place.absolute().parent).get((copy.topic, copy.partition), Checkpoints())
+        return is_gapless(copy.topic, checkpoints, copy.segments[0].base_offset, is_told=tells_of_cleaning(place))
 
     return frozenset(key for key, own in copies.items() if len(own) > 1 and all(map(has_no_gaps, own)))
 
@@ -601,7 +601,7 @@ def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterabl
     beside = MetadataBeside(log_dirs=log_dirs)
     checkpoints = cache(read_checkpoints)
     found: dict[Key, OffsetRange] = {}
-    for key, (best, *_) in copies.items():
+    for key, (best, *others) in copies.items():
         wanted = selection.range_of(*key)
         if wanted is None or best.is_remote or best.segments[0].base_offset == 0:
             continue
@@ -612,7 +612,8 @@ def find_remote_parts(copies: Copies, selection: LogSelection, log_dirs: Iterabl
             continue
         if tier is not None and tier.has_remote_part:
             first = max(tier.log_start_offset, wanted.first or 0)
-            end = tier.local_start_offset if wanted.end is None else min(tier.local_start_offset, wanted.end)
+            end = min(tier.local_start_offset, *(copy.segments[0].base_offset for copy in (best, *others)))
+            end = end if wanted.end is None else min(end, wanted.end)
             if first < end:
                 found[key] = OffsetRange(first, end)
     return found

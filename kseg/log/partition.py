@@ -101,13 +101,18 @@ def was_compacted(topic: str | None, checkpoints: Checkpoints, first_offset: int
     return topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
 
 
-def has_cleaner_checkpoint(log_dir: Path) -> bool:
-    """Whether a log directory tells what was cleaned: what it doesn't name has all of its offsets."""
-    return (log_dir / CHECKPOINT_OF_FIELD["clean_offset"]).exists()
+def tells_of_cleaning(directory: Path) -> bool:
+    """Whether it is known of a partition's directory if it was cleaned: else it has all of its offsets.
+
+    A log directory has the cleaner's checkpoint, and no topic in a remote tier is compacted. Source: KIP-405.
+    """
+    if placed_at(directory) is not None:
+        return True
+    return (directory.absolute().parent / CHECKPOINT_OF_FIELD["clean_offset"]).exists()
 
 
 def is_gapless(topic: str | None, checkpoints: Checkpoints, first_offset: int, *, is_told: bool) -> bool:
-    """Whether each offset of a log had a batch. is_told: its log directory has the cleaner's checkpoint."""
+    """Whether each offset of a log had a batch. is_told: as `tells_of_cleaning`."""
     return is_told and not was_compacted(topic, checkpoints, first_offset)
 
 
@@ -344,9 +349,9 @@ class PartitionLog:
         return was_compacted(self.topic, self.checkpoints(), self.base_offsets[0] if self.base_offsets else 0)
 
     def is_gapless(self) -> bool:
-        """Whether each of its offsets had a batch: its log directory has the cleaner's checkpoint, without it."""
+        """Whether each of its offsets had a batch, as the cleaner's checkpoint tells, or its place."""
         first = self.base_offsets[0] if self.base_offsets else 0
-        return is_gapless(self.topic, self.checkpoints(), first, is_told=has_cleaner_checkpoint(self.log_dir))
+        return is_gapless(self.topic, self.checkpoints(), first, is_told=tells_of_cleaning(self.path))
 
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.

@@ -142,3 +142,28 @@ def test_a_local_partition_that_lost_its_topic_id_has_that_of_its_topics_others(
     ran = kseg(["ls", "local", "--remote", "b"], tmp_path)
     assert ran.status == 2
     assert b"a topic of the same name" in ran.stderr
+
+
+def test_tier_and_disk_as_paths_are_read_together(tmp_path: Path) -> None:
+    """What the disk deleted when it was in the tier was taken for what retention took, and left out."""
+    segments = numbered(made(tmp_path, "a", base=0, count=200, epochs={0: 0}))
+    aiven_objects.store(tmp_path / "tier", PLUGIN, "orders", segments[:4])
+    log_dir = tmp_path / "disk"
+    (tmp_path / "a").rename(log_dir)
+    for each in segments[:2]:
+        for path in (log_dir / "orders-0").glob(f"{each.base:020}.*"):
+            path.unlink()
+    (log_dir / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+    (log_dir / "cleaner-offset-checkpoint").write_text("0\n0\n")
+    (log_dir / "log-start-offset-checkpoint").write_text("0\n1\norders 0 0\n")
+    expected = [(number, "a") for number in range(200)]
+    assert values(tmp_path, "disk", "--remote", "tier") == expected
+    assert values(tmp_path, "disk", "tier") == expected
+    key = f"--private-key=key1={aiven_objects.private_key_file(tmp_path)}"
+    count = kseg(["query", "select count(*) from orders", "disk", "tier", key, "-o", "csv", "-q"], tmp_path)
+    assert count.stdout.splitlines()[1:] == [b"200"]
+    exported = kseg(["export", "disk", "tier", "exported", key], tmp_path)
+    assert (exported.status, b"200 of 200 records" in exported.stdout) == (0, True), exported
+    saved = kseg(["salvage", "disk", "tier", key, "--to", "saved"], tmp_path)
+    assert saved.status == 0, saved
+    assert values(tmp_path, "saved") == expected

@@ -2,13 +2,14 @@
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-from kseg.errors import OpenError, UsageError, without_secrets
+from kseg.errors import OpenError, UsageError, quoted, without_secrets
 from kseg.formats.file_names import FileKind, parse_file_name
 
 STANDARD_INPUT = "-"
@@ -113,6 +114,20 @@ _KINDS = {
     **dict.fromkeys(("http", "https"), StoreKind.HTTP),
     **dict.fromkeys(("hdfs", "viewfs", "webhdfs"), StoreKind.HDFS),
 }
+_NAMED = {StoreKind.AZURE: "container", StoreKind.HTTP: "host", StoreKind.HDFS: "NameNode"}
+"""What a URL names first, if that is no bucket."""
+_NAMES = {
+    StoreKind.S3: r"[\w.-]*[\w-][\w.-]*",
+    StoreKind.GCS: r"[\w.:-]*[\w-][\w.:-]*",
+    StoreKind.AZURE: r"[\w$.-]*[\w-](@[\w.-]+)?",
+}
+"""What their names are made of."""
+_HOST = r"(?:[!-?A-~]*@)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{0,5}))?"
+_NUMBER = r"(?:.*\.)?(?:\d+|0x[\da-f]*)\.?"
+"""Hosts that end so are addresses, if they are anything."""
+_LARGEST_PORT = 65535
+_IN_NO_KEY = r"[\x00-\x1f\x7f\ud800-\udfff]|(?:^|/)\.\.?(?:/|$)"
+"""What obstore takes for no key."""
 _IN_AZURE = (".blob.core.windows.net", ".dfs.core.windows.net")
 
 
@@ -145,9 +160,10 @@ def parse_url(url: str) -> StoreUrl:
     if kind is None:
         raise UsageError(f"kseg knows no store of the scheme {scheme!r}", url)
     if not authority:
-        what = {StoreKind.AZURE: "container", StoreKind.HTTP: "host", StoreKind.HDFS: "NameNode"}.get(kind, "bucket")
+        what = _NAMED.get(kind, "bucket")
         raise UsageError(f"names no {what}: {scheme}://{what.upper()}/PREFIX", url)
     root, key = f"{scheme}://{authority}", path.strip("/")
+    _check_names(kind, authority, key, url)
     host = urlsplit(url).hostname or ""
     if host.endswith(_IN_AZURE) and kind in (StoreKind.AZURE, StoreKind.HTTP):
         account = host.partition(".")[0]
@@ -155,6 +171,29 @@ def parse_url(url: str) -> StoreUrl:
         root = root if "@" in authority else f"{root}/{container}"
         return StoreUrl(StoreKind.AZURE, root, container, key, account)
     return StoreUrl(kind, root, authority, key)
+
+
+def _check_names(kind: StoreKind, authority: str, key: str, url: str) -> None:
+    """Raises UsageError for names that can't be: obstore's Rust panics at some of them, and prints that it does."""
+    pattern = _NAMES.get(kind)
+    if not (is_host(authority) if pattern is None else re.fullmatch(pattern, authority, re.ASCII)):
+        raise UsageError(f"{quoted(authority)} can't be the name of a {_NAMED.get(kind, 'bucket')}: correct it", url)
+    if kind is not StoreKind.HDFS and re.search(_IN_NO_KEY, key):
+        raise UsageError("has a control character, . or .. in its path, as no object that kseg reads: correct it", url)
+
+
+def is_host(text: str) -> bool:
+    """Whether a text can stand before a URL's path: a host, perhaps with a user and a port."""
+    found = re.fullmatch(_HOST, text, re.IGNORECASE)
+    if found is None or int(found[2] or 0) > _LARGEST_PORT:
+        return False
+    if not found[1].startswith("[") and not re.fullmatch(_NUMBER, found[1], re.IGNORECASE):
+        return True
+    from ipaddress import ip_address
+
+    with suppress(ValueError):
+        return bool(ip_address(found[1].strip("[]")))
+    return False
 
 
 def is_remote(path: str) -> bool:

@@ -56,8 +56,8 @@ _CURES = (
     ),
 )
 """What stands in the library's errors, and what to say then."""
-_PANIC = "RustPanic"
-"""What obstore raises where it gives up; the class is in no module."""
+_PANICS = ("RustPanic", "PanicException")
+"""What obstore raises where it gives up; the classes are in no module, and the second one's is no Exception."""
 _EXTRAS = {StoreKind.S3: "s3", StoreKind.GCS: "gcs", StoreKind.AZURE: "azure", StoreKind.HTTP: "http"}
 Given = TypeVar("Given")
 
@@ -103,7 +103,9 @@ class ObjectsOfStore:
         except KsegError as error:
             error.path = error.path or self.name
             raise
-        except library_errors() as error:
+        except BaseException as error:
+            if not _is_librarys(error):
+                raise
             raise UsageError(f"can't be opened: {said(error)}", self.name) from error
 
     def objects(self) -> Iterator[StoredObject]:
@@ -258,8 +260,8 @@ class ObjectsOfStore:
             raise
         except TimeoutError as error:
             raise ClusterError(f"can't be {what}: nothing came for {SECONDS} s", place) from error
-        except Exception as error:
-            if not isinstance(error, library_errors()) and type(error).__name__ != _PANIC:
+        except BaseException as error:
+            if not _is_librarys(error):
                 raise
             _fail(error, place, what)
 
@@ -273,7 +275,7 @@ class _PastEndError(Exception):
     """Bytes were asked for from the end of an object on."""
 
 
-def _fail(error: Exception, place: str, what: str) -> NoReturn:
+def _fail(error: BaseException, place: str, what: str) -> NoReturn:
     """Raises the error for a library's: a bucket that isn't there can't be opened, at all else the store failed."""
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
@@ -297,6 +299,11 @@ def library_errors() -> tuple[type[Exception], ...]:
     from obstore.exceptions import BaseError
 
     return BaseError, OSError, ValueError, TypeError
+
+
+def _is_librarys(error: BaseException) -> bool:
+    """Whether obstore raised an error, or gave up."""
+    return isinstance(error, library_errors()) or type(error).__name__ in _PANICS
 
 
 class ObjectFile:

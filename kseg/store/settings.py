@@ -7,6 +7,7 @@ ClientConfigKey.
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -14,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kseg.errors import OpenError, UsageError, missing_library
-from kseg.store.location import StoreKind, StoreUrl
+from kseg.errors import OpenError, UsageError, missing_library, quoted
+from kseg.store.location import StoreKind, StoreUrl, is_host
 
 Credentials = dict[str, Any]
 """Keys of S3 as obstore wants them: access_key_id, secret_access_key, token, expires_at."""
@@ -74,7 +75,7 @@ def settings_of(url: StoreUrl) -> StoreSettings:
             return _gcs()
         case StoreKind.AZURE:
             return _azure(url)
-    return StoreSettings({}, _client(url.root))
+    return StoreSettings({}, {"allow_http": True} if url.root.startswith("http://") else {})
 
 
 def _given(*names: str) -> str | None:
@@ -85,8 +86,8 @@ def _given(*names: str) -> str | None:
 def _client(endpoint: str | None, authorities: str | None = None) -> dict[str, Any]:
     """Settings of HTTP for an endpoint; authorities: the file of those that sign certificates."""
     client: dict[str, Any] = {}
-    if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-        raise UsageError(f"the store's endpoint {endpoint!r} isn't a URL: put http:// or https:// before it")
+    if endpoint is not None:
+        _check_endpoint(endpoint)
     if endpoint is not None and endpoint.startswith("http://"):
         client["allow_http"] = True
     if authorities is not None:
@@ -97,7 +98,31 @@ def _client(endpoint: str | None, authorities: str | None = None) -> dict[str, A
     return client
 
 
+def _check_endpoint(endpoint: str) -> None:
+    """Raises UsageError for one that can't be: obstore's Rust panics at some, and loses what follows a ? or #."""
+    scheme, separator, rest = endpoint.partition("://")
+    if not separator or scheme not in ("http", "https"):
+        raise UsageError(f"the store's endpoint {endpoint!r} isn't a URL: put http:// or https:// before it")
+    host, _, path = rest.partition("/")
+    if not (endpoint.isascii() and is_host(host) and re.fullmatch(_PATH, path)):
+        raise UsageError(f"the store's endpoint {quoted(endpoint)} can't be one: give https://HOST:PORT")
+
+
+_PATH = r"[!$-;=@-Z_a-z~]*"
+_REGION = r"[\w.-]+"
+_ACCOUNT = r"[\w-]+"
+
+
+def _check_variables(prefix: str) -> None:
+    """Raises UsageError if one of those that begin so has a character that can't be sent: obstore's Rust panics."""
+    for name, value in os.environ.items():
+        is_url = name in _OF_ROLES and name.endswith("_URI")
+        if name.startswith(prefix) and (not value.isprintable() or (is_url and " " in value)):
+            raise UsageError(f"{name} has a character that can't be sent, such as a line feed: set it without")
+
+
 def _s3(bucket: str) -> StoreSettings:
+    _check_variables("AWS_")
     profile = _profile(_what_botocore_reads()) if _has_profile() else None
     endpoint = profile.endpoint if profile else _given("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
     region = _given("AWS_REGION", "AWS_DEFAULT_REGION") or (profile.region if profile else None)
@@ -109,6 +134,8 @@ def _s3(bucket: str) -> StoreSettings:
     # Not every store that speaks S3 deletes several objects in a request.
     options = {"aws_virtual_hosted_style_request": str(is_virtual).lower(), "aws_disable_bulk_delete": "true"}
     if region is not None:
+        if not re.fullmatch(_REGION, region, re.ASCII):
+            raise UsageError(f"the region {quoted(region)} can't be one: correct AWS_REGION, or the profile's")
         options["aws_region"] = region
     if endpoint is not None:
         options["aws_endpoint"] = endpoint.replace("://", f"://{bucket}.", 1) if is_virtual else endpoint
@@ -124,7 +151,8 @@ def _s3(bucket: str) -> StoreSettings:
         raise OpenError(_NO_KEYS)
     retries = _given("AWS_MAX_ATTEMPTS") or ""
     count = min(max(int(retries[:9]) - 1, 0), _MOST_THAT_HELP) if retries.isdecimal() else _MOST_RETRIES
-    return StoreSettings(options, _client(endpoint, authorities), credentials, count, authorities)
+    client = _client(options.get("aws_endpoint"), authorities)
+    return StoreSettings(options, client, credentials, count, authorities)
 
 
 def _has_profile() -> bool:
@@ -203,8 +231,14 @@ def _gcs() -> StoreSettings:
     endpoint = _given("STORAGE_EMULATOR_HOST")  # as Google's own libraries have it, which then send no credentials
     if endpoint is None:
         return StoreSettings({})
-    url = (endpoint if "://" in endpoint else f"http://{endpoint}").rstrip("/")
-    account = {"gcs_base_url": url, "disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+    url = endpoint if "://" in endpoint else f"http://{endpoint}"
+    account = {
+        "gcs_base_url": url.rstrip("/"),
+        "disable_oauth": True,
+        "client_email": "",
+        "private_key": "",
+        "private_key_id": "",
+    }
     return StoreSettings({"google_service_account_key": json.dumps(account)}, _client(url))
 
 
@@ -218,6 +252,7 @@ _PARTS_OF_CONNECTION = {
 
 
 def _azure(url: StoreUrl) -> StoreSettings:
+    _check_variables("AZURE_")
     options: dict[str, str] = {}
     connection = _given("AZURE_STORAGE_CONNECTION_STRING")
     if connection is not None:
@@ -233,7 +268,10 @@ def _azure(url: StoreUrl) -> StoreSettings:
             options.setdefault(option, value)
     endpoint = options.get("azure_storage_endpoint") or _given("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
     is_emulator = "azure_storage_use_emulator" in options or _given("AZURE_STORAGE_USE_EMULATOR") is not None
-    return StoreSettings(options, _client("http://" if is_emulator else endpoint))
+    account = options.get("azure_storage_account_name")
+    if account is not None and not re.fullmatch(_ACCOUNT, account, re.ASCII):
+        raise UsageError(f"Azure's account {quoted(account)} can't be one: correct AZURE_STORAGE_ACCOUNT")
+    return StoreSettings(options, _client("http://localhost" if is_emulator else endpoint))
 
 
 _AZURE_KEY = "azure_storage_account_key"

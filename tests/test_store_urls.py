@@ -1,12 +1,19 @@
 """URLs and settings of stores that can't be: each is a line that says what to do, and nothing of the library's."""
 
+import itertools
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import botocore.session
 import pytest
 
-from tests.export.object_store import meant
+from tests import golden
+from tests.export.object_store import CountingStore, meant, serving
 from tests.loops import for_each
-from tests.run import process
+from tests.run import kseg, process
+
+if TYPE_CHECKING:
+    from _typeshed.wsgi import StartResponse
 
 NOWHERE = "http://127.0.0.1:1"
 
@@ -97,3 +104,50 @@ def test_variables_that_can_not_be_sent_are_named(tmp_path: Path) -> None:
     assert said == "s3://b: the region 'us east' can't be one: correct AWS_REGION, or the profile's"
     said = line_of(["ls", "az://b"], tmp_path, AZURE_STORAGE_ACCOUNT="a b")
     assert said == "az://b: Azure's account 'a b' can't be one: correct AZURE_STORAGE_ACCOUNT"
+
+
+@for_each("command", ("ls", "dump", "verify", "plan-move", "rebuild-metadata --to out"))
+def test_url_without_a_bucket_is_shown_as_it_was_given(command: str, tmp_path: Path) -> None:
+    for url in ("s3:///x", "s3://", "S3://"):
+        assert line_of([*command.split(), url], tmp_path) == f"{url}: names no bucket: s3://BUCKET/PREFIX"
+
+
+def test_schemes_may_have_capitals(tmp_path: Path) -> None:
+    logs = golden.ROOT / "docs/test-1-0"
+    with serving(CountingStore()) as url, meant(url):
+        client = botocore.session.get_session().create_client("s3", endpoint_url=url)
+        client.create_bucket(Bucket="logs")
+        for path in logs.iterdir():
+            client.put_object(Bucket="logs", Key=f"test-1-0/{path.name}", Body=path.read_bytes())
+        for command in ("ls", "dump", "verify"):
+            small, large = (kseg([command, f"{scheme}://logs/test-1-0"], tmp_path) for scheme in ("s3", "S3"))
+            assert small == large
+            assert small.stdout
+    assert kseg(["ls", f"FILE://{logs}"], tmp_path).status == 0
+
+
+def test_plan_moves_nothing_in_a_store(tmp_path: Path) -> None:
+    said = "is no directory of a broker, between which a plan moves partitions: give its log.dirs"
+    assert line_of(["plan-move", "s3://a/b", "s3://a/c"], tmp_path) == f"s3://a/b: {said}"
+    assert line_of(["plan-move", "--cluster-metadata", "s3://a/b", "."], tmp_path) == f"s3://a/b: {said}"
+
+
+PAGE = b"<!DOCTYPE html><html><head><title>Log in</title></head><body><p>Who are you?</p></body></html>"
+
+
+VERSION = [("ETag", '"1"'), ("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")]
+
+
+def web_server(_: dict[str, Any], start_response: "StartResponse") -> list[bytes]:
+    """Answers everything with a page that is well-formed XML, too."""
+    start_response("200 OK", [("Content-Type", "text/html"), ("Content-Length", str(len(PAGE))), *VERSION])
+    return [PAGE]
+
+
+def test_page_of_html_is_no_empty_bucket(tmp_path: Path) -> None:
+    with serving(web_server) as url, meant(url) as patch:
+        patch.setenv("STORAGE_EMULATOR_HOST", url)
+        for place, command in itertools.product(("s3://b", "gs://b/x"), ("ls", "verify", "export --dry-run")):
+            ran = kseg([*command.split(), place, *(["out"] if "export" in command else [])], tmp_path)
+            said = f"kseg: {place}: can't be listed: a page of HTML came; correct the store's endpoint, or a proxy\n"
+            assert (ran.status, ran.stdout, ran.stderr.decode()) == (3, b"", said), (place, command)

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from kseg.formats.codes import BOOTSTRAP_SERVER
-from kseg.store.location import matching_paths
+from kseg.store.location import checked_path, matching_paths
 
 if TYPE_CHECKING:
     from kseg.output.table import OutputForm
@@ -202,8 +202,8 @@ def paths_argument(command: Command) -> Command:
 
 
 def all_matching(_: object, __: object, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The callback of an argument with paths that may be globs: the paths that they match."""
-    return tuple(path for text in texts for path in matching_paths(text))
+    """The callback of an argument with paths that may be globs: the paths that they match. URLs must be some."""
+    return tuple(path for text in texts for path in matching_paths(checked_path(text)))
 
 
 def paths_of(command: object, argument: object, texts: tuple[str, ...]) -> tuple[Path, ...]:

@@ -18,12 +18,15 @@ from kseg.commands.options import (
     quiet_option,
     raw_option,
 )
+from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout
 from kseg.output.table import RowWriter
+from kseg.store.location import is_remote
 from kseg.text.transactions import REASSIGNMENT, plan_sum, write_plan
+from kseg.tiered.places import url_of
 
 
 class PlanMoveOptions(NamedTuple):
@@ -84,6 +87,8 @@ def plan_move(
     moved. Partitions that are moving already or being reassigned stay where they are, and nothing goes into a cordoned
     directory, nor more than its disk has room for.
     """
+    for url in filter(is_remote, (url_of(str(path)) for path in (*paths, options.cluster_metadata or ""))):
+        raise UsageError("is no directory of a broker, between which a plan moves partitions: give its log.dirs", url)
     refuse = Refusals()
     note = note_unless(quiet=options.quiet)
     settings = MoveSettings(options.within / 100, choice, options.by_capacity)

@@ -155,8 +155,9 @@ def parse_url(url: str) -> StoreUrl:
     if without_secrets(url) != url:
         raise UsageError("has a password: take it out, and give credentials by the environment or a profile", url)
     scheme, _, rest = url.partition("://")
+    scheme = scheme.lower()
     authority, _, path = rest.partition("/")
-    kind = _KINDS.get(scheme.lower())
+    kind = _KINDS.get(scheme)
     if kind is None:
         raise UsageError(f"kseg knows no store of the scheme {scheme!r}", url)
     if not authority:
@@ -203,7 +204,17 @@ def is_remote(path: str) -> bool:
 
 def without_file_scheme(path: str) -> str:
     """A path as it is, or the one that a file:// URL names."""
-    return unquote(urlsplit(path).path) if path.startswith("file://") else path
+    return unquote(urlsplit(path).path) if path[:7].lower() == "file://" else path
+
+
+def checked_path(path: str) -> str:
+    """A path as it is; a URL with small letters in its scheme. Raises UsageError for a URL that can't be."""
+    scheme, is_url, rest = path.partition("://")
+    if not is_url or not scheme.isalnum() or os.path.lexists(path):
+        return path
+    if scheme.lower() != "file":
+        parse_url(path)
+    return f"{scheme.lower()}://{rest}"
 
 
 class StoredObject(NamedTuple):

@@ -119,6 +119,8 @@ class ObjectsOfStore:
     def _listed(self) -> Iterator[StoredObject]:
         """All of them, by key: the first answer tells whether the rest is worth to be listed by ranges at once."""
         first = next(self._pages(), [])
+        if not first:
+            self._refuse_html()
         yield from first
         if len(first) < PAGE:
             return
@@ -131,6 +133,18 @@ class ObjectsOfStore:
         per_range = max(REQUESTS_OF_RANGE * len(folders), 1)
         for page in in_threads(lambda ends: self._range(*ends), self._ranges(above, per_range), AT_ONCE):
             yield from page
+
+    def _refuse_html(self) -> None:
+        """Raises ClusterError if the store is a web server: the library takes pages that are XML for empty listings."""
+        if self._url.kind not in (StoreKind.S3, StoreKind.GCS):
+            return
+        told = ""
+        with suppress(KsegError, FileNotFoundError):  # who may list what is below a prefix may be refused this
+            told = self._answer(lambda: self._store.get(""), self.name).attributes.get("Content-Type", "")
+        if "html" in told.lower():
+            raise ClusterError(
+                "can't be listed: a page of HTML came; correct the store's endpoint, or a proxy", self.name
+            )
 
     def _ranges(self, above: str, per_range: int) -> Iterator[tuple[str, str | None]]:
         """Ranges of keys that follow each other: from above the first, up to the second."""

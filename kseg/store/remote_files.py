@@ -192,6 +192,7 @@ def _places(path: str, *, is_glob: bool = True) -> Iterator[str]:
             yield from glob(path)  # noqa: PTH207  an absolute one too
         return
     scheme, _, place = path.partition("://")
+    scheme = scheme.lower()
     if scheme == "file":
         yield f"/{place.partition('/')[2]}"
     else:

@@ -178,15 +178,16 @@ _ORDINARY_LEVELS = 2
 """A log directory, or a parent of some, has partitions so near."""
 
 
-_ONE_SLASH = re.compile(r"([a-z][a-z0-9]*):/+")
+_SCHEME = re.compile(r"([a-z][a-z0-9]*):(//?)", re.IGNORECASE)
 
 
 def url_of(path: str) -> str:
-    """A path as it was given: pathlib leaves one slash of a URL's two."""
-    found = _ONE_SLASH.match(path)
+    """A path as it was given: pathlib leaves one slash of a URL's two. A scheme gets small letters."""
+    found = _SCHEME.match(path)
     if found is None or os.path.lexists(path):
         return path
-    return f"{found[1]}:{'///' if found[1] == 'file' else '//'}{path[found.end() :]}"
+    scheme, rest = found[1].lower(), path[found.end() :]
+    return f"file:///{rest.lstrip('/')}" if scheme == "file" else f"{scheme}://{rest}"
 
 
 def tier_at(path: str) -> tuple[str, str] | None:

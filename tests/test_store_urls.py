@@ -151,3 +151,25 @@ def test_page_of_html_is_no_empty_bucket(tmp_path: Path) -> None:
             ran = kseg([*command.split(), place, *(["out"] if "export" in command else [])], tmp_path)
             said = f"kseg: {place}: can't be listed: a page of HTML came; correct the store's endpoint, or a proxy\n"
             assert (ran.status, ran.stdout, ran.stderr.decode()) == (3, b"", said), (place, command)
+
+
+def test_archive_in_a_bucket_is_no_directory_without_partitions(tmp_path: Path) -> None:
+    with serving(CountingStore()) as url, meant(url):
+        client = botocore.session.get_session().create_client("s3", endpoint_url=url)
+        client.create_bucket(Bucket="backups")
+        client.put_object(Bucket="backups", Key="disk.tar.gz", Body=b"x")
+        for place in ("s3://backups/disk.tar.gz", "s3://backups/disk.tar.gz/orders-0"):
+            said = f"kseg: {place}: archives are read on this machine only: copy it here first\n"
+            for command in ("ls", "dump", "verify"):
+                ran = kseg([command, place], tmp_path)
+                assert (ran.status, ran.stderr.decode()) == (2, said)
+
+
+def test_account_and_profile_that_are_not_there_say_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "no account: set AZURE_STORAGE_ACCOUNT, or give az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX"
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT")
+    assert line_of(["ls", "az://backups/x"], tmp_path) == f"az://backups/x: {said}"
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    assert line_of(["ls", "s3://b/x"], tmp_path).endswith("; correct AWS_PROFILE, or its files")

@@ -27,6 +27,7 @@ from kseg.store.location import (
     StoredObject,
     StoreKind,
     is_remote,
+    leads_inside,
     parse_url,
     place_of,
     without_file_scheme,
@@ -130,6 +131,8 @@ class RemoteLogs:
         """
         store, objects = self._listed(url)
         folder, name = parted(url)
+        if not objects and leads_inside(url):
+            raise OpenError("archives are read on this machine only: copy it here first", url)
         if folder.endswith("/"):  # a bucket, whose name says nothing of a partition
             directory = self._new_directory(url, is_far=True)
             self._mirror.place(store, objects, directory)

@@ -49,6 +49,10 @@ _CURES = (
         "no such bucket: correct its name, or whose credentials are used",
     ),
     (("incorrectly", "PermanentRedirect"), "is in another region: set AWS_REGION to the bucket's"),
+    (
+        ("MissingAccount",),
+        "no account: set AZURE_STORAGE_ACCOUNT, or give az://CONTAINER@ACCOUNT.blob.core.windows.net/PREFIX",
+    ),
     (("PROPFIND",), "can't be listed, as a web server's folders can't: give the URL of a file"),
     (
         ("http://169.254.169.254", "metadata.google.internal"),
@@ -106,7 +110,7 @@ class ObjectsOfStore:
         except BaseException as error:
             if not _is_librarys(error):
                 raise
-            raise UsageError(f"can't be opened: {said(error)}", self.name) from error
+            raise UsageError(_cure(str(error)) or f"can't be opened: {said(error)}", self.name) from error
 
     def objects(self) -> Iterator[StoredObject]:
         """See ObjectStore."""
@@ -302,10 +306,14 @@ def _fail(error: BaseException, place: str, what: str) -> NoReturn:
     if odd is not None:
         why = f"can't be listed: the key {quoted(odd[1])} has a part that is no name; name a folder beside it"
         raise OpenError(why, place) from error
-    for codes, sentence in _CURES:
-        if any(code in text for code in codes):
-            raise OpenError(sentence, place) from error
+    if (cure := _cure(text)) is not None:
+        raise OpenError(cure, place) from error
     raise ClusterError(f"can't be {what}: {said(error)}", place) from error
+
+
+def _cure(text: str) -> str | None:
+    """What to say of an error whose next step is known."""
+    return next((sentence for codes, sentence in _CURES if any(code in text for code in codes)), None)
 
 
 def library_errors() -> tuple[type[Exception], ...]:

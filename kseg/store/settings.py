@@ -204,7 +204,7 @@ class _Profile:
                 everything = self._session.full_config
                 self.endpoint = ConfiguredEndpointProvider(everything, own, "s3", os.environ).provide()
         except BotoCoreError as error:
-            raise UsageError(f"the profile of AWS isn't usable: {error}") from error
+            raise UsageError(f"the profile of AWS isn't usable: {error}; correct AWS_PROFILE, or its files") from error
         of_s3 = own.get("s3")
         self.addressing_style: str | None = of_s3.get("addressing_style") if isinstance(of_s3, Mapping) else None
 

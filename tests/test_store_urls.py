@@ -1,12 +1,17 @@
 """URLs and settings of stores that can't be: each is a line that says what to do, and nothing of the library's."""
 
 import itertools
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import botocore.session
 import pytest
 
+from kseg.errors import UsageError
+from kseg.store.location import parse_url
+from kseg.store.remote_files import check_destination
+from kseg.store.settings import settings_of
 from tests import golden
 from tests.export.object_store import CountingStore, meant, serving
 from tests.loops import for_each
@@ -173,3 +178,90 @@ def test_account_and_profile_that_are_not_there_say_what_to_set(
     assert line_of(["ls", "az://backups/x"], tmp_path) == f"az://backups/x: {said}"
     monkeypatch.setenv("AWS_PROFILE", "nobody")
     assert line_of(["ls", "s3://b/x"], tmp_path).endswith("; correct AWS_PROFILE, or its files")
+
+
+@for_each(
+    "source, target",
+    [
+        ("s3a://b/disk", "s3://b/disk/out"),
+        ("gs://b/disk", "gcs://b/disk/out"),
+        ("https://acct.blob.core.windows.net/c/d", "abfss://c@acct.dfs.core.windows.net/d/out"),
+        ("s3://b/disk/orders-0", "s3://b/disk"),
+    ],
+)
+def test_nothing_is_written_into_what_is_read_however_it_is_named(source: str, target: str) -> None:
+    with pytest.raises(UsageError, match="which is read: kseg writes nothing there"):
+        check_destination(target, [source])
+
+
+def test_nothing_is_written_into_a_tier_that_a_file_url_names(tmp_path: Path) -> None:
+    tier = tmp_path / "my tier"
+    shutil.copytree(golden.ROOT / "logs/4.3.1-tiered-remote", tier)
+    for place in (str(tier), f"file://{tmp_path}/my%20tier"):
+        said = line_of(["salvage", place, "--to", str(tier / "out")], tmp_path)
+        assert said.startswith(f"{tier}/out: is inside"), said
+
+
+def azure_options(url: str, connection: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """What a connection string gives for a URL."""
+    for name in ("AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY", "AZURE_STORAGE_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection)
+    return dict(settings_of(parse_url(url)).options)
+
+
+def test_connection_string_is_for_its_own_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container of the string's account was read, or written to, in the place of the URL's."""
+    own = "BlobEndpoint=https://acct.blob.core.windows.net;SharedAccessSignature=sig"
+    other = "abfss://logs@other.dfs.core.windows.net/x"
+    assert azure_options(other, own, monkeypatch) == {"azure_storage_account_name": "other"}
+    assert azure_options(other.replace("other", "acct"), own, monkeypatch)["azure_storage_sas_key"] == "sig"
+    china = "AccountName=acct;AccountKey=a2V5;EndpointSuffix=core.chinacloudapi.cn"
+    endpoint = azure_options("az://logs/x", china, monkeypatch)["azure_storage_endpoint"]
+    assert endpoint == "https://acct.blob.core.chinacloudapi.cn"
+
+
+def test_environment_says_how_buckets_are_addressed_before_a_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_virtual(style: str) -> str:
+        (tmp_path / "config").write_text(f"[default]\nregion = eu-west-1\ns3 =\n  addressing_style = {style}\n")
+        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+        monkeypatch.setenv("AWS_RUN", style)  # profiles are read anew where a variable differs
+        return settings_of(parse_url("s3://logs")).options["aws_virtual_hosted_style_request"]
+
+    monkeypatch.delenv("AWS_ENDPOINT_URL", raising=False)
+    assert [is_virtual(style) for style in ("path", "virtual", "auto")] == ["false", "true", "true"]
+    monkeypatch.setenv("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "false")
+    assert is_virtual("virtual") == "false"
+
+
+def test_endpoint_with_a_password_is_refused_without_it(tmp_path: Path) -> None:
+    for endpoint in ("AKIA:S3CRET@minio:9000", "http://AKIA:S3CRET@minio:9000"):
+        said = line_of(["ls", "s3://b"], tmp_path, AWS_ENDPOINT_URL=endpoint)
+        assert "endpoint 'minio:9000'" in said
+        assert "S3CRET" not in said
+
+
+def test_tier_is_exported_by_a_file_url_as_by_its_path(tmp_path: Path) -> None:
+    tier = golden.ROOT / "logs/4.3.1-tiered-remote"
+    sums = [
+        kseg(["export", place, f"out{number}", "-q"], tmp_path).stdout.replace(b"out1", b"out0")
+        for number, place in enumerate((str(tier), f"file://{tier}"))
+    ]
+    assert sums[0] == sums[1]
+    assert [len([*(tmp_path / name).rglob("*.parquet")]) for name in ("out0", "out1")] == [1, 1]
+
+
+def test_mark_of_an_empty_folder_is_a_directory(tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / "docs", tmp_path / "disk")
+    (tmp_path / "disk" / "test-1-1").mkdir()
+    with serving(CountingStore()) as url, meant(url):
+        client = botocore.session.get_session().create_client("s3", endpoint_url=url)
+        client.create_bucket(Bucket="disk")
+        client.put_object(Bucket="disk", Key="disk/test-1-1/", Body=b"")
+        for path in (tmp_path / "disk").rglob("*.*"):
+            client.put_object(Bucket="disk", Key=path.relative_to(tmp_path).as_posix(), Body=path.read_bytes())
+        here, there = (kseg(["ls", place], tmp_path) for place in ("disk", "s3://disk/disk"))
+    assert there.status == here.status
+    assert there.stdout.replace(b"s3://disk/", b"").split() == here.stdout.split()

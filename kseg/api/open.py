@@ -151,6 +151,8 @@ def _unpacked(
         keys = {key_id: Path(file) for key_id, file in private_keys.items()}
         logs = stack.enter_context(RemoteLogs(keys, warn, choice))
         opened = opening([logs.local(inputs.local(each), remotes) for each in paths])
+        for refused in logs.refused:
+            warn(str(refused))
         opened.close_with(stack.pop_all())
         return opened
 

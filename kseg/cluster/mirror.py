@@ -70,6 +70,9 @@ class Mirror:
                     self.refused.append(OpenError(why, place_of(store, found.key)))
                 continue
             try:
+                if not found.size and parse_partition_directory(name) is not None:
+                    _folder(folders, found.key)  # the mark of a folder with nothing in it
+                    continue
                 directory = _folder(folders, folder)
                 if folder not in needed:
                     continue

@@ -96,14 +96,15 @@ def paths_in(value: StrPath) -> list[StrPath]:
 
 def _is_tier(path: StrPath, options: dict[str, Any]) -> bool:
     """Whether a path leads to a tier. An export reads a broker's own files in a store by itself, where they lie."""
-    from kseg.store.location import is_remote, parse_url
+    from kseg.store.location import is_remote, parse_url, without_file_scheme
     from kseg.tiered.places import begins_as_tier, tier_at, url_of
 
     name = os.fspath(path)
     url = url_of(name)
-    if "destination" in options and is_remote(url):
-        return not url.startswith("file://") and parse_url(url).has_buckets and begins_as_tier(url)
-    return tier_at(name) is not None
+    if "destination" not in options or not is_remote(url):
+        return tier_at(name) is not None
+    local = without_file_scheme(url)
+    return tier_at(local) is not None if local != url else parse_url(url).has_buckets and begins_as_tier(url)
 
 
 class _Asked(NamedTuple):
@@ -145,16 +146,15 @@ def _nothing(_: str) -> None:
 
 
 def _check_target(options: dict[str, Any], inputs: Iterable[StrPath]) -> None:
-    """Raises UsageError if what is written would lie in a tier that is read."""
-    from kseg.store.location import is_remote
-    from kseg.store.target import check_outside
+    """Raises UsageError if what is written would lie in a tier that is read, or the other way round."""
+    from kseg.store.remote_files import check_destination
     from kseg.tiered.places import url_of
 
     target = options.get("directory") or options.get("destination")
     if target is None and "destination" in options:
         target = options["paths"][-1]
-    if target is not None and "://" not in str(target):
-        check_outside(target, [path for path in inputs if not is_remote(url_of(os.fspath(path)))])
+    if target is not None:
+        check_destination(str(target), [url_of(os.fspath(path)) for path in inputs])
 
 
 def _require_this_machine(options: dict[str, Any]) -> None:

@@ -408,7 +408,7 @@ class RemoteDestination:
             return None
         size = found.size if most is None else min(found.size, most)
         try:
-            return self._store.read(name, 0, size)
+            return self._store.open(name, found.size).read(0, size)
         except OSError as error:
             raise OpenError(f"can't be read: {error.strerror or reason(error)}", f"{self.url}/{name}") from error
 

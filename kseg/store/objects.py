@@ -3,6 +3,7 @@
 Another thread waits for answers, so that signals end a run while a store doesn't answer.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +11,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import cached_property
 from itertools import chain, pairwise
-from threading import current_thread, main_thread
+from threading import Lock, current_thread, main_thread
 from typing import Any, NoReturn, TypeVar
 
 from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, quoted, reason, without_secrets
@@ -46,7 +47,7 @@ _ODD_KEY = re.compile(r'invalid path: .*?Path "([^"]*)"')
 _CURES = (
     (
         ("NoSuchBucket", "ContainerNotFound"),
-        "no such bucket: correct its name, or whose credentials are used",
+        "no such bucket; check its name and the credentials",
     ),
     (("incorrectly", "PermanentRedirect"), "is in another region: set AWS_REGION to the bucket's"),
     (
@@ -72,11 +73,11 @@ class Requests:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(MOST_WAITING, "store")
 
-    def answer(self, request: Callable[[], Given]) -> Given:
+    def answer(self, request: Callable[[], Given], seconds: float) -> Given:
         """What a request gives, or raises; TimeoutError if nothing comes. Only the main thread gets signals."""
         if current_thread() is not main_thread():
             return request()
-        return result_of(self._pool.submit(request), SECONDS)
+        return result_of(self._pool.submit(request), seconds)
 
 
 class ObjectsOfStore:
@@ -269,7 +270,8 @@ class ObjectsOfStore:
 
     def _answer(self, request: Callable[[], Any], place: str, what: str = "read") -> Any:
         """What a request gives. FileNotFoundError and FileExistsError are the caller's; else raises as `_fail`."""
-        return self._errors(lambda: self._requests.answer(request), place, what)
+        seconds = math.inf if what == "written" else SECONDS  # many parts may be under way, by a slow connection
+        return self._errors(lambda: self._requests.answer(request, seconds), place, what)
 
     def _errors(self, act: Callable[[], Given], place: str, what: str = "read") -> Given:
         try:
@@ -304,7 +306,7 @@ def _fail(error: BaseException, place: str, what: str) -> NoReturn:
         raise _PastEndError from error
     odd = _ODD_KEY.search(text)
     if odd is not None:
-        why = f"can't be listed: the key {quoted(odd[1])} has a part that is no name; name a folder beside it"
+        why = f"can't be listed: the key {quoted(odd[1])} has an empty or invalid part; give a folder without it"
         raise OpenError(why, place) from error
     if (cure := _cure(text)) is not None:
         raise OpenError(cure, place) from error
@@ -334,6 +336,7 @@ class ObjectFile:
     def __init__(self, store: ObjectsOfStore, key: str, size: int | None) -> None:
         self._store, self._key, self._size = store, key, size
         self._version: str | None = None
+        self._lock = Lock()
 
     def read(self, start: int, end: int) -> bytes:
         """See StoredBytes."""
@@ -343,11 +346,12 @@ class ObjectFile:
             content, version, size = self._store.fetch(self._key, start, end)
         except _PastEndError:
             return b""
-        if self._version not in (None, version):
+        with self._lock:
+            known = self._version = self._version or version
+        if known != version:
             raise broken(f"{self._store.name}/{self._key} has changed while it was read")
         if self._size not in (None, size):
             raise broken(f"{self._store.name}/{self._key} has {size} bytes; it was listed with {self._size}")
-        self._version = version
         return content
 
 

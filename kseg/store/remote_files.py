@@ -18,6 +18,7 @@ from kseg.store.location import (
     parse_url,
     place_of,
     require_all,
+    without_file_scheme,
 )
 from kseg.store.target import check_outside
 from kseg.system.new_directory import scratch_directory
@@ -106,10 +107,13 @@ def list_files(url: str, *, may_be_missing: bool = False) -> Iterator[RemoteFile
         raise OpenError("can't be listed: nothing is there", url)
 
 
-def copy_range(url: str, target: Path, start: int, end: int) -> None:
-    """Copies bytes of a file to the same place of a local one, several pieces at once. Raises as `read_range`."""
+def copy_range(url: str, target: Path, start: int, end: int, size: int) -> None:
+    """Copies bytes of a file to the same place of a local one, several pieces at once.
+
+    size: how many bytes it was listed with. Raises OpenError if they can't be had, ClusterError if the store fails.
+    """
     store, key = _found(url)
-    file = store.open(key)
+    file = store.open(key, size)
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
 
     def copy(position: int) -> None:
@@ -123,18 +127,12 @@ def copy_range(url: str, target: Path, start: int, end: int) -> None:
 
 
 def copy_file(url: str, target: Path) -> None:
-    """Copies a whole file. Raises as `read_range`."""
+    """Copies a whole file. Raises as `copy_range`."""
     store, key = _found(url)
     found = store.stat(key)
     if found is None:
         raise OpenError("can't be read: it isn't there", url)
-    copy_range(url, target, 0, found.size)
-
-
-def read_range(url: str, start: int, end: int) -> bytes:
-    """Bytes of a file. Raises OpenError if they can't be had, ClusterError if the store fails."""
-    store, key = _found(url)
-    return _read(store.open(key), url, start, end)
+    copy_range(url, target, 0, found.size, found.size)
 
 
 def _read(file: StoredBytes, url: str, start: int, end: int) -> bytes:
@@ -155,11 +153,8 @@ def local_directory(url: str, endings: Iterable[str]) -> Iterator[Path]:
         for file in list_files(url):
             name = file.url.rpartition("/")[2]
             if name.endswith(tuple(endings)) and file.url.rpartition("/")[0] == url.rstrip("/"):
-                copy_range(file.url, directory / name, 0, file.size)
+                copy_range(file.url, directory / name, 0, file.size, file.size)
         yield directory
-
-
-_SAME_SCHEME = {"s3a": "s3", "s3n": "s3"}
 
 
 def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
@@ -191,10 +186,9 @@ def _places(path: str, *, is_glob: bool = True) -> Iterator[str]:
         if is_glob:
             yield from glob(path)  # noqa: PTH207  an absolute one too
         return
-    scheme, _, place = path.partition("://")
-    scheme = scheme.lower()
-    if scheme == "file":
-        yield f"/{place.partition('/')[2]}"
-    else:
-        parts = [part for part in place.split("/") if part]
-        yield f"{_SAME_SCHEME.get(scheme, scheme)}://{'/'.join(parts)}"
+    if path.lower().startswith("file://"):
+        yield without_file_scheme(path)
+        return
+    url = parse_url(path)
+    parts = filter(None, (url.account, url.bucket, *url.key.split("/")))
+    yield f"{url.kind.name.lower()}://{'/'.join(parts)}"

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from kseg.errors import OpenError, UsageError, missing_library, quoted
+from kseg.errors import OpenError, UsageError, missing_library, quoted, reason
 from kseg.store.location import StoreKind, StoreUrl, is_host
 
 Credentials = dict[str, Any]
@@ -53,7 +53,7 @@ class StoreSettings:
 
     def of_delta(self) -> dict[str, str]:
         """The storage options of deltalake."""
-        return {**self.with_keys(), **{name: str(value) for name, value in self.client.items() if name in _IN_DELTA}}
+        return {**self.with_keys(), **{name: str(value) for name, value in self.client.items() if name == "allow_http"}}
 
 
 _YES = ("true", "1", "yes", "on")
@@ -63,7 +63,6 @@ _OF_ROLES = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
 _NO_KEYS = "no credentials of AWS: set AWS_PROFILE, or AWS_SKIP_SIGNATURE=true for a public bucket"
-_IN_DELTA = ("allow_http", "proxy_url")
 
 
 def settings_of(url: StoreUrl) -> StoreSettings:
@@ -102,10 +101,15 @@ def _check_endpoint(endpoint: str) -> None:
     """Raises UsageError for one that can't be: obstore's Rust panics at some, and loses what follows a ? or #."""
     scheme, separator, rest = endpoint.partition("://")
     if not separator or scheme not in ("http", "https"):
-        raise UsageError(f"the store's endpoint {endpoint!r} isn't a URL: put http:// or https:// before it")
+        raise UsageError(f"the store's endpoint {_shown(endpoint)} isn't a URL: put http:// or https:// before it")
     host, _, path = rest.partition("/")
-    if not (endpoint.isascii() and is_host(host) and re.fullmatch(_PATH, path)):
-        raise UsageError(f"the store's endpoint {quoted(endpoint)} can't be one: give https://HOST:PORT")
+    if not (endpoint.isascii() and "@" not in host and is_host(host) and re.fullmatch(_PATH, path)):
+        raise UsageError(f"the store's endpoint {_shown(endpoint)} can't be one: give https://HOST:PORT")
+
+
+def _shown(endpoint: str) -> str:
+    """An endpoint for a message, without what may be a user's name and password."""
+    return quoted(endpoint.rpartition("@")[2])
 
 
 _PATH = r"[!$-;=@-Z_a-z~]*"
@@ -129,8 +133,10 @@ def _s3(bucket: str) -> StoreSettings:
     authorities = profile.authorities if profile else _given("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
     style = _given("AWS_VIRTUAL_HOSTED_STYLE_REQUEST")
     is_virtual = endpoint is None and "." not in bucket  # a certificate of Amazon's names one label
-    if style is not None or (profile and profile.addressing_style):
-        is_virtual = (style or "").lower() in _YES or (profile is not None and profile.addressing_style == "virtual")
+    if style is not None:
+        is_virtual = style.lower() in _YES
+    elif profile is not None and profile.addressing_style in ("virtual", "path"):
+        is_virtual = profile.addressing_style == "virtual"
     # Not every store that speaks S3 deletes several objects in a request.
     options = {"aws_virtual_hosted_style_request": str(is_virtual).lower(), "aws_disable_bulk_delete": "true"}
     if region is not None:
@@ -204,7 +210,9 @@ class _Profile:
                 everything = self._session.full_config
                 self.endpoint = ConfiguredEndpointProvider(everything, own, "s3", os.environ).provide()
         except BotoCoreError as error:
-            raise UsageError(f"the profile of AWS isn't usable: {error}; correct AWS_PROFILE, or its files") from error
+            raise UsageError(
+                f"the profile of AWS isn't usable: {reason(error)}; correct AWS_PROFILE, or its files"
+            ) from error
         of_s3 = own.get("s3")
         self.addressing_style: str | None = of_s3.get("addressing_style") if isinstance(of_s3, Mapping) else None
 
@@ -216,7 +224,7 @@ class _Profile:
             found = self._session.get_credentials()
             keys = None if found is None else found.get_frozen_credentials()
         except BotoCoreError as error:
-            raise OpenError(f"no credentials of AWS: {error}") from error
+            raise OpenError(f"no credentials of AWS: {reason(error)}") from error
         if keys is None:
             raise OpenError(_NO_KEYS)
         return {
@@ -260,6 +268,11 @@ def _azure(url: StoreUrl) -> StoreSettings:
         options = {new: parts[old] for old, new in _PARTS_OF_CONNECTION.items() if parts.get(old)}
         if parts.get("UseDevelopmentStorage") == "true":
             options["azure_storage_use_emulator"] = "true"
+        if parts.get("EndpointSuffix") and parts.get("AccountName"):
+            own = f"{parts.get('DefaultEndpointsProtocol', 'https')}://{parts['AccountName']}.blob.{parts['EndpointSuffix']}"
+            options.setdefault("azure_storage_endpoint", own)
+        if url.account not in (None, parts.get("AccountName") or _account_at(parts.get("BlobEndpoint", ""))):
+            options = {}  # it is another account's
     if url.account is not None:
         options["azure_storage_account_name"] = url.account
     for name, option in (("AZURE_STORAGE_ACCOUNT", "azure_storage_account_name"), ("AZURE_STORAGE_KEY", _AZURE_KEY)):
@@ -272,6 +285,11 @@ def _azure(url: StoreUrl) -> StoreSettings:
     if account is not None and not re.fullmatch(_ACCOUNT, account, re.ASCII):
         raise UsageError(f"Azure's account {quoted(account)} can't be one: correct AZURE_STORAGE_ACCOUNT")
     return StoreSettings(options, _client("http://localhost" if is_emulator else endpoint))
+
+
+def _account_at(endpoint: str) -> str:
+    """The account whose endpoint it is: the host's first part."""
+    return endpoint.partition("://")[2].partition(".")[0]
 
 
 _AZURE_KEY = "azure_storage_account_key"

@@ -13,7 +13,6 @@ from typing import TypeVar
 AT_ONCE = 8
 """Things that are worked on at the same time."""
 _AHEAD = 8
-"""Things for each thread that are begun before the first is done with."""
 _AWAKE_SECONDS = 0.2
 """How long a lock is waited for at a time: the system may hand Ctrl-C to another thread, which doesn't end the wait."""
 Item = TypeVar("Item")
@@ -32,9 +31,12 @@ def result_of(begun: Future[Result], seconds: float = math.inf) -> Result:
     return begun.result()
 
 
-def in_threads(work: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE) -> Iterator[Result]:
+def in_threads(
+    work: Callable[[Item], Result], items: Iterable[Item], at_once: int = AT_ONCE, ahead: int = _AHEAD
+) -> Iterator[Result]:
     """What `work` gives for each thing, in their order. If one fails, or no more is wanted, no other is begun.
 
+    ahead: how many things for each thread are begun before the first is done with.
     Things are taken as they are needed: there may be any number of them.
     """
     pool = ThreadPoolExecutor(at_once)
@@ -43,7 +45,7 @@ def in_threads(work: Callable[[Item], Result], items: Iterable[Item], at_once: i
     try:
         for item in items:
             begun.append(pool.submit(work, item))
-            if len(begun) > _AHEAD * at_once:
+            if len(begun) > ahead * at_once:
                 yield result_of(begun.popleft())
         while begun:
             yield result_of(begun.popleft())

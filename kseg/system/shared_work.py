@@ -123,7 +123,7 @@ def _results_by_threads(
         return item, list(work(item, read.append)), read
 
     source = _BundleSource(items)
-    for item, results, read in in_threads(done, source, FAR_AT_ONCE):
+    for item, results, read in in_threads(done, source, FAR_AT_ONCE, ahead=1):
         on_read(sum(read))
         yield from ((item, result) for result in results)
     if source.error is not None:

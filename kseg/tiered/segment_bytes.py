@@ -318,6 +318,9 @@ class FetchedObject:
     def release(self) -> None:
         """Keeps no bytes any longer."""
         self._held, self._ahead, self._coming = b"", 0, None
+        if self._pool is not None:  # its thread: a run may read thousands of logs
+            self._pool.shutdown(wait=False)
+            self._pool = None
 
 
 class StoredBytes:

@@ -92,7 +92,7 @@ def test_lookup_reads_fewer_than_three_chunks(plugin: Plugin, bucket: Bucket, tm
 
 def test_bucket_that_is_not_there_is_named_in_a_line(bucket: Bucket, tmp_path: Path) -> None:
     ran = kseg(["ls", "s3://nowhere/prod"], tmp_path)
-    said = b"kseg: s3://nowhere/prod: no such bucket: correct its name, or whose credentials are used\n"
+    said = b"kseg: s3://nowhere/prod: no such bucket; check its name and the credentials\n"
     assert (ran.status, ran.stdout, ran.stderr) == (2, b"", said)
 
 

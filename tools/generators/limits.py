@@ -170,7 +170,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
     ),
     "Object stores": (
         Bound(
-            "until something comes from a store of objects",
+            "until an object store answers, unless it is written to",
             "kseg.store.objects:SECONDS",
             "the command ends with 3",
             seconds,

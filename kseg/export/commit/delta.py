@@ -90,7 +90,7 @@ class DeltaLog:
             return {}
         settings = settings_of(parse_url(self.location))
         if settings.authorities is not None:  # deltalake has no option for them
-            os.environ["SSL_CERT_FILE"] = settings.authorities
+            os.environ.setdefault("SSL_CERT_FILE", settings.authorities)
         return settings.of_delta()
 
     def _open(self) -> Any:

@@ -1,4 +1,4 @@
-"""Files of an Iceberg table in a directory of this machine, which pyiceberg reaches by the destination alone."""
+"""Files of an Iceberg table, which pyiceberg reaches only through the destination."""
 
 import io
 from collections.abc import Mapping

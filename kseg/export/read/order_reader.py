@@ -155,7 +155,7 @@ class RangeReader:
         target = self._scratch / self.part.path.rpartition("/")[2]
         if not self._copied[0] <= start <= end <= self._copied[1]:
             target.unlink(missing_ok=True)
-            remote.copy_range(self.part.path, target, start, end)
+            remote.copy_range(self.part.path, target, start, end, self.part.size)
             os.truncate(target, self.part.size)
             self._copied = start, end
         return LogFile(target, limit)

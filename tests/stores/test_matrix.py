@@ -85,7 +85,8 @@ class Watch:
 
     def look(self) -> None:
         """Looks once: what goes meanwhile is no loss."""
-        for path in (*Path("/proc").glob("[0-9]*/cmdline"), *self._folder.rglob("*")):
+        files = (Path(folder, name) for folder, _, names in os.walk(self._folder) for name in names)
+        for path in (*Path("/proc").glob("[0-9]*/cmdline"), *files):
             try:
                 if path.name == "cmdline" or (path.is_file() and path.stat().st_size < LARGEST_FILE):
                     self._found.add(path.read_bytes())

@@ -54,9 +54,9 @@ def salvaged(name: str, directory: Path) -> Path:
     (found,) = Cluster([partition]).partitions()
     plan = plan_salvage(found)
     assert not plan.is_whole
-    with new_directory(directory / "saved" / found) as target:
+    with new_directory(directory / "saved" / found.name) as target:
         write_salvage(plan, target)
-    return directory / "saved" / found / found
+    return directory / "saved" / found.name / found.name
 
 
 def intact_records(partition: Path) -> list[ServedRecord]:

@@ -12,7 +12,7 @@ from kseg.errors import FileError, UsageError
 from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lineage import EpochStarts, Lineage, agreed_end, latest_epoch, noted_epochs, read_lineage
-from kseg.log.partition import METADATA_TOPIC, PartitionLog, read_topic_id
+from kseg.log.partition import METADATA_TOPIC, PartitionLog, read_topic_id, tell_of_cleaning
 from kseg.system.placed_path import StrPath, as_given
 
 if TYPE_CHECKING:
@@ -515,7 +515,9 @@ def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
 
 def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
     """Whether offsets that a copy lacks were lost: the cleaner took none of any."""
-    return all(copy.place.is_gapless() for copy in copies)
+    places = [copy.place for copy in copies]
+    told = tell_of_cleaning(place.path for place in places)
+    return all(place.is_gapless(is_told=is_told) for place, is_told in zip(places, told, strict=True))
 
 
 def topic_id_of(partition: PartitionLog) -> str | None:

@@ -28,7 +28,7 @@ from kseg.log.partition import (
     PartitionLog,
     is_gapless,
     read_checkpoints,
-    tells_of_cleaning,
+    tell_of_cleaning,
 )
 from kseg.store import remote_files as remote
 from kseg.store.location import is_remote
@@ -237,14 +237,17 @@ def gapless_partitions(copies: Copies) -> frozenset[tuple[str, int | None]]:
     """Partitions of several copies, all on this machine, each of whose offsets had a batch, as the cleaner tells."""
     known = cache(read_checkpoints)
 
-    def has_no_gaps(copy: PartitionCopy) -> bool:
-        if copy.is_remote:
+    def have_no_gaps(own: Sequence[PartitionCopy]) -> bool:
+        if len(own) < 2 or any(copy.is_remote for copy in own):
             return False
-        place = as_path(copy.place)
-        checkpoints = known(place.absolute().parent).get((copy.topic, copy.partition), Checkpoints())
-        return is_gapless(copy.topic, checkpoints, copy.segments[0].base_offset, is_told=tells_of_cleaning(place))
+        places = [as_path(copy.place) for copy in own]
+        for copy, place, is_told in zip(own, places, tell_of_cleaning(places), strict=True):
+            checkpoints = known(place.absolute().parent).get((copy.topic, copy.partition), Checkpoints())
+            if not is_gapless(copy.topic, checkpoints, copy.segments[0].base_offset, is_told=is_told):
+                return False
+        return True
 
-    return frozenset(key for key, own in copies.items() if len(own) > 1 and all(map(has_no_gaps, own)))
+    return frozenset(key for key, own in copies.items() if have_no_gaps(own))
 
 
 def _of_best(replica: PartitionCopy, offsets: OffsetRange) -> OffsetRange:

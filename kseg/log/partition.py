@@ -101,18 +101,22 @@ def was_compacted(topic: str | None, checkpoints: Checkpoints, first_offset: int
     return topic in COMPACTED_TOPICS or (clean_offset is not None and clean_offset > first_offset)
 
 
-def tells_of_cleaning(directory: Path) -> bool:
-    """Whether it is known of a partition's directory if it was cleaned: else it has all of its offsets.
+def tell_of_cleaning(directories: Iterable[Path]) -> list[bool]:
+    """Whether it is known of each copy of a partition if it was cleaned: one that wasn't has all of its offsets.
 
-    A log directory has the cleaner's checkpoint, and no topic in a remote tier is compacted. Source: KIP-405.
+    Its log directory has the cleaner's checkpoint, or some copy is in a remote tier: no such topic is compacted.
+    Source: LogConfig.validateRemoteStorageRequiresDeleteCleanupPolicy.
     """
-    if placed_at(directory) is not None:
-        return True
-    return (directory.absolute().parent / CHECKPOINT_OF_FIELD["clean_offset"]).exists()
+    found = [*directories]
+    is_tiered = any(placed_at(each) is not None for each in found)
+    return [is_tiered or (each.absolute().parent / _OF_CLEANER).exists() for each in found]
+
+
+_OF_CLEANER = CHECKPOINT_OF_FIELD["clean_offset"]
 
 
 def is_gapless(topic: str | None, checkpoints: Checkpoints, first_offset: int, *, is_told: bool) -> bool:
-    """Whether each offset of a log had a batch. is_told: as `tells_of_cleaning`."""
+    """Whether each offset of a log had a batch. is_told: as `tell_of_cleaning`."""
     return is_told and not was_compacted(topic, checkpoints, first_offset)
 
 
@@ -348,10 +352,12 @@ class PartitionLog:
         """Whether the log cleaner may have taken records: by the topic, or by the cleaner's checkpoint."""
         return was_compacted(self.topic, self.checkpoints(), self.base_offsets[0] if self.base_offsets else 0)
 
-    def is_gapless(self) -> bool:
-        """Whether each of its offsets had a batch, as the cleaner's checkpoint tells, or its place."""
+    def is_gapless(self, *, is_told: bool | None = None) -> bool:
+        """Whether each of its offsets had a batch. is_told: as `tell_of_cleaning`; None: of this copy alone."""
         first = self.base_offsets[0] if self.base_offsets else 0
-        return is_gapless(self.topic, self.checkpoints(), first, is_told=tells_of_cleaning(self.path))
+        if is_told is None:
+            (is_told,) = tell_of_cleaning([self.path])
+        return is_gapless(self.topic, self.checkpoints(), first, is_told=is_told)
 
     def read_producer_states(self, offset: int) -> "ProducerStates | None":
         """The producers at an offset, from the snapshot that ends there; None if there is none that a broker would use.

@@ -120,6 +120,22 @@ def test_local_and_remote_segments_are_one_log(tmp_path: Path) -> None:
     assert (listed["directory"], listed["logStartOffset"], listed["lastOffset"]) == ("local/orders-0", 0, 169)
 
 
+@pytest.mark.parametrize("lacks_one", [False, True], ids=["whole", "lacks-a-segment"])
+def test_salvage_takes_from_a_tier_what_the_disk_lacks(tmp_path: Path, *, lacks_one: bool) -> None:
+    """Though no checkpoint of the cleaner says that nothing was compacted: what is in a tier never was."""
+    remote = made(tmp_path, "remote", base=0, count=160, epochs={0: 0})
+    made(tmp_path, "local", base=70, count=160, epochs={0: 0})
+    aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))
+    logs = sorted((tmp_path / "local" / "orders-0").glob("*.log"))
+    if lacks_one:
+        logs[1].unlink()
+        assert int(logs[2].stem) <= 160
+    key = f"--private-key=key1={aiven_objects.private_key_file(tmp_path)}"
+    ran = kseg(["salvage", "b", "local", key, "--to", "saved"], tmp_path)
+    assert (ran.status, b"lost" in ran.stdout) == (0, False), ran.stdout
+    assert [offset for offset, _ in values(tmp_path, "saved")] == list(range(230))
+
+
 def test_tier_of_another_topic_of_the_same_name_is_not_joined(tmp_path: Path) -> None:
     remote = made(tmp_path, "remote", base=0, count=50, epochs={0: 0})
     aiven_objects.store(tmp_path / "b", PLUGIN, "orders", numbered(remote))

@@ -88,18 +88,18 @@ def store() -> Iterator[ForbiddingStore]:
     store = ForbiddingStore()
     with serving(store) as url, meant(url):
         backend = s3_backends[DEFAULT_ACCOUNT_ID]["aws"]
-        backend.create_bucket("disks", "us-east-1")
+        backend.create_bucket("refusing", "us-east-1")
         for path in DISK.rglob("*"):
             if path.is_file():
                 key = path.relative_to(DISK).as_posix()
-                backend.put_object("disks", f"broker/{key}", path.read_bytes())
+                backend.put_object("refusing", f"broker/{key}", path.read_bytes())
         yield store
 
 
 def refusals(command: str, ending: str, store: ForbiddingStore, folder: Path) -> int:
     """How often a command asks for what is refused, which must end it with status 3."""
     store.ending, store.refused = ending, 0
-    ran = kseg(shlex.split(command.replace("DISK", "s3://disks/broker")), folder)
+    ran = kseg(shlex.split(command.replace("DISK", "s3://refusing/broker")), folder)
     assert not store.refused or ran.status == 3, ran
     return store.refused
 

@@ -7,19 +7,19 @@ from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from kseg.cluster.directories import (
     MOST_LEVELS,
     DirectoryIdentity,
+    FoundAt,
     LogDir,
     NoPartitionError,
     Refuse,
-    directory_at,
+    find_at,
     identity_of,
     pass_over,
     require_choice,
-    walk_down,
 )
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.replicas import (
@@ -47,26 +47,6 @@ if TYPE_CHECKING:
     from kseg.cluster.model import ClusterMetadata
 
 Place = TypeVar("Place")
-
-
-class FoundAt(NamedTuple):
-    """What a path stands for: a partition's directory, or log directories.
-
-    path: as it was given. here: the directory; a file's own. walked: where log directories were looked for, in order.
-    problems: of directories below it that can't be listed.
-    """
-
-    path: Path
-    here: Path
-    is_partition: bool
-    walked: tuple[LogDir, ...]
-    log_dirs: tuple[LogDir, ...]
-    problems: tuple[OpenError, ...] = ()
-
-    @property
-    def has_partitions(self) -> bool:
-        """Whether there is one; a broker's new disk has none."""
-        return self.is_partition or any(each.directories for each in self.log_dirs)
 
 
 class Cluster:
@@ -100,9 +80,14 @@ class Cluster:
     @classmethod
     def joined(cls, parts: Iterable["Cluster"]) -> "Cluster":
         """Several as one, of what was found in each: nothing is listed again. Errors as `found` of each."""
-        parts = tuple(parts)
-        whole = cls((path for each in parts for path in each.paths), pass_over)
-        whole.found = tuple(found for each in parts for found in each.found)
+        return cls.of(found for each in parts for found in each.found)
+
+    @classmethod
+    def of(cls, found: Iterable[FoundAt]) -> "Cluster":
+        """What was found at some paths already: nothing is listed again."""
+        found = tuple(found)
+        whole = cls((each.path for each in found), pass_over)
+        whole.found = found
         return whole
 
     @cached_property
@@ -115,18 +100,13 @@ class Cluster:
 
     def _found_at(self, path: Path) -> FoundAt | None:
         try:
-            here, is_partition = directory_at(path)
-            problems: list[OpenError] = []
-            walked = () if is_partition else tuple(walk_down(here, self._refuse and problems.append, self._levels))
-            log_dirs = tuple(each for each in walked if each.is_one)
-            for problem in problems:
-                self._refuse_or_raise(problem)
-            if not is_partition and not log_dirs:
+            found = find_at(path, self._refuse, self._levels)
+            if not found.is_partition and not found.log_dirs:
                 raise NoPartitionError(path)
         except OpenError as error:
             self._refuse_or_raise(error)
             return None
-        return FoundAt(path, here, is_partition, walked, log_dirs, tuple(problems))
+        return found
 
     def _refuse_or_raise(self, error: OpenError) -> None:
         if self._refuse is None:

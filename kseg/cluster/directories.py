@@ -18,9 +18,16 @@ from kseg.formats.file_names import (
     parse_file_name,
     parse_partition_directory,
 )
-from kseg.log.partition import Checkpoints, PartitionLog, read_checkpoints, read_small_file
+from kseg.log.partition import (
+    Checkpoints,
+    DirectoryNames,
+    PartitionLog,
+    list_names,
+    read_checkpoints,
+    read_small_file,
+)
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
-from kseg.system.placed_path import as_path, entry_path
+from kseg.system.placed_path import as_path
 
 META_PROPERTIES = "meta.properties"
 _BROKER_ID = re.compile("[0-9]{1,10}")
@@ -51,15 +58,37 @@ NOBODY = DirectoryIdentity()
 class LogDir:
     """One log directory: a disk of partitions, and its checkpoints.
 
-    problems: checkpoints that can't be read. Source: LogManager.
+    names: those in it. listed: those in each of its partitions' directories that could be listed. problems: checkpoints
+    that can't be read. Source: LogManager.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Lists the directory and reads its checkpoints. Raises OpenError if it can't be listed."""
+    def __init__(self, path: str | os.PathLike[str], names: DirectoryNames | None = None) -> None:
+        """List the directory, unless `names` are those in it, and read its checkpoints.
+
+        Raises OpenError if it can't be listed.
+        """
         self.path = as_path(path)
+        self.names = list_names(self.path) if names is None else names
         self.problems: list[KsegError] = []
         self.checkpoints = read_checkpoints(self.path, self.problems)
-        self.directories = sorted(_partition_directories(self.path), key=_order)
+        self.listed: dict[Path, DirectoryNames] = {}
+        self.directories = sorted(self._partitions(), key=_order)
+
+    def _partitions(self) -> Iterator[Path]:
+        """Yield the directories in it that are partitions."""
+        for name in self.names.directories:
+            path = self.path / name
+            if name == LOST_AND_FOUND:
+                continue
+            try:
+                names = list_names(path)
+            except OpenError:
+                if parse_partition_directory(name) is not None:
+                    yield path
+                continue
+            if is_partition_of(path, names):
+                self.listed[path] = names
+                yield path
 
     def partitions(
         self, refuse: "Refuse | None" = None, choice: PartitionChoice = EVERY_PARTITION
@@ -76,7 +105,7 @@ class LogDir:
             if name is not None and name.state is None:
                 own = self.checkpoints.get((name.topic, name.partition), own)
             try:
-                partition = PartitionLog(path, own)
+                partition = PartitionLog(path, own, self.listed.get(path))
             except OpenError as error:
                 if not path.exists():
                     continue
@@ -93,7 +122,7 @@ class LogDir:
         path = self.path / f"{topic}-{partition}"
         if not path.is_dir():
             return None
-        return PartitionLog(path, self.checkpoints.get((topic, partition), Checkpoints()))
+        return PartitionLog(path, self.checkpoints.get((topic, partition), Checkpoints()), self.listed.get(path))
 
     @property
     def is_one(self) -> bool:
@@ -139,45 +168,6 @@ def _order(path: Path) -> tuple[str, int, str]:
     return (path.name, -1, "") if name is None else (name.topic, name.partition, name.unique_id or "")
 
 
-def _partition_directories(path: Path) -> Iterator[Path]:
-    """Directories in it that are partitions."""
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if (
-                    _is_dir(entry)
-                    and entry.name != LOST_AND_FOUND
-                    and is_partition(place := as_path(entry_path(path, entry)))
-                ):
-                    yield place
-    except OSError as error:
-        raise OpenError(f"can't be listed: {error.strerror}", path) from error
-
-
-def _is_dir(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a directory, also by links; False of a link that leads to itself."""
-    try:
-        return entry.is_dir()
-    except OSError:
-        return False
-
-
-def holds_segments(path: str | os.PathLike[str]) -> bool:
-    """Whether a directory has log files in it; False if it can't be listed."""
-    try:
-        with os.scandir(path) as entries:
-            return any(_is_segment(entry.name) for entry in entries)
-    except OSError:
-        return False
-
-
-def _is_segment(name: str) -> bool:
-    if not name.endswith(".log"):
-        return False
-    found = parse_file_name(name)
-    return found.kind is FileKind.LOG and found.base_offset is not None and found.remote_id is None
-
-
 MOST_LEVELS = 5
 """How deep log directories are looked for below a path: a support bundle has brokers, and disks of these."""
 
@@ -190,14 +180,43 @@ def find_log_dirs(
     A broker's new disk has no partitions, but `meta.properties`. `refuse` is called with the error of one below it that
     can't be listed; without it, the error is raised. Raises OpenError if the path itself can't be listed.
     """
-    return [each for each in walk_down(path, refuse, levels) if each.is_one]
+    return [each for each in _all_below(LogDir(path), refuse, levels, {_identity(path)}) if each.is_one]
 
 
-def walk_down(
-    path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS
-) -> Iterator[LogDir]:
-    """The directories where log directories are looked for, with the partitions in them; as for `find_log_dirs`."""
-    return _all_below(LogDir(path), refuse, levels, {_identity(path)})
+class FoundAt(NamedTuple):
+    """What a path stands for: a partition's directory, or log directories.
+
+    path: as it was given. here: the directory; a file's own. walked: where log directories were looked for, in order.
+    names: those in a partition's directory, if it was listed.
+    """
+
+    path: Path
+    here: Path
+    is_partition: bool
+    walked: tuple[LogDir, ...]
+    log_dirs: tuple[LogDir, ...]
+    names: DirectoryNames | None = None
+
+    @property
+    def has_partitions(self) -> bool:
+        """Whether there is one; a broker's new disk has none."""
+        return self.is_partition or any(each.directories for each in self.log_dirs)
+
+    def partitions(self) -> Iterator[Path]:
+        """Yield the directories of partitions."""
+        if self.is_partition:
+            yield self.here
+        for each in self.log_dirs:
+            yield from each.directories
+
+
+def find_at(path: str | os.PathLike[str], refuse: Refuse | None = None, levels: int = MOST_LEVELS) -> FoundAt:
+    """What a path stands for; refuse and errors as for `find_log_dirs`. None of the log directories is no error."""
+    here, is_one, names = listed_at(path)
+    walked: tuple[LogDir, ...] = ()
+    if not is_one:
+        walked = tuple(_all_below(LogDir(here, names), refuse, levels, {_identity(here)}))
+    return FoundAt(as_path(path), here, is_one, walked, tuple(each for each in walked if each.is_one), names)
 
 
 def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tuple[int, int]]) -> Iterator[LogDir]:
@@ -206,7 +225,7 @@ def _all_below(log_dir: LogDir, refuse: Refuse | None, levels: int, seen: set[tu
     if not levels:
         return
     known = {LOST_AND_FOUND, *(directory.name for directory in log_dir.directories)}
-    for name in sorted(os.listdir(log_dir.path)):  # noqa: PTH208  many
+    for name in sorted(log_dir.names.directories):
         path = log_dir.path / name
         if name in known or not path.is_dir():
             continue
@@ -311,7 +330,13 @@ def pass_over(_: KsegError) -> None:
 
 
 def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
-    """The directory that a path stands for (a file for its own), and whether it is a partition's.
+    """The directory that a path stands for, and whether it is a partition's, as `listed_at`."""
+    here, is_one, _ = listed_at(path)
+    return here, is_one
+
+
+def listed_at(path: str | os.PathLike[str]) -> tuple[Path, bool, DirectoryNames | None]:
+    """The directory of a path (a file stands for its own), whether it is a partition's, and names if it was listed.
 
     The name of a Kafka file is trusted. Raises OpenError if the path isn't there, or is a file that isn't one of
     Kafka's.
@@ -323,32 +348,45 @@ def directory_at(path: str | os.PathLike[str]) -> tuple[Path, bool]:
         name = parse_file_name(here)
         if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in KINDS_WITH_OFFSET):
             raise OpenError("isn't a file of a partition: give a partition's directory, or a log directory", path)
-        return here.parent, name.base_offset is not None or is_partition(here.parent)
-    return here, is_partition(here)
+        return here.parent, name.base_offset is not None or is_partition(here.parent), None
+    try:
+        names = list_names(here)
+    except OpenError:
+        return here, _may_be_partition(here), None
+    return here, is_partition_of(here, names), names
 
 
 def is_partition(directory: Path) -> bool:
-    """Whether a directory is a partition's: because it has segments, or by its name.
+    """Whether a directory is a partition's, as `is_partition_of`; one that can't be listed is what its name says."""
+    try:
+        return is_partition_of(directory, list_names(directory))
+    except OpenError:
+        return _may_be_partition(directory)
+
+
+def _may_be_partition(directory: Path) -> bool:
+    return parse_partition_directory(directory.absolute()) is not None
+
+
+def is_partition_of(directory: Path, names: DirectoryNames) -> bool:
+    """Whether a directory with some names in it is a partition's: because it has segments, or by its own name.
 
     A log directory may be named like a partition (`disk-1`): it has partitions in it or `meta.properties`, and no
     segments of its own. One of any other name may have another program's file that is named like a segment.
     """
-    if parse_partition_directory(directory.absolute()) is None:
-        return holds_segments(directory) and not (directory / META_PROPERTIES).exists()
-    has_partitions = False
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                if not entry.is_dir():
-                    if is_of_partition(entry.name):
-                        return True
-                    if entry.name == META_PROPERTIES:
-                        return False
-                elif parse_partition_directory(entry.name):
-                    has_partitions = True
-    except OSError:
+    is_disk = META_PROPERTIES in names.files
+    if not _may_be_partition(directory):
+        return not is_disk and any(map(_is_segment, names.files))
+    if any(map(is_of_partition, names.files)):
         return True
-    return not has_partitions
+    return not is_disk and not any(map(parse_partition_directory, names.directories))
+
+
+def _is_segment(name: str) -> bool:
+    if not name.endswith(".log"):
+        return False
+    found = parse_file_name(name)
+    return found.kind is FileKind.LOG and found.base_offset is not None and found.remote_id is None
 
 
 def is_of_partition(name: str) -> bool:

@@ -26,7 +26,7 @@ from kseg.commands.options import (
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.copies import as_the_cluster_has_them
 from kseg.diff.differences import Sides, find_copies
-from kseg.dump.follow import CSV_FIELDS, held_text
+from kseg.dump.held_records import CSV_FIELDS, held_text
 from kseg.errors import KsegError
 from kseg.layouts.record_columns import SAFE_CSV
 from kseg.log.selection import PartitionChoice

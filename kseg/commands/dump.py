@@ -25,7 +25,6 @@ from kseg.commands.options import (
 from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selection
 from kseg.layouts.release_lines import INTERNAL_DECODERS
-from kseg.output.progress import talk
 from kseg.releases import parse_release
 from kseg.system.placed_path import StrPath
 from kseg.times import parse_zone
@@ -197,4 +196,4 @@ def dump(
         has_summary=not given.quiet,
         is_merged=given.merge is not None,
     )
-    command.exit(dump_files(named or ["."], wanted, talk=talk, quiet=given.quiet, progress=given.progress))
+    command.exit(dump_files(named or ["."], wanted, quiet=given.quiet, progress=given.progress))

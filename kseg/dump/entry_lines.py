@@ -14,7 +14,7 @@ from sys import byteorder
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg.dump.checked_batches import BatchReader, NoBatch, wrap_offset
-from kseg.dump.options import Found, Pairs, absolute_path
+from kseg.dump.printing import Pairs, Problems, absolute_path
 from kseg.errors import FileError, OpenError
 from kseg.formats import checkpoints as checkpoint
 from kseg.formats.checkpoints import TEXT_FILES, Members
@@ -44,7 +44,8 @@ from kseg.system.files import read_text_file
 from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
-    from kseg.dump.options import DumpContext, DumpOptions
+    from kseg.dump.options import DumpOptions
+    from kseg.dump.printing import Printing
 
 
 LARGEST_LOOKUP = 1 << 28
@@ -60,34 +61,37 @@ _ADVICE: dict[str, str] = {
 """What to do about entries that can't be compared, where it isn't the index that is wrong."""
 
 
-def dump_offset_index(path: StrPath, context: "DumpContext") -> None:
+def print_offset_index(path: StrPath, printing: "Printing") -> None:
     """Prints an `.index`. Raises OpenError if it can't be opened."""
-    with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, context.options, context.found) as (check, batches):
+    with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, printing.options, printing.problems) as (
+        check,
+        batches,
+    ):
         if check.is_said_to_be_empty:
-            context.line(layout.IS_EMPTY.format(path=context.shown(path)))
+            printing.line(layout.IS_EMPTY.format(path=printing.shown(path)))
             check.tell_trailing()
         else:
-            _dump_checked(check, batches, layout.OFFSET_INDEX_LINE, context)
+            _dump_checked(check, batches, layout.OFFSET_INDEX_LINE, printing)
 
 
-def dump_time_index(path: StrPath, context: "DumpContext") -> None:
+def print_time_index(path: StrPath, printing: "Printing") -> None:
     """Prints a `.timeindex`. Raises OpenError if it can't be opened."""
-    with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, context.options, context.found) as (check, batches):
-        _dump_checked(check, batches, layout.TIME_INDEX_LINE, context)
+    with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, printing.options, printing.problems) as (check, batches):
+        _dump_checked(check, batches, layout.TIME_INDEX_LINE, printing)
 
 
-def _dump_checked(check: "_IndexCheck", batches: BatchReader | None, line: str, context: "DumpContext") -> None:
-    if context.options.index_sanity_check:
+def _dump_checked(check: "_IndexCheck", batches: BatchReader | None, line: str, printing: "Printing") -> None:
+    if printing.options.index_sanity_check:
         if check.is_sane():
-            context.line(layout.SANITY_PASSED.format(path=context.shown(check.index.name)))
+            printing.line(layout.SANITY_PASSED.format(path=printing.shown(check.index.name)))
         return
     for entries in check.checked_entries(batches):
-        if not context.options.verify_index_only:
-            context.output.write("".join([line.format(*entry) for entry in entries]).encode())
+        if not printing.options.verify_index_only:
+            printing.output.write("".join([line.format(*entry) for entry in entries]).encode())
     check.tell()
 
 
-def check_offset_index(path: StrPath, options: "DumpOptions", found: Found) -> None:
+def check_offset_index(path: StrPath, options: "DumpOptions", found: Problems) -> None:
     """Finds what is wrong with an `.index`. Raises OpenError if it can't be opened."""
     with _opened(path, OFFSET_INDEX_ENTRY_FIELDS, ToolOffsetCheck, options, found) as (check, batches):
         if check.is_said_to_be_empty:
@@ -96,7 +100,7 @@ def check_offset_index(path: StrPath, options: "DumpOptions", found: Found) -> N
             _check(check, batches, options)
 
 
-def check_time_index(path: StrPath, options: "DumpOptions", found: Found) -> None:
+def check_time_index(path: StrPath, options: "DumpOptions", found: Problems) -> None:
     """Finds what is wrong with a `.timeindex`. Raises OpenError if it can't be opened."""
     with _opened(path, TIME_INDEX_ENTRY_FIELDS, ToolTimeCheck, options, found) as (check, batches):
         _check(check, batches, options)
@@ -116,7 +120,7 @@ Check = TypeVar("Check", bound="_IndexCheck")
 
 @contextmanager
 def _opened(
-    path: StrPath, fields: FixedFields, kind: type[Check], options: "DumpOptions", found: Found
+    path: StrPath, fields: FixedFields, kind: type[Check], options: "DumpOptions", found: Problems
 ) -> Iterator[tuple[Check, BatchReader | None]]:
     with EntryFile(path, fields) as index:
         check = kind(index, options.release, found)
@@ -133,7 +137,7 @@ def _beside(path: StrPath, extension: str) -> Path:
 
 
 @contextmanager
-def _reader_beside(path: StrPath, options: "DumpOptions", found: Found) -> Iterator[BatchReader | None]:
+def _reader_beside(path: StrPath, options: "DumpOptions", found: Problems) -> Iterator[BatchReader | None]:
     """A reader of the log next to an index; reports it and returns None if there is none."""
     with ExitStack() as stack:
         reader = None
@@ -149,7 +153,7 @@ def _reader_beside(path: StrPath, options: "DumpOptions", found: Found) -> Itera
 class _IndexCheck(ABC):
     """What both kinds of index have in common: their base offset, and the entries that can't be right."""
 
-    def __init__(self, index: EntryFile, release: Release, found: Found) -> None:
+    def __init__(self, index: EntryFile, release: Release, found: Problems) -> None:
         self.index = index
         self.release = release
         self.found = found
@@ -213,7 +217,7 @@ class _IndexCheck(ABC):
 class ToolOffsetCheck(_IndexCheck):
     """The check of one `.index`."""
 
-    def __init__(self, index: EntryFile, release: Release, found: Found) -> None:
+    def __init__(self, index: EntryFile, release: Release, found: Problems) -> None:
         super().__init__(index, release, found)
         self._compared = value_in(self.release, layout.COMPARED)
         self._previous = -1, -1
@@ -289,7 +293,7 @@ def _is_sound(offset: int, batch: BatchHeader, batches: BatchReader) -> bool:
 class ToolTimeCheck(_IndexCheck):
     """The check of one `.timeindex`."""
 
-    def __init__(self, index: EntryFile, release: Release, found: Found) -> None:
+    def __init__(self, index: EntryFile, release: Release, found: Problems) -> None:
         super().__init__(index, release, found)
         self._previous_timestamp = NO_TIMESTAMP
 
@@ -387,7 +391,7 @@ class _Positions:
         return self._positions[slot - 1] if slot else 0
 
 
-def _read_positions(path: StrPath, found: Found) -> _Positions:
+def _read_positions(path: StrPath, found: Problems) -> _Positions:
     """The entries of the .index next to a .timeindex; reports it and returns nothing if there is none."""
     try:
         with EntryFile(_beside(path, ".index"), OFFSET_INDEX_ENTRY_FIELDS) as index:
@@ -397,16 +401,16 @@ def _read_positions(path: StrPath, found: Found) -> _Positions:
         return _Positions(b"")
 
 
-def dump_entries(path: StrPath, context: "DumpContext") -> None:
+def print_entries(path: StrPath, printing: "Printing") -> None:
     """Prints a file's entries, one a line; of a malformed text file only what is wrong, on stderr.
 
     Raises OpenError if it can't be opened.
     """
-    for line in _lines(path, context.found):
-        context.output.write(f"{line}\n".encode())
+    for line in _lines(path, printing.problems):
+        printing.output.write(f"{line}\n".encode())
 
 
-def check_entries(path: StrPath, found: "Found") -> None:
+def check_entries(path: StrPath, found: Problems) -> None:
     """Finds what is wrong with a file. Raises OpenError if it can't be opened."""
     for _ in _lines(path, found):
         pass  # what is wrong with them is noted
@@ -432,7 +436,7 @@ def entries(path: StrPath) -> Iterator[Members]:
             raise FileError(file.trailing_problem, path)
 
 
-def _lines(path: StrPath, found: "Found") -> Iterator[str]:
+def _lines(path: StrPath, found: Problems) -> Iterator[str]:
     """The lines that are printed of a file; what is wrong with it is noted."""
     try:
         if parse_file_name(path).kind is FileKind.META_PROPERTIES:
@@ -462,25 +466,25 @@ def _line(members: Members) -> str:
 _HEADER, _ENTRY = PRODUCER_SNAPSHOT_HEADER_FIELDS, PRODUCER_ENTRY_FIELDS
 
 
-def dump_producer_snapshot(path: StrPath, context: "DumpContext") -> None:
+def print_producer_snapshot(path: StrPath, printing: "Printing") -> None:
     """Prints a `.snapshot`; of one that is corrupt only why, on stderr. Raises OpenError if it can't be opened."""
-    like = context.options.like
+    like = printing.options.like
     with ProducerSnapshot(path) as snapshot:
         failure = _failure(snapshot, like or layout.NAMES_FIELDS)
         if failure is not None and like is None:
-            context.found.add_problem(path, failure)
+            printing.problems.add_problem(path, failure)
             return
         if failure is not None:
-            context.found.is_wrong = True
-            context.output.flush()
-            context.talk(failure)
+            printing.problems.is_wrong = True
+            printing.output.flush()
+            printing.talk.say(failure)
             return
-        line = _ProducerLine(context.options.release)
+        line = _ProducerLine(printing.options.release)
         for piece in snapshot.pieces():
-            context.output.write("".join(map(line.text, piece)).encode())
+            printing.output.write("".join(map(line.text, piece)).encode())
 
 
-def check_producer_snapshot(path: StrPath, found: "Found") -> None:
+def check_producer_snapshot(path: StrPath, found: Problems) -> None:
     """Finds what is wrong with a `.snapshot`. Raises OpenError if it can't be opened."""
     with ProducerSnapshot(path) as snapshot:
         failure = _failure(snapshot, layout.NAMES_FIELDS)
@@ -575,10 +579,10 @@ class _ProducerLine:
         return (first + 2**31) % 2**32 - 2**31
 
 
-def dump_transaction_index(path: StrPath, context: "DumpContext") -> None:
+def print_transaction_index(path: StrPath, printing: "Printing") -> None:
     """Prints a `.txnindex`. Raises OpenError if it can't be opened."""
-    for piece in checked_transactions(path, context.found, reads_holes=context.options.like is not None):
-        context.output.write("".join([_aborted_transaction_line(entry) for entry in piece]).encode())
+    for piece in checked_transactions(path, printing.problems, reads_holes=printing.options.like is not None):
+        printing.output.write("".join([_aborted_transaction_line(entry) for entry in piece]).encode())
 
 
 def _aborted_transaction_line(entry: AbortedTransaction) -> str:
@@ -587,7 +591,7 @@ def _aborted_transaction_line(entry: AbortedTransaction) -> str:
 
 
 def checked_transactions(
-    path: StrPath, found: "Found", *, reads_holes: bool = False
+    path: StrPath, found: Problems, *, reads_holes: bool = False
 ) -> Iterator[list[AbortedTransaction]]:
     """The entries of a `.txnindex`; what is wrong with them is noted once all were taken.
 

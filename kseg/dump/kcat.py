@@ -3,105 +3,83 @@
 import json
 import re
 from base64 import b64decode
-from collections.abc import Collection, Iterable
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kseg.decode.record_decoders import INTERNAL_TOPICS, record_decoder
-from kseg.dump.log_steps import Rendering, WholeLines, new_output
-from kseg.dump.log_text import summary_lines
-from kseg.dump.options import control_json
-from kseg.dump.selected import note_findings, read_log
+from kseg.decode.record_decoders import record_decoder
+from kseg.dump.decoders import control_json
+from kseg.dump.forms import Form, LogRendering
+from kseg.dump.log_steps import LogSummary, Rendering, WholeLines, new_output
+from kseg.dump.printing import Printing
 from kseg.errors import OpenError
-from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
+from kseg.formats.file_names import FileKind, parse_partition_directory
 from kseg.layouts.record_columns import fields_program
-from kseg.system.placed_path import StrPath, folder_of
+from kseg.system.placed_path import StrPath
 from kseg.text.kcat_script import LARGEST_RECORD, KcatScript, SentRecord, TopicPartition
 from kseg.times import time_text
 
 if TYPE_CHECKING:
-    from kseg.dump.options import DumpContext
+    from kseg.dump.reader import DirectoryReader
+    from kseg.kernel.contract import Output
 
 
-SHOWN_NAMES = 3
-"""The most names that a note lists of what isn't sent."""
 FIELDS = ("offset", "timestamp", "isValid", "key", "value", "headers")
 LARGEST_LINE = 8 * LARGEST_RECORD
 """Bytes of JSON that a record may need which is small enough: each byte takes six at most."""
 _OFFSET = re.compile(rb'\{"offset":(-?[0-9]+)')
 
 
-def dump_log_as_kcat(path: StrPath, context: "DumpContext") -> None:
-    """Prints a log's records as runs of kcat; reports on stderr what it can't send.
+class KcatForm(Form):
+    """A shell script that sends the records to a cluster with kcat."""
 
-    Raises OpenError if the log can't be opened, or isn't in a directory that has the name of a partition.
-    """
-    name = parse_partition_directory(Path(path).absolute().parent)
-    if name is None:
-        raise OpenError("isn't in a directory that is named after its partition, as kcat must be told it", path)
-    script = context.kcat_script()
-    records = _SentRecords((name.topic, name.partition), script)
-    output = new_output(WholeLines(LARGEST_LINE, records.add, records.refuse_long).take)
-    decoder = record_decoder(context.options.decoding, path)  # only what redacts
-    limit = context.options.max_decompressed
-    rendering = Rendering(fields_program("json", FIELDS, path), decoder, control_json, limit=limit)
-    summary = read_log(path, context, rendering, output=output)
-    output.flush()
-    script.flush()
-    note_findings(path, summary, context)
-    if summary.damages:
-        context.found.summaries += summary_lines(path, summary)
+    def __init__(self, printing: Printing) -> None:
+        super().__init__(printing)
+        self._script: KcatScript | None = None
+        self._records: Output | None = None
 
+    def rendering(self, path: StrPath) -> LogRendering:
+        """Return how records are rendered as JSON, of which the script is made."""
+        decoder = record_decoder(self.options.decoding, path)  # only what redacts
+        program = fields_program("json", FIELDS, path)
+        return LogRendering(Rendering(program, decoder, control_json, limit=self.options.max_decompressed))
 
-def logs_to_send(directory: StrPath, logs: Iterable[StrPath], context: "DumpContext") -> list[StrPath]:
-    """Of the logs in a directory those whose records a cluster is to get; notes the others.
+    def begin_log(self, path: StrPath, reader: "DirectoryReader") -> "Output":
+        """Return what makes runs of kcat of a log's records; what it can't send is told on stderr.
 
-    Not files that a broker put aside: their records aren't the partition's any more, or are in others too. Nor internal
-    topics, of which a cluster has its own, unless one is named. What was given itself is always meant.
-    """
-    chosen: list[StrPath] = []
-    internal: dict[str, None] = {}
-    aside: dict[StrPath, None] = {}
-    for log in logs:
-        folder, file = folder_of(log), parse_file_name(log)
-        name = None if folder == directory else parse_partition_directory(folder)
-        if file.suffix is not None:
-            aside[log] = None
-        elif name is None:
-            if file.kind is FileKind.LOG or parse_partition_directory(Path(folder).absolute()) is not None:
-                chosen.append(log)  # else it is bootstrap.checkpoint
-        elif name.topic in INTERNAL_TOPICS and name.topic not in context.options.choice.topics:
-            internal[name.topic] = None
-        else:
-            chosen.append(log)
-    notes = context.found.summaries
-    if internal:
-        notes.append(f"kseg: not sent: {_listed(internal)}: a cluster has its own; --topic NAME sends one")
-    if aside:
-        notes.append(f"kseg: not sent: {_listed(aside)}: a broker put them aside; a PATH of its own sends one")
-    return chosen
+        Raises OpenError if the log isn't in a directory that has the name of a partition.
+        """
+        name = parse_partition_directory(Path(path).absolute().parent)
+        if name is None:
+            raise OpenError("isn't in a directory that is named after its partition, as kcat must be told it", path)
+        self._script = script = self._script or KcatScript(self.printing.output.write, self.problems.note)
+        records = _SentRecords((name.topic, name.partition), script)
+        self._records = new_output(WholeLines(LARGEST_LINE, records.add, records.refuse_long).take)
+        return self._records
 
+    def finish_log(self, path: StrPath, reader: "DirectoryReader", summary: LogSummary) -> None:
+        """Print the runs of a log."""
+        if self._records is not None and self._script is not None:
+            self._records.flush()
+            self._script.flush()
 
-def _listed(names: Collection[StrPath]) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - SHOWN_NAMES
-    first = ", ".join(map(str, islice(names, SHOWN_NAMES)))
-    return f"{first} and {more} more" if more > 0 else first
+    def print_file(self, path: StrPath, kind: FileKind) -> None:
+        """Raise OpenError: kcat sends nothing of it."""
+        raise OpenError("isn't a log: -o kcat is for logs", path)
 
-
-def note_sent(script: KcatScript, context: "DumpContext") -> None:
-    """Notes what of all records isn't sent as it is."""
-    found = context.found
-    if script.refused:
-        found.is_wrong = True
-        found.summaries.append(f"kseg: {script.refused} records are not sent, {script.sent} are")
-    if script.last_timestamp is not None:
-        zone = context.options.zone
-        first, last = time_text(script.first_timestamp, zone), time_text(script.last_timestamp, zone)
-        found.summaries.append(
-            f"kseg: kcat can't send times: {script.sent} records, written from {first} to {last}, get that of sending"
-        )
+    def finish(self) -> None:
+        """Note what of all records isn't sent as it is."""
+        script = self._script
+        if script is None:
+            return
+        if script.refused:
+            self.problems.is_wrong = True
+            self.problems.note(f"{script.refused} records are not sent, {script.sent} are")
+        if script.last_timestamp is not None:
+            zone = self.options.zone
+            first, last = time_text(script.first_timestamp, zone), time_text(script.last_timestamp, zone)
+            self.problems.note(
+                f"kcat can't send times: {script.sent} records, written from {first} to {last}, get that of sending"
+            )
 
 
 class _SentRecords:

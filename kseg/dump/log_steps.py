@@ -1,9 +1,9 @@
-"""Steps of a dump: runs of batches through the kernel's renderer, cut into lines."""
+"""A log through the kernel's renderer: runs of batches become lines, damages are told in their place."""
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT
@@ -23,6 +23,18 @@ SHOWN_FALLS = 20
 """The most places where offsets fall that are reported one by one."""
 OUTPUT_SIZE = 1 << 18
 """Bytes collected before they are written."""
+
+
+_INSIDE = (DamageKind.BAD_CODEC, DamageKind.BAD_BODY, DamageKind.BAD_RECORD, DamageKind.BAD_COUNT)
+
+
+def damage_text(damage: Damage) -> str:
+    """A damage in words: what, where, how much, and where good data goes on."""
+    where = f"at position {damage.position}"
+    lost = "" if damage.kind is DamageKind.ZERO_TAIL else " lost"
+    size = f", {damage.size} bytes{lost}" if damage.size else ""
+    following = "" if damage.next_offset is None else f"; next good offset {damage.next_offset}"
+    return f"{damage.kind} {where}: {damage.detail}{size}{following}"
 
 
 class LogSummary(NamedTuple):
@@ -45,6 +57,22 @@ class LogSummary(NamedTuple):
     def is_wrong(self, path: StrPath) -> bool:
         """Whether a damage in the log at a path asks for an exit status of 1."""
         return bool(self.damages) and _is_wrong(self.damages, as_path(path))
+
+    def lines(self, path: StrPath) -> list[str]:
+        """What was wrong in the log, for stderr: a line per damage, then the counts; nothing without damage."""
+        if not self.damages:
+            return []
+        lines = [f"kseg: {path}: {damage_text(damage)}" for damage in self.damages]
+        lines.append(
+            f"kseg: {path}: {self.size} bytes, {self.lost} of them lost{self._inside_text()};"
+            f" batch count is {self.batches}, record count is {self.records}"
+        )
+        return lines
+
+    def _inside_text(self) -> str:
+        """Batches that are there, but whose records can't all be read: no bytes count as lost there."""
+        count = len({damage.position for damage in self.damages if damage.kind in _INSIDE})
+        return f", records lost inside {count} batch{'es' if count > 1 else ''}" if count else ""
 
     def falls(self) -> list[str]:
         """Where offsets don't rise, in words; of a rendering that notes falls."""
@@ -95,68 +123,63 @@ def new_output(write: Callable[[memoryview], object]) -> "Output":
     return kernel.load().Output(write, OUTPUT_SIZE)
 
 
-Steps: TypeAlias = Generator[None, "bool | None", LogSummary]
-"""Printing that stops after each piece of a log; sending it True ends it there, as if the rest weren't wanted."""
+class RenderedLog:
+    """A log while its batches and records are printed, piece by piece.
 
-
-def finished(steps: Steps) -> LogSummary:
-    """Takes all steps; what they return."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return cast(LogSummary, end.value)
-
-
-def dump_log(
-    log_file: LogFile,
-    rendering: Rendering,
-    output: "Output",
-    *,
-    source: Iterator[Run | Damage] | None = None,
-    on_damage: Callable[[Damage], None] | None = None,
-    on_progress: Callable[[str, int, int], None] | None = None,
-) -> LogSummary:
-    """Prints a log's batches and records.
-
-    Args:
-        log_file: what to read.
-        rendering: how.
-        output: where to.
-        source: what is to be printed of the log; None for all of it.
-        on_damage: called with each damage when the output has passed it.
-        on_progress: called with the file's name, bytes read, and total bytes.
+    summary: of what was printed until now.
     """
-    return finished(log_steps(log_file, rendering, output, source, on_damage, on_progress))
+
+    def __init__(
+        self,
+        log_file: LogFile,
+        rendering: Rendering,
+        output: "Output",
+        source: Iterator[Run | Damage] | None = None,
+        show_progress: Callable[[str, int, int], None] | None = None,
+    ) -> None:
+        """Print nothing yet.
+
+        Args:
+            log_file: what to read.
+            rendering: how.
+            output: where to.
+            source: what is to be printed of the log; None for all of it.
+            show_progress: called with the file's name, bytes read, and total bytes.
+        """
+        self._log_file, self._items, self._show_progress = log_file, _items(log_file, rendering, source), show_progress
+        self._renderer = rendering.renderer(output, None if log_file.is_joined else log_file.base_offset)
+        self._batches = 0
+        self._damages: list[Damage] = []
+
+    def events(self) -> Iterator[Damage | None]:
+        """Print piece after piece; yield each damage when the output has passed it, and None after a piece."""
+        for item in self._items:
+            if self._renderer.is_full:
+                return
+            if isinstance(item, Slice):
+                self._batches += item.last - item.first
+                if self._show_progress is not None:
+                    self._show_progress(self._log_file.path.name, item.run.position, self._log_file.size)
+            for damage in _render(self._renderer, self._log_file, item):
+                if not _is_cut_by_limit(damage, self._log_file):
+                    self._damages.append(damage)
+                    yield damage
+            yield None
+
+    @property
+    def summary(self) -> "LogSummary":
+        """What was met so far."""
+        return LogSummary(
+            self._batches, self._renderer.records, self._log_file.size, self._damages, self._renderer.gaps
+        )
 
 
-def log_steps(
-    log_file: LogFile,
-    rendering: Rendering,
-    output: "Output",
-    source: Iterator[Run | Damage] | None,
-    on_damage: Callable[[Damage], None] | None,
-    on_progress: Callable[[str, int, int], None] | None,
-) -> Steps:
-    """The same, step by step."""
-    renderer = rendering.renderer(output, None if log_file.is_joined else log_file.base_offset)
-    batches, damages = 0, list[Damage]()
-    for item in _items(log_file, rendering, source):
-        if renderer.is_full:
-            break
-        if isinstance(item, Slice):
-            batches += item.last - item.first
-            if on_progress is not None:
-                on_progress(log_file.path.name, item.run.position, log_file.size)
-        for damage in _render(renderer, log_file, item):
-            if _is_cut_by_limit(damage, log_file):
-                continue
-            damages.append(damage)
-            if on_damage is not None:
-                on_damage(damage)
-        if (yield):
-            break
-    return LogSummary(batches, renderer.records, log_file.size, damages, renderer.gaps)
+def render_log(log_file: LogFile, rendering: Rendering, output: "Output") -> LogSummary:
+    """Print all of a log's batches and records."""
+    rendered = RenderedLog(log_file, rendering, output)
+    for _ in rendered.events():
+        pass  # the summary has the damages
+    return rendered.summary
 
 
 def _is_cut_by_limit(damage: Damage, log_file: LogFile) -> bool:

@@ -11,27 +11,15 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from kseg.dump.log_steps import Steps, new_output
-from kseg.dump.log_text import summary_lines, text_rendering
-from kseg.dump.options import Part
-from kseg.dump.record_rows import TableRows, fields_of, json_rendering, note_left_out, rows_rendering
-from kseg.dump.selected import (
-    directory_of,
-    find_logs_tail,
-    may_hold,
-    note_failures,
-    note_findings,
-    read_steps,
-    selector_of,
-)
+from kseg.dump.log_steps import new_output
+from kseg.dump.reader import SMALL_BUFFER_SIZE, DirectoryReader
 from kseg.errors import OpenError, UsageError
-from kseg.formats.file_names import LOG_KINDS, parse_file_name
-from kseg.layouts.record_columns import log_place
 from kseg.layouts.template import TIME_END, marked_program
 from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
-    from kseg.dump.options import DumpContext
+    from kseg.dump.forms import Form
+    from kseg.dump.plan import DumpedDirectory
 
 
 MOST_PARTITIONS = 256
@@ -39,32 +27,27 @@ MOST_PARTITIONS = 256
 _RANDOM_BYTES = 16
 
 
-def dump_merged(paths: Sequence[StrPath], context: "DumpContext", refuse: Callable[[OpenError], None]) -> None:
-    """Prints the selected records of logs by their times; those of a directory stay in the order of their offsets.
+def print_merged(directories: "Sequence[DumpedDirectory]", form: "Form", refuse: Callable[[OpenError], None]) -> None:
+    """Print the selected records of logs by their times; those of a directory stay in the order of their offsets.
 
     A record whose time is before that of the one before it in its directory comes right after that one, as does one
     without a time. `refuse` takes the errors of files that can't be read. Raises UsageError for too many directories.
     """
-    directories: dict[StrPath, list[StrPath]] = {}
-    for path in paths:
-        if parse_file_name(path).kind in LOG_KINDS:
-            directories.setdefault(directory_of(path), []).append(path)
-        else:
-            refuse(OpenError("isn't a log: --merge is for logs", path))
-    if len(directories) > MOST_PARTITIONS:
-        count = f"{len(directories)} partitions are more than the {MOST_PARTITIONS} that can be merged at once"
+    merged: dict[StrPath, DumpedDirectory] = {}
+    for each in directories:
+        logs = each.logs
+        for path in each.files:
+            if path not in logs:
+                refuse(OpenError("isn't a log: --merge is for logs", path))
+        known = merged.get(each.place)
+        merged[each.place] = each._replace(files=(*(() if known is None else known.files), *logs))
+    merged = {place: each for place, each in merged.items() if each.files}
+    if len(merged) > MOST_PARTITIONS:
+        count = f"{len(merged)} partitions are more than the {MOST_PARTITIONS} that can be merged at once"
         raise UsageError(f"--merge: {count}: choose some with --topic and --partition")
     mark = os.urandom(_RANDOM_BYTES).hex().encode()
-    streams = [_MergedStream(directory, logs, context, mark, refuse) for directory, logs in directories.items()]
-    names = fields_of(context.options, several_files=context.given.are_several_files)
-    if context.options.output == "table":
-        rows = TableRows(context.table(names), names)
-        _print(streams, context.options.selection.limit, lambda text: rows.take(memoryview(text)))
-        note_left_out(rows, "of all", context)
-    else:
-        if context.options.output == "csv":
-            context.line_once(",".join(names))
-        _print(streams, context.options.selection.limit, context.output.write)
+    streams = [_MergedStream(each, form, mark, refuse) for each in merged.values()]
+    _print(streams, form.options.selection.limit, form.merged_output().write)
 
 
 class _MergedStream:
@@ -74,12 +57,7 @@ class _MergedStream:
     """
 
     def __init__(
-        self,
-        directory: StrPath,
-        logs: list[StrPath],
-        context: "DumpContext",
-        mark: bytes,
-        refuse: Callable[[OpenError], None],
+        self, directory: "DumpedDirectory", form: "Form", mark: bytes, refuse: Callable[[OpenError], None]
     ) -> None:
         self.times: list[int] = []
         self.texts: list[bytes] = []
@@ -87,11 +65,9 @@ class _MergedStream:
         self._latest = -1
         self._rendered: list[bytes] = []
         self._output = new_output(lambda piece: self._rendered.append(bytes(piece)))
-        self._context = context.beside_others(self._output)
-        self._mark = mark
-        self._refuse = refuse
+        self._form, self._mark, self._refuse = form, mark, refuse
         self._is_stopped = False
-        self._pieces = self._read(directory, logs)
+        self._pieces = self._read(DirectoryReader(directory, form.printing, buffer_size=SMALL_BUFFER_SIZE))
 
     def fill(self) -> None:
         """Reads on until there is a record, or the end."""
@@ -116,66 +92,35 @@ class _MergedStream:
         for _ in self._pieces:
             pass
 
-    def _read(self, directory: StrPath, logs: list[StrPath]) -> Iterator[list[bytes]]:
+    def _read(self, reader: DirectoryReader) -> Iterator[list[bytes]]:
         """The records' texts, a time before each, piece by piece."""
-        selection = self._context.options.selection
         try:
-            part = Part(selector_of(directory, self._context), selection.limit)
-        except OpenError as error:
-            self._refuse(error)
-            return
-        self._context.part = part
-        if selection.tail is not None:
-            tail = find_logs_tail(logs, selection.tail, part.selector, self._context)
-            logs, part.start, part.skip = logs[tail.number :], tail.start, tail.skip
-        for path in logs:
-            if part.left == 0 or self._is_stopped:
-                return
-            if may_hold(path, part.selector):
+            for path in reader.logs():
+                if self._is_stopped:
+                    return
                 try:
-                    yield from self._read_log(path)
+                    yield from self._read_log(path, reader)
                 except OpenError as error:
                     self._refuse(error)
-            part.start = None
+        except OpenError as error:  # of the directory
+            self._refuse(error)
 
-    def _read_log(self, path: StrPath) -> Iterator[list[bytes]]:
-        steps, is_over = _log_steps(path, self._context, self._mark), False
-        next(steps, None)
-        while not is_over:
-            self._output.flush()
-            _, *texts = b"".join(self._rendered).split(self._mark)
-            self._rendered.clear()
-            yield texts
-            try:
-                steps.send(self._is_stopped)
-            except StopIteration:
-                is_over = True
-
-
-def _log_steps(path: StrPath, context: "DumpContext", mark: bytes) -> Steps:
-    """Prints a log's records, each after the mark and its time; notes what is wrong."""
-    is_json, is_text = context.options.output == "json", _is_text(context)
-    heading, decoder, on_damage = b"", None, None
-    if is_json:
-        rendering, decoder, on_damage = json_rendering(path, context)
-    elif is_text:
-        rendering, decoder = text_rendering(path, context.options)
-        place = log_place(path)
-        heading = f"topic: {place['topic']} partition: {place['partition']} ".encode()
-    else:
-        rendering, decoder = rows_rendering(path, context)
-    rendering = rendering._replace(program=marked_program(rendering.program, mark, heading))
-    summary = yield from read_steps(path, context, rendering, context.output, on_damage)
-    note_findings(path, summary, context)
-    if summary.damages and not is_json:
-        context.found.summaries += summary_lines(path, summary)
-    note_failures(path, decoder, context)
-    return summary
-
-
-def _is_text(context: "DumpContext") -> bool:
-    options = context.options
-    return options.output == "text" and options.template is None and not options.fields
+    def _read_log(self, path: StrPath, reader: DirectoryReader) -> Iterator[list[bytes]]:
+        """Render a log's records, each after the mark and its time; note its problems."""
+        form, log = self._form, self._form.rendering(path)
+        program = marked_program(log.rendering.program, self._mark, form.merged_heading(path))
+        with reader.rendered(path, log.rendering._replace(program=program), self._output) as rendered:
+            for damage in rendered.events():
+                if damage is not None:
+                    form.damage(damage)
+                    continue
+                self._output.flush()
+                _, *texts = b"".join(self._rendered).split(self._mark)
+                self._rendered.clear()
+                yield texts
+                if self._is_stopped:
+                    break
+        form.note_problems(path, log, rendered.summary)
 
 
 def _print(streams: list[_MergedStream], limit: int | None, write: Callable[[bytes], object]) -> None:

@@ -1,280 +1,23 @@
-"""Options of a dump, its reports, its decoders, and the problems that it meets."""
+"""Options of a dump, and which of them go together."""
 
-import os
-import sys
-from array import array
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
+from collections.abc import Callable
 from datetime import UTC, tzinfo
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.codecs.bodies import DEFAULT_LIMIT
+from kseg.dump.decoders import class_decoder
 from kseg.errors import UsageError
-from kseg.formats.codes import ControlType
-from kseg.formats.header_fields import CONTROL_KEY_TYPE
-from kseg.layouts import release_lines as layout
-from kseg.layouts.release_lines import CLASS_PREFIX, OLD_CLASS_PREFIX, OPTION_RELEASES
+from kseg.layouts.release_lines import OPTION_RELEASES
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
-from kseg.output.rows import check_csv_safe, json_line
-from kseg.reading.log_file import BUFFER_SIZE, LogFile
-from kseg.releases import LATEST, NEWEST, Release, value_in
-from kseg.system.placed_path import PlacedPath, StrPath, as_path, folder_of
-from kseg.system.terminal_text import escaped_text, json_bytes_escaped
+from kseg.output.rows import check_csv_safe
+from kseg.releases import LATEST, NEWEST, Release
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kseg.cluster.cluster import FoundAt
-    from kseg.cluster.joined_log import JoinedCopies
     from kseg.cluster.schemas_topic import SchemasTopic
     from kseg.decode.record_decoders import Decoding
-    from kseg.kernel.contract import Decode, Headers, Output
-    from kseg.log.selector import Selector
-    from kseg.output.table import GrowingTable
     from kseg.redaction import Redaction
-    from kseg.text.kcat_script import KcatScript
-
-
-class Part:
-    """What of logs is selected, while they are printed one after another.
-
-    start: where to begin in the next log; None lets its index tell. skip: how many of what is selected to leave out,
-    since only the last are wanted; left: how many are wanted yet. end: up to where the last log was read.
-    last_path: its path. is_followed: a log's torn or zero tail is what isn't written yet.
-    """
-
-    def __init__(self, selector: "Selector", left: int | None = None) -> None:
-        self.selector = selector
-        self.start: int | None = None
-        self.skip = 0
-        self.left = left
-        self.end = 0
-        self.last_path: str | None = None
-        self.is_followed = False
-
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing is wanted any more."""
-        return self.left == 0 or self.selector.is_done
-
-
-PIECE = 4096
-"""Lines that are given at once."""
-
-Columns = tuple[Sequence[int], Sequence[int]]
-"""Both numbers of each line."""
-
-
-class Pairs:
-    """Pairs of numbers in the order found, 16 bytes each: an index can have a million."""
-
-    def __init__(self) -> None:
-        self._numbers = array("q")
-
-    def add(self, first: int, second: int) -> None:
-        """Adds a pair of 64-bit numbers."""
-        self._numbers.extend((first, second))
-
-    def as_found(self) -> Columns:
-        """The first found first."""
-        return self._numbers[::2], self._numbers[1::2]
-
-    def last_found_first(self) -> Columns:
-        """The last found first."""
-        return self._numbers[-2::-2], self._numbers[::-2]
-
-    def falling(self) -> Columns:
-        """By the first number, falling; of pairs with the same one only the last found."""
-        last = dict(zip(*self.as_found(), strict=True))
-        firsts = sorted(last, reverse=True)
-        return firsts, [last[first] for first in firsts]
-
-
-class Reports:
-    """Collects what was found, by path: absolute, as `absolute_path` gives it."""
-
-    def __init__(self, release: Release) -> None:
-        self.release = release
-        self.mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
-        "Offsets of .index entries, and those of the log."
-        self.timestamp_mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
-        "Timestamps of .timeindex entries, and the largest of their batches."
-        self.out_of_order_timestamps: defaultdict[str, Pairs] = defaultdict(Pairs)
-        "Timestamps of .timeindex entries, and those of the entries before them."
-        self.offsets_not_found: defaultdict[str, Pairs] = defaultdict(Pairs)
-        "Offsets of .timeindex entries, and last offsets of the batches found for them; -1 if there is none."
-        self.gaps: dict[str, list[tuple[int, int]]] = {}
-
-    def lines(self, most: int | None = None) -> Iterator[str]:
-        """The reports as the release words and orders them, one or more lines at once.
-
-        Args:
-            most: lines to show of each file's report at most; those left out are counted.
-        """
-        last_first = value_in(self.release, layout.LAST_FOUND_FIRST)
-        falling = Pairs.last_found_first if last_first else Pairs.falling
-        not_found = value_in(self.release, layout.OFFSETS_NOT_FOUND)
-        non_consecutive = value_in(self.release, layout.NON_CONSECUTIVE)
-        parts: tuple[tuple[str, str, dict[str, Pairs], Callable[[Pairs], Columns]], ...] = (
-            (layout.MISMATCHES, layout.MISMATCH, self.mismatches, falling),
-            (layout.TIMESTAMP_MISMATCHES, layout.TIMESTAMP_MISMATCH, self.timestamp_mismatches, Pairs.as_found),
-            (
-                layout.OUT_OF_ORDER_TIMESTAMPS,
-                layout.OUT_OF_ORDER_TIMESTAMP,
-                self.out_of_order_timestamps,
-                Pairs.as_found,
-            ),
-            (not_found, layout.OFFSET_NOT_FOUND, self.offsets_not_found, Pairs.as_found),
-        )
-        for header, line, found, in_order in parts:
-            for path, pairs in found.items():
-                yield header.format(path=escaped_text(path))
-                yield from _lines(line, in_order(pairs), most)
-        for path, gaps in self.gaps.items():
-            yield non_consecutive.format(path=escaped_text(path))
-            in_release_order = gaps[::-1] if last_first else sorted(dict(gaps).items())
-            yield from _lines(layout.FOLLOWED_BY, _columns(in_release_order), most)
-
-
-def _columns(pairs: Sequence[tuple[int, int]]) -> Columns:
-    return [first for first, _ in pairs], [second for _, second in pairs]
-
-
-def _lines(line: str, columns: Columns, most: int | None) -> Iterator[str]:
-    firsts, seconds = columns
-    count = len(firsts) if most is None else min(most, len(firsts))
-    for start in range(0, count, PIECE):
-        end = min(start + PIECE, count)
-        yield "\n".join(map(line.format, firsts[start:end], seconds[start:end]))
-    if count < len(firsts):
-        yield f"  and {len(firsts) - count} more; `--like latest` shows all"
-
-
-def absolute_path(path: StrPath) -> str:
-    """The path as java.io.File makes it absolute: `.` and `..` stay. If the current directory is gone, as it is."""
-    if isinstance(path, PlacedPath):
-        return str(path)
-    try:
-        return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118  pathlib would remove them
-    except OSError:
-        return str(path)
-
-
-TextOf = Callable[[bytes], bytes]
-
-
-def _as_is(data: bytes) -> bytes:
-    return data
-
-
-def _as_hex(data: bytes) -> bytes:
-    return data.hex().encode()
-
-
-def _integer_of(size: int) -> TextOf:
-    """Big-endian, as Java's ByteBuffer reads it; bytes that are too few are shown in hex, since the tool dies there."""
-
-    def text_of(data: bytes) -> bytes:
-        if len(data) < size:
-            return _as_hex(data)
-        return str(int.from_bytes(data[:size], "big", signed=True)).encode()
-
-    return text_of
-
-
-_DECODERS: dict[str, TextOf] = {
-    "StringDecoder": _as_is,
-    "DefaultDecoder": _as_hex,
-    "ByteArrayDecoder": _as_hex,
-    "IntegerDecoder": _integer_of(4),
-    "LongDecoder": _integer_of(8),
-}
-
-
-def class_decoder(key_class: str | None, value_class: str | None) -> "Decode":
-    """What prints keys and values by these classes. Raises UsageError for a class that kseg doesn't know."""
-    of_key, of_value = _decoder(key_class, "--key-decoder-class"), _decoder(value_class, "--value-decoder-class")
-
-    def decode(key: bytes | None, value: bytes | None, _: int, __: "Headers") -> tuple[bytes | None, bytes | None]:
-        return None if key is None else of_key(key), None if value is None else of_value(value)
-
-    return decode
-
-
-def _decoder(name: str | None, option: str) -> TextOf:
-    short = (name or "StringDecoder").removeprefix(OLD_CLASS_PREFIX).removeprefix(CLASS_PREFIX)
-    if short not in _DECODERS:
-        raise UsageError(f"{option} {name}: kseg knows {', '.join(_DECODERS)}, also by their Kafka names")
-    return _DECODERS[short]
-
-
-class InternalDecoder:
-    """A decoder of an internal topic that goes on where the real tool dies: such records are shown as they are."""
-
-    def __init__(self, option: str, release: Release) -> None:
-        """Takes the option without its dashes, and the release whose texts are wanted."""
-        from kseg.decode.decoded import DecodeError
-        from kseg.decode.kafka_text import decoder_for
-
-        self._decode = decoder_for(option, release.numbers)
-        self._error = DecodeError
-        self.failures: list[tuple[int, str]] = []
-
-    def __call__(
-        self, key: bytes | None, value: bytes | None, offset: int, headers: "Headers"
-    ) -> tuple[bytes | None, bytes | None]:
-        """The texts of a record; a failure is remembered with its offset."""
-        try:
-            return self._decode(key, value, offset)
-        except self._error as error:
-            self.failures.append((offset, error.message))
-            return key, value
-
-
-def control_json(key: bytes, value: bytes | None) -> bytes | None:
-    """The JSON of a control record that is no transaction's marker; None if it can't be read."""
-    from kseg.decode import internal_records as control
-    from kseg.decode.decoded import DecodeError
-
-    read: dict[int, Callable[[bytes], str]] = {
-        ControlType.LEADER_CHANGE: control.leader_change_json,
-        ControlType.SNAPSHOT_HEADER: control.snapshot_header_json,
-        ControlType.SNAPSHOT_FOOTER: control.snapshot_footer_json,
-        ControlType.KRAFT_VERSION: control.kraft_version_json,
-        ControlType.KRAFT_VOTERS: control.kraft_voters_json,
-    }
-    kind = CONTROL_KEY_TYPE.read(key)
-    try:
-        return None if kind not in read or value is None else read[kind](value).encode()
-    except DecodeError:
-        return None
-
-
-def escaped_control_json(key: bytes, value: bytes | None) -> bytes | None:
-    """The same as `-o json` prints it."""
-    text = control_json(key, value)
-    return None if text is None else json_bytes_escaped(text)
-
-
-class Found:
-    """What was found wrong in one file, or in all of a call.
-
-    summaries: lines for stderr. problems: those that `add_problem` noted, without the file's name. reports: what the
-    tool itself reports. is_wrong: whether the exit status is 1.
-    """
-
-    def __init__(self, release: "Release") -> None:
-        self.reports = Reports(release)
-        self.summaries: list[str] = []
-        self.problems: list[str] = []
-        self.is_wrong = False
-
-    def add_problem(self, path: StrPath, problem: str) -> None:
-        """Notes something wrong in a file."""
-        self.is_wrong = True
-        self.problems.append(problem)
-        self.summaries.append(f"kseg: {path}: {problem}")
 
 
 KCAT = "kcat"
@@ -283,8 +26,6 @@ DECODING_OUTPUTS = ("json", "table")
 """Forms of output in which internal topics are decoded unasked."""
 MAX_MESSAGE_SIZE = 5 * 1024 * 1024
 """Kafka's default of --max-message-size."""
-SMALL_BUFFER_SIZE = 1 << 17
-"""Bytes of each log that are read at once where many are read side by side."""
 
 
 class DumpOptions(NamedTuple):
@@ -336,6 +77,27 @@ class DumpOptions(NamedTuple):
     is_verbose: bool = False
 
     @property
+    def is_of_records(self) -> bool:
+        """Whether rows of records are asked for, not lines about files."""
+        has_rows = bool(self.fields) or self.template is not None
+        return self.only is not None or self.output in ("csv", "table", KCAT) or has_rows
+
+    @property
+    def takes_only_logs(self) -> bool:
+        """Whether of directories only logs are printed."""
+        return self.is_of_records or self.is_merged or not self.selection.is_everything
+
+    @property
+    def sends_records(self) -> bool:
+        """Whether the output is to send the records to a cluster."""
+        return self.output == KCAT
+
+    @property
+    def counts_batches(self) -> bool:
+        """Whether --limit and --tail count batches, since no records are printed."""
+        return self.shallow or self.only == "batches"
+
+    @property
     def decoding(self) -> "Decoding":
         """How records are to be decoded."""
         from kseg.decode.record_decoders import Decoding
@@ -374,121 +136,6 @@ def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
     if selection.is_control:
         raise UsageError(f"--control: -o {KCAT} has no control records, as brokers alone write them")
     return selection._replace(is_control=False, is_committed=selection.is_committed or not has_isolation)
-
-
-class GivenPaths(NamedTuple):
-    """The paths that the user gave. Of several files rows name theirs, of several partitions records theirs.
-
-    left_out: real paths of directories that aren't printed: others answer for their partitions.
-    """
-
-    paths: frozenset[str]
-    are_several_files: bool
-    are_several_partitions: bool
-    left_out: frozenset[str] = frozenset()
-
-
-class DumpContext:
-    """One call of dump: its options, its output, what it says on the side, and what it found wrong.
-
-    `talk` takes a line for stderr; `show_progress` a file's name, the bytes read and the bytes in all.
-    `given`: the paths. `found`: what is wrong, as damage, mismatches and unreadable files below these paths.
-    `joined`: by the absolute path of its directory, the copies of a partition that is printed from several. `walked`:
-    where each record is printed once, the directories whose files were found already, under whatever name.
-    `listed`: what was found at the paths then, by path.
-    `failed`: how many of the paths couldn't be opened. `unread_batches`: batches whose records weren't checked. `part`:
-    what is selected in the next log, None for all. `is_following`: print only new records. `buffer_size`: bytes of a
-    log that are read at once. `table_output`: where tables go, None for standard output. `script`: that of kcat, once
-    there is one.
-    """
-
-    def __init__(
-        self,
-        options: DumpOptions,
-        output: "Output",
-        talk: Callable[[str], None],
-        show_progress: Callable[[str, int, int], None],
-        given: GivenPaths,
-    ) -> None:
-        self.options = options
-        self.given = given
-        self.joined: Mapping[str, JoinedCopies] = {}
-        self.walked: set[tuple[int, int]] | None = None
-        self.listed: Mapping[Path, FoundAt] = {}
-        self.output = output
-        self.talk = talk
-        self.show_progress = show_progress
-        self.found = Found(options.release)
-        self.failed = 0
-        self.unread_batches = 0
-        self.part: Part | None = None
-        self.is_following = False
-        self.buffer_size = BUFFER_SIZE
-        self.table_output: IO[str] | None = None
-        self._table: GrowingTable | None = None
-        self.script: KcatScript | None = None
-        self._header = ""
-
-    def joined_at(self, directory: StrPath) -> "JoinedCopies | None":
-        """The copies of the partition in a directory, if it is printed from several."""
-        return self.joined.get(os.path.abspath(directory)) if self.joined else None  # noqa: PTH100
-
-    def open_log(self, path: StrPath) -> LogFile:
-        """A log to be printed, with what it has lost if others have it. Raises OpenError if it can't be opened."""
-        joined = self.joined_at(folder_of(path))
-        if joined is None:
-            return LogFile(path, self.options.max_bytes, buffer_size=self.buffer_size)
-        return joined.open_log(as_path(path), self.options.max_bytes, buffer_size=self.buffer_size)
-
-    def shown(self, path: StrPath) -> str:
-        """A path in a line of text: as a release prints it, else with what harms a terminal escaped."""
-        return str(path) if self.options.like is not None else escaped_text(str(path))
-
-    def json(self, members: Mapping[str, object]) -> None:
-        """Prints an object as a line of JSON."""
-        self.output.write(json_line(members))
-
-    def line(self, text: str) -> None:
-        """Prints a line on stdout."""
-        self.output.write(text.encode("utf-8", "surrogateescape") + b"\n")
-
-    def line_once(self, text: str) -> None:
-        """Prints a line unless it is the last one that was printed so: the names of columns."""
-        if text != self._header:
-            self._header = text
-            self.line(text)
-
-    def table(self, names: tuple[str, ...]) -> "GrowingTable":
-        """The table of rows with these columns: the last one if it has the same."""
-        from kseg.output.table import GrowingTable
-
-        header = ",".join(names)
-        if self._table is None or header != self._header:
-            self.end_table()
-            self._header = header
-            self._table = GrowingTable(names, self.table_output or sys.stdout, self.options.color)
-        return self._table
-
-    def kcat_script(self) -> "KcatScript":
-        """The script that sends all records with kcat."""
-        from kseg.text.kcat_script import KcatScript
-
-        def say(line: str) -> None:
-            self.found.summaries.append(f"kseg: {line}")
-
-        self.script = self.script or KcatScript(self.output.write, say)
-        return self.script
-
-    def beside_others(self, output: "Output") -> "DumpContext":
-        """The same with an output of its own and small buffers, for one of the logs that are read side by side."""
-        own = copy(self)
-        own.output, own.buffer_size = output, SMALL_BUFFER_SIZE
-        return own
-
-    def end_table(self) -> None:
-        """Prints what the last table still holds."""
-        if self._table is not None:
-            self._table.print_rows()
 
 
 def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, cast
 from kseg import kernel
 from kseg.decode.record_decoders import redacting_decoder
 from kseg.dump.checked_batches import redacted_slices
+from kseg.dump.decoders import control_json
 from kseg.dump.log_steps import new_output
-from kseg.dump.options import control_json
-from kseg.dump.record_rows import damage_object
+from kseg.dump.record_forms import damage_object
 from kseg.errors import UnreadableError, UsageError, counted
 from kseg.formats.codes import DamageKind
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, default_of, is_tagged

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kseg import kernel
 from kseg.decode.record_decoders import redacting_decoder
 from kseg.dump.checked_batches import redacted_slices
+from kseg.dump.decoders import control_json
 from kseg.dump.log_steps import new_output
-from kseg.dump.options import control_json
 from kseg.errors import OpenError
 from kseg.kernel.contract import Program, RecordFilter
 from kseg.layouts.programs import LogOptions, documented_program

@@ -1,6 +1,8 @@
 """A partition's directory: its segments by base offset, and the files next to them."""
 
+import errno
 import os
+import stat
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -120,6 +122,39 @@ def is_gapless(topic: str | None, checkpoints: Checkpoints, first_offset: int, *
     return is_told and not was_compacted(topic, checkpoints, first_offset)
 
 
+class DirectoryNames(NamedTuple):
+    """Names in a directory, as it was listed; a link counts as what it leads to.
+
+    files: all that aren't directories. settled_ns: when the names last became others; 0 if that can't be known, or is
+    too near for a coarse clock.
+    """
+
+    files: tuple[str, ...]
+    directories: tuple[str, ...]
+    settled_ns: int
+
+
+def list_names(path: Path) -> DirectoryNames:
+    """List a directory. Raises OpenError if it can't be listed."""
+    files: list[str] = []
+    directories: list[str] = []
+    settled_ns = _settled_ns(path)
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                (directories if _is_directory(entry) else files).append(entry.name)
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", path) from error
+    return DirectoryNames(tuple(files), tuple(directories), settled_ns)
+
+
+def _is_directory(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
 class PartitionLog:
     """A partition's directory as it was listed; segments are read only when needed.
 
@@ -135,12 +170,18 @@ class PartitionLog:
     Source: UnifiedLog, LogSegments.
     """
 
-    def __init__(self, path: str | os.PathLike[str], checkpoints: Checkpoints | None = None) -> None:
-        """Lists the directory.
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        checkpoints: Checkpoints | None = None,
+        names: DirectoryNames | None = None,
+    ) -> None:
+        """List the directory.
 
         Args:
             path: the partition's directory.
             checkpoints: those of its log directory; None reads them from the parent directory.
+            names: those in the directory, as it was listed already; None lists it.
 
         Raises:
             OpenError: if the directory can't be listed.
@@ -151,8 +192,12 @@ class PartitionLog:
         self._checkpoints = checkpoints
         self.largest_timestamps: dict[int, tuple[int, tuple[str, ...]]] = {}
         self.open_whole: Callable[[Path], LogFile] | None = None
-        self._settled_ns = _settled_ns(self.path)
-        self._take(_list_files(self.path))
+        if names is None:
+            names = list_names(self.path)
+        elif not os.path.isdir(self.path):  # noqa: PTH112  quicker
+            raise OpenError(f"can't be listed: {os.strerror(errno.ENOENT)}", self.path)
+        self._settled_ns = names.settled_ns
+        self._take(_found_files(self.path, names.files))
 
     def open_log(self, segment: SegmentFiles, *, keep_cache: bool = True) -> LogFile:
         """A segment's log, with what other copies have of it if `open_whole` was set. Raises OpenError."""
@@ -385,7 +430,6 @@ def read_topic_id(directory: Path) -> str | None:
 
 
 def _settled_ns(directory: Path) -> int:
-    """When a directory's files last became others; 0 if that can't be known, or is too near for a coarse clock."""
     changed = os.stat(directory).st_mtime_ns if os.path.isdir(directory) else 0  # noqa: PTH112, PTH116  quicker
     return changed if time.time_ns() - changed > 1_000_000_000 else 0
 
@@ -417,25 +461,23 @@ def _next_offset(base_offset: int, log: FoundFile) -> int | None:
     return None if last is None else last.last_offset + 1
 
 
-def _list_files(path: Path) -> Iterator[FoundFile]:
-    """The regular files of a directory, without those that vanish while it is listed."""
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                try:
-                    if entry.is_file():
-                        status = entry.stat()
-                        modified_ms = status.st_mtime_ns // 1_000_000
-                        blocks: int | None = getattr(status, "st_blocks", None)
-                        if isinstance(path, PlacedPath) and (path / entry.name).source is not None:
-                            blocks = None  # of an empty file here
-                        yield FoundFile(path, entry.name, status.st_size, modified_ms, status.st_ino, blocks)
-                except FileNotFoundError:
-                    continue
-                except OSError:
-                    yield FoundFile(path, entry.name, 0, 0)  # its size can't be read; opening it shows why
-    except OSError as error:
-        raise OpenError(f"can't be listed: {error.strerror}", path) from error
+def _found_files(path: Path, names: Iterable[str]) -> Iterator[FoundFile]:
+    """Yield the regular files of a directory among some names; those that vanish meanwhile are left out."""
+    is_placed = isinstance(path, PlacedPath)
+    for name in names:
+        try:
+            status = os.stat(path_text(path, name))  # noqa: PTH116  quicker
+        except FileNotFoundError:
+            continue
+        except OSError:
+            yield FoundFile(path, name, 0, 0)  # its size can't be read; opening it shows why
+            continue
+        if not stat.S_ISREG(status.st_mode):
+            continue
+        blocks: int | None = getattr(status, "st_blocks", None)
+        if is_placed and (path / name).source is not None:  # type: ignore[attr-defined]
+            blocks = None  # of an empty file here
+        yield FoundFile(path, name, status.st_size, status.st_mtime_ns // 1_000_000, status.st_ino, blocks)
 
 
 def read_small_file(path: str | os.PathLike[str]) -> bytes | None:

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.cluster.cluster import Cluster, FoundAt
+from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import (
     LOST_AND_FOUND,
+    FoundAt,
     LogDir,
     Refuse,
     is_of_log_dir,

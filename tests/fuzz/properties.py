@@ -20,7 +20,7 @@ from kseg.codecs.bodies import decompress
 from kseg.decode.decoded import decoded_text, one_line
 from kseg.decode.protobuf import described_message
 from kseg.decode.values import DecoderOptions, value_decoder
-from kseg.dump.log_steps import LogSummary, Rendering, dump_log, new_output
+from kseg.dump.log_steps import LogSummary, Rendering, new_output, render_log
 from kseg.errors import KsegError
 from kseg.export.columns.typed_cells import WriterSchema, column_reader
 from kseg.formats.batch import LOG_ENTRY, RECORD_BATCH
@@ -191,7 +191,7 @@ def _columns(pieces: Iterable[Slice | Damage]) -> list[object]:
 def _printed(log_file: LogFile, rendering: Rendering) -> tuple[bytes, LogSummary]:
     pieces: list[bytes] = []
     output = new_output(lambda piece: pieces.append(bytes(piece)))
-    summary = dump_log(log_file, rendering, output)
+    summary = render_log(log_file, rendering, output)
     output.flush()
     return b"".join(pieces), summary
 

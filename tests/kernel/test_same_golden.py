@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kseg import kernel as kernels
-from kseg.dump.log_steps import LogSummary, Rendering, dump_log, new_output
+from kseg.dump.log_steps import LogSummary, Rendering, new_output, render_log
 from kseg.kernel.contract import GapRule
 from kseg.layouts.programs import LogOptions, documented_program, release_program
 from kseg.reading.log_file import LogFile
@@ -43,6 +43,6 @@ def printed(path: Path, rendering: Rendering) -> tuple[bytes, LogSummary]:
     pieces: list[bytes] = []
     output = new_output(lambda piece: pieces.append(bytes(piece)))
     with LogFile(path) as log_file:
-        summary = dump_log(log_file, rendering, output)
+        summary = render_log(log_file, rendering, output)
     output.flush()
     return b"".join(pieces), summary

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kseg.dump.log_steps import LogSummary
-from kseg.dump.record_rows import damage_object, summary_object
+from kseg.dump.record_forms import damage_object, summary_object
 from kseg.formats.codes import ControlType, DamageKind
 from kseg.layouts.record_columns import BATCH_COLUMNS, DECODED_COLUMNS, PLACE_COLUMNS, RECORD_COLUMNS, STORED_COLUMNS
 from kseg.reading.blocks import Damage

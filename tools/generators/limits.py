@@ -102,7 +102,7 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
         Bound("partitions of `--merge time`", "kseg.dump.merged:MOST_PARTITIONS", "the command ends with 2", count),
         Bound(
             "a record as a row of a table",
-            "kseg.dump.record_rows:LARGEST_LINE",
+            "kseg.dump.record_forms:LARGEST_LINE",
             "left out, and counted; `-o json` has it",
         ),
         Bound("key and value of a record for kcat", "kseg.text.kcat_script:LARGEST_RECORD", "left out, and named"),

@@ -1,0 +1,302 @@
+"""Records, and entries of other files, as rows: JSON, CSV, tables, lines of fields or of a template."""
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from kseg.decode.record_decoders import record_decoder
+from kseg.dump.decoders import class_decoder, control_json, escaped_control_json
+from kseg.dump.forms import Form, LogRendering
+from kseg.dump.log_steps import LogSummary, Rendering, WholeLines, new_output
+from kseg.dump.printing import Printing, Problems
+from kseg.kernel.contract import Program
+from kseg.layouts.record_columns import (
+    DEFAULT_CSV_FIELDS,
+    DEFAULT_FIELDS,
+    PLACE_COLUMNS,
+    SAFE_CSV,
+    fields_program,
+    json_program,
+    template_program,
+)
+from kseg.layouts.template import zone_table, zoned_program
+from kseg.output.rows import json_line, quoted
+from kseg.output.table import GrowingTable
+from kseg.reading.blocks import Damage
+from kseg.system.placed_path import StrPath
+
+if TYPE_CHECKING:
+    from kseg.dump.reader import DirectoryReader
+    from kseg.formats.checkpoints import Members
+    from kseg.formats.file_names import FileKind
+    from kseg.kernel.contract import Decode, Output
+    from kseg.output.table import Cell
+
+
+LARGEST_LINE = 1 << 23
+"""Bytes of a record as JSON that become a row of a table: Python's objects of them take many times as many."""
+
+
+class RecordForm(Form):
+    """Rows of records, and of a file's entries."""
+
+    def rendering(self, path: StrPath) -> LogRendering:
+        """Return how the rows of a log are rendered."""
+        options, decoder = self.options, record_decoder(self.options.decoding, path)
+        decode: Decode | None = decoder
+        if decoder is None and (options.key_decoder_class or options.value_decoder_class):
+            decode = class_decoder(options.key_decoder_class, options.value_decoder_class)
+        program = zoned_program(self.program(path), zone_table(options.zone))
+        return LogRendering(Rendering(program, decode, control_json, limit=options.max_decompressed), decoder)
+
+    def program(self, path: StrPath) -> Program:
+        """Return the program that prints a row for each record of a log."""
+        raise NotImplementedError
+
+    def print_object(self, members: "Members") -> None:
+        """Print an entry of a file as a row of its own columns."""
+        raise NotImplementedError
+
+    def print_file(self, path: StrPath, kind: "FileKind") -> None:
+        """Print the entries of a file, each as an object."""
+        from kseg.dump.objects import entry_objects
+
+        found = Problems(self.options.release)
+        for members in entry_objects(path, kind, self.options, found):
+            self.print_object(members)
+        self.problems.is_wrong |= found.is_wrong
+        self.tell_entry_problems(path, found)
+
+    def tell_entry_problems(self, path: StrPath, found: Problems) -> None:
+        """Tell the problems of a file's entries."""
+        self.problems.lines += found.lines
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        if self.options.fields:
+            return self.options.fields
+        if self.options.is_merged:
+            return ("topic", "partition", *DEFAULT_FIELDS)
+        return ("file", *DEFAULT_FIELDS) if self.printing.has_several_files else DEFAULT_FIELDS
+
+
+class LineForm(RecordForm):
+    """A line of text for each record: of --fields, or of --template."""
+
+    def program(self, path: StrPath) -> Program:
+        """Return the program of the fields, or of the template."""
+        if self.options.template is not None:
+            return template_program(self.options.template, path)
+        return fields_program("text", self.names, path)
+
+    def print_object(self, members: "Members") -> None:
+        """Print an entry as `name: value`."""
+        cells = _cells(members).items()
+        self.printing.line(" ".join(f"{name}: {'null' if value is None else value}" for name, value in cells))
+
+
+class CsvForm(RecordForm):
+    """Rows of CSV; a line of names where the columns are others than before."""
+
+    def __init__(self, printing: Printing) -> None:
+        super().__init__(printing)
+        self._header = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.options.fields or DEFAULT_CSV_FIELDS
+
+    def program(self, path: StrPath) -> Program:
+        """Return the program of the columns."""
+        return fields_program(SAFE_CSV if self.options.csv_safe else "csv", self.names, path)
+
+    def begin_log(self, path: StrPath, reader: "DirectoryReader") -> "Output":
+        """Print the names of the columns, unless they were the last that were printed."""
+        return self.merged_output()
+
+    def merged_output(self) -> "Output":
+        """Print the names of the columns, unless they were the last that were printed."""
+        self._print_names(self.names)
+        return self.printing.output
+
+    def _print_names(self, names: tuple[str, ...]) -> None:
+        header = ",".join(names)
+        if header != self._header:
+            self._header = header
+            self.printing.line(header)
+
+    def print_object(self, members: "Members") -> None:
+        """Print an entry's values."""
+        cells = _cells(members)
+        self._print_names(tuple(cells))
+        self.printing.line(",".join(map(self._field, cells.values())))
+
+    def _field(self, value: "Cell") -> str:
+        if isinstance(value, str):
+            return quoted(value, is_safe=self.options.csv_safe)
+        return "" if value is None else str(value).lower()
+
+
+class TableForm(RecordForm):
+    """Tables with a line of names; a new one where the columns are others than before."""
+
+    def __init__(self, printing: Printing) -> None:
+        super().__init__(printing)
+        self._table: GrowingTable | None = None
+        self._names: tuple[str, ...] = ()
+        self._rows = new_output(WholeLines(LARGEST_LINE, self._add_record, self._leave_out).take)
+        self._left_out = 0
+
+    def program(self, path: StrPath) -> Program:
+        """Return the program of the columns, as JSON that becomes rows."""
+        return fields_program("table", self.names, path)
+
+    def begin_log(self, path: StrPath, reader: "DirectoryReader") -> "Output":
+        """Return what makes rows of the records."""
+        return self._rows
+
+    def merged_output(self) -> "Output":
+        """Return what makes rows of the records."""
+        return self._rows
+
+    def finish_log(self, path: StrPath, reader: "DirectoryReader", summary: LogSummary) -> None:
+        """Note what the table has no room for; print the rows of a log that is followed."""
+        self._rows.flush()
+        self._tell_left_out(path)
+        if reader.is_following:
+            self._table_of(self.names).print_rows()
+
+    def finish(self) -> None:
+        """Print the rows that are still to be printed."""
+        self._rows.flush()
+        self._tell_left_out("of all")
+        if self._table is not None:
+            self._table.print_rows()
+
+    def print_object(self, members: "Members") -> None:
+        """Print an entry's values."""
+        cells = _cells(members)
+        self._table_of(tuple(cells)).add(list(cells.values()))
+
+    def _table_of(self, names: tuple[str, ...]) -> GrowingTable:
+        """The table with these columns: the last one if it has the same."""
+        if self._table is None or names != self._names:
+            if self._table is not None:
+                self._table.print_rows()
+            self._names = names
+            self._table = GrowingTable(names, self.printing.table_output or sys.stdout, self.options.color)
+        return self._table
+
+    def _add_record(self, line: bytes) -> None:
+        members, names = json.loads(line), self.names
+        self._table_of(names).add([_record_cell(members, name) for name in names])
+
+    def _leave_out(self, _: bytes) -> None:
+        self._left_out += 1
+
+    def _tell_left_out(self, path: StrPath) -> None:
+        """Note how many records a table has no room for."""
+        if self._left_out:
+            longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
+            self.problems.lines.append(f"kseg: {path}: {self._left_out} records left out, {longer}")
+        self._left_out = 0
+
+
+def _record_cell(members: dict[str, object], name: str) -> "Cell":
+    if name not in members:
+        return f"base64:{members[f'{name}Base64']}"
+    value = members[name]
+    if name == "headers" and isinstance(value, list):
+        return ", ".join(_header_text(header) for header in value)
+    return _cell(value)
+
+
+def _header_text(header: dict[str, str | None]) -> str:
+    key = header.get("key", f"base64:{header.get('keyBase64')}")
+    value = header.get("value", f"base64:{header.get('valueBase64')}")
+    return f"{key}={'null' if value is None else value}"
+
+
+def _cells(members: "Members") -> "dict[str, Cell]":
+    """An entry's values by their names, without its type; lists and objects as JSON."""
+    return {name: _cell(value) for name, value in members.items() if name != "type"}
+
+
+def _cell(value: object) -> "Cell":
+    if value is None or isinstance(value, str | int | float | bool):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+class JsonForm(RecordForm):
+    """Lines of JSON: batches, records, damages, and a summary of each log; with --only or fields, only records."""
+
+    tells_damages_later = False
+
+    def rendering(self, path: StrPath) -> LogRendering:
+        """Return how the objects of a log are rendered."""
+        options, decoder = self.options, record_decoder(self.options.decoding, path)
+        program = zoned_program(self.program(path), zone_table(options.zone))
+        return LogRendering(Rendering(program, decoder, escaped_control_json, limit=options.max_decompressed), decoder)
+
+    def program(self, path: StrPath) -> Program:
+        """Return the program of batches and records, or of the fields."""
+        only, printing = self.options.only, self.printing
+        if self.options.fields:
+            return fields_program("json", self.options.fields, path)
+        of_file = PLACE_COLUMNS[:1] if printing.has_several_files else ()
+        places = PLACE_COLUMNS if printing.has_several_partitions else of_file
+        return json_program(path, batches=only != "records", records=only != "batches", places=places)
+
+    def finish_log(self, path: StrPath, reader: "DirectoryReader", summary: LogSummary) -> None:
+        """Print the summary of a log."""
+        if self.options.has_summary and not reader.is_following:
+            self._tell(summary_object(path, summary))
+
+    def damage(self, damage: Damage) -> None:
+        """Print a damage when the output has passed it."""
+        self._tell(damage_object(damage))
+
+    def _tell(self, members: dict[str, object]) -> None:
+        """Print an object next to records, or on stderr if only records are printed."""
+        if self.options.only is None and not self.options.fields and not self.options.is_merged:
+            self.print_object(members)
+        else:
+            self.printing.talk.say(json_line(members).decode().rstrip("\n"))
+
+    def print_object(self, members: "Members") -> None:
+        """Print an object as a line."""
+        self.printing.output.write(json_line(members))
+
+    def tell_entry_problems(self, path: StrPath, found: Problems) -> None:
+        """Print the problems of a file's entries as objects."""
+        from kseg.dump.objects import finding_objects
+
+        for members in finding_objects(path, found):
+            self.print_object(members)
+
+
+def damage_object(damage: Damage) -> dict[str, object]:
+    """Return a damage as JSON has it."""
+    return {
+        "type": "damage",
+        "kind": str(damage.kind),
+        "position": damage.position,
+        "size": damage.size,
+        "detail": damage.detail,
+        "nextOffset": damage.next_offset,
+    }
+
+
+def summary_object(path: StrPath, summary: LogSummary) -> dict[str, object]:
+    """Return the last object of a log; `bytes` is its size, `lost` how many of them no batch holds."""
+    return {
+        "type": "summary",
+        "file": str(path),
+        "batches": summary.batches,
+        "records": summary.records,
+        "bytes": summary.size,
+        "lost": summary.lost,
+    }

@@ -14,7 +14,7 @@ from sys import byteorder
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg.dump.checked_batches import BatchReader, NoBatch, wrap_offset
-from kseg.dump.printing import Pairs, Problems, absolute_path
+from kseg.dump.forms import Pairs, Problems, absolute_path
 from kseg.errors import FileError, OpenError
 from kseg.formats import checkpoints as checkpoint
 from kseg.formats.checkpoints import TEXT_FILES, Members
@@ -44,8 +44,8 @@ from kseg.system.files import read_text_file
 from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
+    from kseg.dump.forms import Printing
     from kseg.dump.options import DumpOptions
-    from kseg.dump.printing import Printing
 
 
 LARGEST_LOOKUP = 1 << 28

@@ -5,11 +5,10 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kseg.dump.forms import Form
+from kseg.dump.forms import Form, Printing, Problems
 from kseg.dump.log_steps import new_output
 from kseg.dump.options import DumpOptions, check_options
 from kseg.dump.plan import DumpedDirectory, DumpPlan, file_path, kind_to_dump, plan_dump
-from kseg.dump.printing import Printing, Problems
 from kseg.dump.reader import DirectoryReader
 from kseg.errors import OpenError, UnreadableError
 from kseg.formats.file_names import LOG_KINDS, FileKind
@@ -193,14 +192,14 @@ def _print_file(path: StrPath, reader: DirectoryReader, form: Form, refuse: Call
 def _print_log(form: Form, refuse: Callable[[OpenError], None], path: StrPath, reader: DirectoryReader) -> None:
     """Print what a reader takes of a log; report one that can't be opened."""
     try:
-        output = form.begin_log(path, reader)
+        output = form.begin_log(path, is_continued=reader.is_following)
         log = form.rendering(path)
         with reader.rendered(path, log.rendering, output) as rendered:
             for damage in rendered.events():
                 if damage is not None:
                     form.damage(damage)
         form.note_problems(path, log, rendered.summary)
-        form.finish_log(path, reader, rendered.summary)
+        form.finish_log(path, rendered.summary, is_continued=reader.is_following)
     except OpenError as error:
         refuse(_as_written(error, path))
 

@@ -1,20 +1,176 @@
-"""Forms in which a dump prints files: text, JSON, CSV, tables, scripts of kcat."""
+"""Forms of a dump: what they have in common, what they print with, and the problems that they meet."""
 
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from array import array
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 from kseg.dump.log_steps import LogSummary, Rendering
-from kseg.dump.printing import Printing
 from kseg.errors import OpenError
 from kseg.formats.file_names import FileKind
+from kseg.layouts import release_lines as layout
 from kseg.layouts.template import IGNORING
 from kseg.reading.blocks import Damage
-from kseg.system.placed_path import StrPath
+from kseg.releases import Release, value_in
+from kseg.system.placed_path import PlacedPath, StrPath
+from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
     from kseg.decode.record_decoders import RecordDecoder
-    from kseg.dump.reader import DirectoryReader
+    from kseg.dump.options import DumpOptions
     from kseg.kernel.contract import Output
+    from kseg.output.progress import Talk
+
+PIECE = 4096
+"""Lines that are given at once."""
+
+Columns = tuple[Sequence[int], Sequence[int]]
+"""Both numbers of each line."""
+
+
+class Pairs:
+    """Pairs of numbers in the order found, 16 bytes each: an index can have a million."""
+
+    def __init__(self) -> None:
+        self._numbers = array("q")
+
+    def add(self, first: int, second: int) -> None:
+        """Add a pair of 64-bit numbers."""
+        self._numbers.extend((first, second))
+
+    def as_found(self) -> Columns:
+        """Return them in the order found."""
+        return self._numbers[::2], self._numbers[1::2]
+
+    def last_found_first(self) -> Columns:
+        """Return them in the reverse order."""
+        return self._numbers[-2::-2], self._numbers[::-2]
+
+    def falling(self) -> Columns:
+        """Return them by the first number, falling; of pairs with the same one only the last found."""
+        last = dict(zip(*self.as_found(), strict=True))
+        firsts = sorted(last, reverse=True)
+        return firsts, [last[first] for first in firsts]
+
+
+class Reports:
+    """What Kafka's tool reports itself, by path: absolute, as `absolute_path` gives it."""
+
+    def __init__(self, release: Release) -> None:
+        self.release = release
+        self.mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Offsets of .index entries, and those of the log."
+        self.timestamp_mismatches: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Timestamps of .timeindex entries, and the largest of their batches."
+        self.out_of_order_timestamps: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Timestamps of .timeindex entries, and those of the entries before them."
+        self.offsets_not_found: defaultdict[str, Pairs] = defaultdict(Pairs)
+        "Offsets of .timeindex entries, and last offsets of the batches found for them; -1 if there is none."
+        self.gaps: dict[str, list[tuple[int, int]]] = {}
+
+    def lines(self, most: int | None = None) -> Iterator[str]:
+        """Yield the reports as the release words and orders them, one or more lines at once.
+
+        Args:
+            most: lines to show of each file's report at most; those left out are counted.
+        """
+        last_first = value_in(self.release, layout.LAST_FOUND_FIRST)
+        falling = Pairs.last_found_first if last_first else Pairs.falling
+        not_found = value_in(self.release, layout.OFFSETS_NOT_FOUND)
+        non_consecutive = value_in(self.release, layout.NON_CONSECUTIVE)
+        parts: tuple[tuple[str, str, dict[str, Pairs], Callable[[Pairs], Columns]], ...] = (
+            (layout.MISMATCHES, layout.MISMATCH, self.mismatches, falling),
+            (layout.TIMESTAMP_MISMATCHES, layout.TIMESTAMP_MISMATCH, self.timestamp_mismatches, Pairs.as_found),
+            (
+                layout.OUT_OF_ORDER_TIMESTAMPS,
+                layout.OUT_OF_ORDER_TIMESTAMP,
+                self.out_of_order_timestamps,
+                Pairs.as_found,
+            ),
+            (not_found, layout.OFFSET_NOT_FOUND, self.offsets_not_found, Pairs.as_found),
+        )
+        for header, line, found, in_order in parts:
+            for path, pairs in found.items():
+                yield header.format(path=escaped_text(path))
+                yield from _lines(line, in_order(pairs), most)
+        for path, gaps in self.gaps.items():
+            yield non_consecutive.format(path=escaped_text(path))
+            in_release_order = gaps[::-1] if last_first else sorted(dict(gaps).items())
+            yield from _lines(layout.FOLLOWED_BY, _columns(in_release_order), most)
+
+
+def _columns(pairs: Sequence[tuple[int, int]]) -> Columns:
+    return [first for first, _ in pairs], [second for _, second in pairs]
+
+
+def _lines(line: str, columns: Columns, most: int | None) -> Iterator[str]:
+    firsts, seconds = columns
+    count = len(firsts) if most is None else min(most, len(firsts))
+    for start in range(0, count, PIECE):
+        end = min(start + PIECE, count)
+        yield "\n".join(map(line.format, firsts[start:end], seconds[start:end]))
+    if count < len(firsts):
+        yield f"  and {len(firsts) - count} more; `--like latest` shows all"
+
+
+def absolute_path(path: StrPath) -> str:
+    """Return the path as java.io.File makes it absolute: `.` and `..` stay; unchanged without a current directory."""
+    if isinstance(path, PlacedPath):
+        return str(path)
+    try:
+        return os.path.join(os.getcwd(), path)  # noqa: PTH109, PTH118  pathlib would remove them
+    except OSError:
+        return str(path)
+
+
+class Problems:
+    """Problems of one file, or of all of a dump; each part of the dump adds its own.
+
+    lines: for stderr, after all output. details: those that `add_problem` noted, without the file's name. reports: of
+    Kafka's tool. is_wrong: whether the exit status is 1. unread_batches: batches whose records weren't checked.
+    """
+
+    def __init__(self, release: Release) -> None:
+        self.reports = Reports(release)
+        self.lines: list[str] = []
+        self.details: list[str] = []
+        self.is_wrong = False
+        self.unread_batches = 0
+
+    def note(self, line: str) -> None:
+        """Note a line that is no problem of a file."""
+        self.lines.append(f"kseg: {line}")
+
+    def add_problem(self, path: StrPath, problem: str) -> None:
+        """Note a problem of a file."""
+        self.is_wrong = True
+        self.details.append(problem)
+        self.lines.append(f"kseg: {path}: {problem}")
+
+
+class Printing(NamedTuple):
+    """What the forms print with: options, the output, the place of problems, stderr.
+
+    has_several_files: rows name their file; has_several_partitions: records name their partition. table_output: where
+    tables go, None for standard output.
+    """
+
+    options: "DumpOptions"
+    output: "Output"
+    problems: Problems
+    talk: "Talk"
+    has_several_files: bool
+    has_several_partitions: bool
+    table_output: IO[str] | None = None
+
+    def shown(self, path: StrPath) -> str:
+        """A path in a line of text: as a release prints it, else with what harms a terminal escaped."""
+        return str(path) if self.options.like is not None else escaped_text(str(path))
+
+    def line(self, text: str) -> None:
+        """Print a line on stdout."""
+        self.output.write(text.encode("utf-8", "surrogateescape") + b"\n")
 
 
 def require_file(path: StrPath) -> None:
@@ -52,8 +208,11 @@ class Form:
         """Print a file that isn't a log. Raises OpenError if it can't be opened."""
         raise NotImplementedError
 
-    def begin_log(self, path: StrPath, reader: "DirectoryReader") -> "Output":
-        """Print what stands before a log; return where its records are to be rendered to."""
+    def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
+        """Print what stands before a log; return where its records are to be rendered to.
+
+        is_continued: only what was appended to it follows.
+        """
         return self.printing.output
 
     def pass_over(self, path: StrPath) -> None:
@@ -72,7 +231,7 @@ class Form:
     def damage(self, damage: Damage) -> None:
         """Take a damage when the output has passed it."""
 
-    def finish_log(self, path: StrPath, reader: "DirectoryReader", summary: LogSummary) -> None:
+    def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
         """Print what stands after a log."""
 
     def note_problems(self, path: StrPath, log: LogRendering, summary: LogSummary) -> None:

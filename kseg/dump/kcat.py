@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from kseg.decode.record_decoders import record_decoder
 from kseg.dump.decoders import control_json
-from kseg.dump.forms import Form, LogRendering
+from kseg.dump.forms import Form, LogRendering, Printing
 from kseg.dump.log_steps import LogSummary, Rendering, WholeLines, new_output
-from kseg.dump.printing import Printing
 from kseg.errors import OpenError
 from kseg.formats.file_names import FileKind, parse_partition_directory
 from kseg.layouts.record_columns import fields_program
@@ -19,7 +18,6 @@ from kseg.text.kcat_script import LARGEST_RECORD, KcatScript, SentRecord, TopicP
 from kseg.times import time_text
 
 if TYPE_CHECKING:
-    from kseg.dump.reader import DirectoryReader
     from kseg.kernel.contract import Output
 
 
@@ -43,7 +41,7 @@ class KcatForm(Form):
         program = fields_program("json", FIELDS, path)
         return LogRendering(Rendering(program, decoder, control_json, limit=self.options.max_decompressed))
 
-    def begin_log(self, path: StrPath, reader: "DirectoryReader") -> "Output":
+    def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
         """Return what makes runs of kcat of a log's records; what it can't send is told on stderr.
 
         Raises OpenError if the log isn't in a directory that has the name of a partition.
@@ -56,7 +54,7 @@ class KcatForm(Form):
         self._records = new_output(WholeLines(LARGEST_LINE, records.add, records.refuse_long).take)
         return self._records
 
-    def finish_log(self, path: StrPath, reader: "DirectoryReader", summary: LogSummary) -> None:
+    def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
         """Print the runs of a log."""
         if self._records is not None and self._script is not None:
             self._records.flush()

@@ -12,7 +12,7 @@ from kseg.dump.entry_lines import (
     checked_transactions,
     entries,
 )
-from kseg.dump.printing import Problems
+from kseg.dump.forms import Problems
 from kseg.errors import FileError
 from kseg.formats.checkpoints import Members
 from kseg.formats.file_names import FileKind

@@ -140,10 +140,12 @@ def sent_selection(selection: Selection, *, has_isolation: bool) -> Selection:
 
 def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
     """Says which options the release named doesn't have. Raises UsageError for options that don't go together."""
-    class_decoder(options.key_decoder_class, options.value_decoder_class)
+    if options.key_decoder_class or options.value_decoder_class:
+        class_decoder(options.key_decoder_class, options.value_decoder_class)
     if options.output != "text" and options.like is not None:
         raise UsageError(f"--like is about text: leave it or -o {options.output} out")
-    check_csv_safe(options.csv_safe, options.output)
+    if options.csv_safe:
+        check_csv_safe(options.csv_safe, options.output)
     if options.only is not None and options.output != "json":
         raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
     _check_rows(options)

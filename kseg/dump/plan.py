@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.dump.printing import Problems
+from kseg.dump.forms import Problems
 from kseg.errors import FileError, OpenError
 from kseg.formats.file_names import KIND_OF_EXTENSION, LOG_KINDS, FileKind, parse_file_name, parse_partition_directory
 from kseg.layouts.template import DUMPED_KINDS

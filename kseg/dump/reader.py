@@ -12,8 +12,8 @@ from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
+    from kseg.dump.forms import Printing
     from kseg.dump.plan import DumpedDirectory
-    from kseg.dump.printing import Printing
     from kseg.kernel.contract import Output
     from kseg.log.selector import Selector
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from kseg.decode.record_decoders import record_decoder
 from kseg.dump.decoders import class_decoder, control_json, escaped_control_json
-from kseg.dump.forms import Form, LogRendering
+from kseg.dump.forms import Form, LogRendering, Printing, Problems
 from kseg.dump.log_steps import LogSummary, Rendering, WholeLines, new_output
-from kseg.dump.printing import Printing, Problems
 from kseg.kernel.contract import Program
 from kseg.layouts.record_columns import (
     DEFAULT_CSV_FIELDS,
@@ -26,7 +25,6 @@ from kseg.reading.blocks import Damage
 from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
-    from kseg.dump.reader import DirectoryReader
     from kseg.formats.checkpoints import Members
     from kseg.formats.file_names import FileKind
     from kseg.kernel.contract import Decode, Output
@@ -112,7 +110,7 @@ class CsvForm(RecordForm):
         """Return the program of the columns."""
         return fields_program(SAFE_CSV if self.options.csv_safe else "csv", self.names, path)
 
-    def begin_log(self, path: StrPath, reader: "DirectoryReader") -> "Output":
+    def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
         """Print the names of the columns, unless they were the last that were printed."""
         return self.merged_output()
 
@@ -153,7 +151,7 @@ class TableForm(RecordForm):
         """Return the program of the columns, as JSON that becomes rows."""
         return fields_program("table", self.names, path)
 
-    def begin_log(self, path: StrPath, reader: "DirectoryReader") -> "Output":
+    def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
         """Return what makes rows of the records."""
         return self._rows
 
@@ -161,11 +159,11 @@ class TableForm(RecordForm):
         """Return what makes rows of the records."""
         return self._rows
 
-    def finish_log(self, path: StrPath, reader: "DirectoryReader", summary: LogSummary) -> None:
+    def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
         """Note what the table has no room for; print the rows of a log that is followed."""
         self._rows.flush()
         self._tell_left_out(path)
-        if reader.is_following:
+        if is_continued:
             self._table_of(self.names).print_rows()
 
     def finish(self) -> None:
@@ -250,9 +248,9 @@ class JsonForm(RecordForm):
         places = PLACE_COLUMNS if printing.has_several_partitions else of_file
         return json_program(path, batches=only != "records", records=only != "batches", places=places)
 
-    def finish_log(self, path: StrPath, reader: "DirectoryReader", summary: LogSummary) -> None:
+    def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
         """Print the summary of a log."""
-        if self.options.has_summary and not reader.is_following:
+        if self.options.has_summary and not is_continued:
             self._tell(summary_object(path, summary))
 
     def damage(self, damage: Damage) -> None:

@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING
 
 from kseg.dump.decoders import InternalDecoder, class_decoder, control_json
-from kseg.dump.forms import Form, LogRendering, require_file
+from kseg.dump.forms import Form, LogRendering, Printing, absolute_path, require_file
 from kseg.dump.log_steps import LogSummary, Rendering
-from kseg.dump.printing import Printing, absolute_path
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.layouts import release_lines as layout
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from kseg.dump.options import DumpOptions
-    from kseg.dump.reader import DirectoryReader
     from kseg.kernel.contract import Decode, Output
 
 
@@ -38,9 +36,9 @@ class TextForm(Form):
         decoder = record_decoder(options.decoding, path)
         return LogRendering(rendering._replace(decode=decoder or decode), decoder)
 
-    def begin_log(self, path: StrPath, reader: "DirectoryReader") -> "Output":
+    def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
         """Print the lines before a log; of one that is followed not again."""
-        if not reader.is_following:
+        if not is_continued:
             self._print_heading(path)
         return self.printing.output
 
@@ -72,7 +70,7 @@ class TextForm(Form):
         place = log_place(path)
         return f"topic: {place['topic']} partition: {place['partition']} ".encode()
 
-    def finish_log(self, path: StrPath, reader: "DirectoryReader", summary: LogSummary) -> None:
+    def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
         """Print the count of bytes after the last batch, as the tool counts them."""
         if self.options.max_bytes is None and summary.damages and summary.damages[-1].kind in TAIL_KINDS:
             name = self.printing.shown(as_path(path).name)

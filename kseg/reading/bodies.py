@@ -83,8 +83,8 @@ def with_bodies(items: Iterator[Run | Damage], size: int, limit: int = DEFAULT_L
         limit: bytes that a body may become at most.
     """
     bounds = BodyBounds(size, limit)
-    workers = min(MOST_THREADS, processors()) - 1
-    if workers == 0 or size < WORTH_THREADS:
+    workers = 0 if size < WORTH_THREADS else min(MOST_THREADS, processors()) - 1
+    if workers == 0:
         for item in items:
             for piece in _pieces(item):
                 yield from _parts(piece, _decompressed(piece, limit, bounds.free), bounds)

@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
 from itertools import chain
@@ -31,6 +31,7 @@ from kseg.cluster.replicas import (
     alone,
     find_set_aside,
     find_topic_id,
+    history_at,
     history_of,
     join_replicas,
     left_out_of,
@@ -139,7 +140,7 @@ class Cluster:
     @property
     def cluster_id(self) -> str | None:
         """The id that the log directories name; None if none does. Raises UsageError if they name several."""
-        return only_cluster((path, cluster_id) for cluster_id, path in self.clusters.items())
+        return only_cluster([(path, cluster_id) for cluster_id, path in self.clusters.items()])
 
     @cached_property
     def clusters(self) -> Mapping[str, Path]:
@@ -196,14 +197,8 @@ class Cluster:
         if len(given) == 1 and not log_dirs:
             joined = [alone(PartitionLog(given[0]))]
         else:
-            joined = join_replicas(self.candidates(choice), self.cluster_id, metadata or self.metadata)
+            joined = joined_of([*self.candidates(choice)], self.cluster_id, metadata or self.metadata)
         return self._chosen(joined, choice)
-
-    def places(self, choice: PartitionChoice = EVERY_PARTITION) -> list[PartitionReplicas[Path]]:
-        """The same directories; those that need no comparison with others aren't listed. Errors as `partitions`."""
-        topics = PartitionChoice(choice.topics)
-        candidates = (_unlisted(*each) for each in self._owned() if topics.takes_directory(each[0]))
-        return self._chosen(join_replicas(candidates, self.cluster_id, self.metadata), choice)
 
     def _chosen(
         self, joined: Iterable[PartitionReplicas[Place]], choice: PartitionChoice
@@ -218,7 +213,7 @@ class Cluster:
         by_cluster: dict[str | None, list[Candidate[PartitionLog]]] = defaultdict(list)
         for each in self.candidates(choice):
             by_cluster[self._cluster_named(each.cluster_id)].append(each)
-        joined = (each for key, own in by_cluster.items() for each in join_replicas(own, key, self.metadata))
+        joined = (each for key, own in by_cluster.items() for each in joined_of(own, key, self.metadata))
         return (each for each in joined if choice.takes(each.topic, each.partition))
 
     def only_partition(self, choice: PartitionChoice = EVERY_PARTITION) -> PartitionReplicas[PartitionLog]:
@@ -262,7 +257,7 @@ class Cluster:
         given, listed = list(self._given()), list(self._listed(choice))
         of_topic = [each for each in given if each.topic == name]
         candidates = (*(of_topic if of_topic or listed else given), *listed)
-        found = [each for each in join_replicas(candidates, self.cluster_id, self.metadata) if each.copies]
+        found = [each for each in joined_of(candidates, self.cluster_id, self.metadata) if each.copies]
         return sorted(found, key=lambda each: each.partition or 0)
 
     def set_aside(self, topic: str, cluster_id: str | None, metadata: "ClusterMetadata | None") -> dict[Path, LeftOut]:
@@ -323,6 +318,14 @@ class Cluster:
                     yield _listed(partition, log_dir.identity)
 
 
+def joined_of(
+    candidates: Sequence[Candidate[Place]], cluster_id: str | None, give_metadata: GiveMetadata
+) -> list[PartitionReplicas[Place]]:
+    """What answers for each partition, as `join_replicas`; the metadata are read if any topic is to be told by them."""
+    is_told = any(each.topic != METADATA_TOPIC for each in candidates)
+    return join_replicas(candidates, cluster_id, give_metadata(cluster_id) if is_told else None)
+
+
 def dirs_of_cluster(
     log_dirs: Iterable[Path], cluster_id: str | None, identify: Callable[[Path], DirectoryIdentity]
 ) -> Iterator[Path]:
@@ -348,7 +351,7 @@ def furthest_metadata(log_dirs: Iterable[Path]) -> PartitionLog | None:
         if directory.is_dir():
             with suppress(OpenError):
                 candidates.append(_listed(PartitionLog(directory), identity_of(path)))
-    cluster_id = only_cluster((each.path, each.cluster_id) for each in candidates)
+    cluster_id = only_cluster([(each.path, each.cluster_id) for each in candidates])
     return whole_log(join_replicas(candidates, cluster_id)[0]) if candidates else None
 
 
@@ -361,7 +364,7 @@ _Owned: TypeAlias = tuple[Path, DirectoryIdentity, bool]
 
 
 def _unlisted(path: Path, owner: DirectoryIdentity, is_given: bool) -> Candidate[Path]:
-    return _candidate(path, path, lambda exact: history_of(PartitionLog(path), exact), owner, is_given=is_given)
+    return _candidate(path, path, partial(history_at, path), owner, is_given=is_given)
 
 
 def _candidate(

@@ -7,13 +7,13 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.cluster.cluster import Cluster
+from kseg.cluster.cluster import Cluster, joined_of
 from kseg.cluster.directories import (
     NoPartitionError,
     Refuse,
     pass_over,
 )
-from kseg.cluster.replicas import Candidate, PartitionReplicas, join_replicas, only_cluster
+from kseg.cluster.replicas import Candidate, PartitionReplicas, only_cluster
 from kseg.cluster.tier_inputs import RemoteLogs
 from kseg.errors import OpenError
 from kseg.formats.file_names import plain_text
@@ -106,7 +106,7 @@ def find_replicas(sources: Iterable[StrPath], refuse: Refuse | None = None) -> l
         cluster = Cluster.joined((here, there))
         named = ((path, cluster_id) for cluster_id, path in cluster.clusters.items())
         cluster_id = only_cluster(chain(named, ((each.path, each.cluster_id) for each in known.values())))
-        joined = join_replicas(known.values(), cluster_id, cluster.metadata)
+        joined = joined_of([*known.values()], cluster_id, cluster.metadata)
         return [replace(each, copies=tuple(copy for copy in each.copies if copy.place.segments)) for each in joined]
 
 

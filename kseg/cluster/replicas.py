@@ -233,21 +233,21 @@ def left_out_of(replicas: Iterable[PartitionReplicas[Place]]) -> tuple[LeftOut, 
 
 
 def join_replicas(
-    candidates: Iterable[Candidate[Place]], cluster_id: str | None, metadata: GiveMetadata | None = None
+    candidates: Sequence[Candidate[Place]], cluster_id: str | None, metadata: "ClusterMetadata | None" = None
 ) -> list[PartitionReplicas[Place]]:
     """What answers for each partition, in the order of the candidates.
 
     Args:
         candidates: all directories of a cluster, whether they will be asked for or not.
         cluster_id: the cluster's id, if it is known.
-        metadata: gives the cluster's metadata by that id, if they are here.
+        metadata: the cluster's, if they are here.
     """
     by_topic: dict[str, list[Candidate[Place]]] = defaultdict(list)
     for candidate in candidates:
         by_topic[candidate.topic].append(candidate)
     found: list[PartitionReplicas[Place]] = []
     for topic, own in by_topic.items():
-        known = None if metadata is None or topic == METADATA_TOPIC else metadata(cluster_id)
+        known = None if topic == METADATA_TOPIC else metadata
         joined = _of_topic(own, _told(known, topic))
         if known is not None or cluster_id is not None:
             offset = None if known is None else known.offset
@@ -490,6 +490,11 @@ def in_sync_replicas(known: "ClusterPartition | None", leader_epochs: Iterable[i
     return tuple(dict.fromkeys((*known.isr, *known.elr))) or known.last_known_elr
 
 
+def history_at(directory: Path, is_exact: bool) -> History:
+    """Return the history of the log in a directory, as `history_of`."""
+    return history_of(PartitionLog(directory), is_exact)
+
+
 def history_of(partition: PartitionLog, is_exact: bool) -> History:
     """The history of a directory of this machine. Raises OpenError if a log can't be opened.
 
@@ -516,7 +521,7 @@ def _noted_lineage(partition: PartitionLog, end: int, epoch: int) -> Lineage:
 def are_gapless(copies: Iterable[Copy[PartitionLog]]) -> bool:
     """Whether offsets that a copy lacks were lost: the cleaner took none of any."""
     places = [copy.place for copy in copies]
-    told = tell_of_cleaning(place.path for place in places)
+    told = tell_of_cleaning([place.path for place in places])
     return all(place.is_gapless(is_told=is_told) for place, is_told in zip(places, told, strict=True))
 
 

@@ -18,8 +18,9 @@ from kseg.coordinators.home_partition import PartitionCount, internal_count, mis
 from kseg.errors import OpenError, UsageError
 from kseg.findings.findings import MARKER_MAY_BE_LOST, Finding, Findings, open_since, shown_findings
 from kseg.formats.codes import MAXIMUM_TRANSACTION_MS, NO_TIMESTAMP
+from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
-from kseg.log.selection import PartitionChoice, Selection
+from kseg.log.selection import PartitionChoice, Selection, own_name
 from kseg.log.transactions import (
     TOPIC,
     CoordinatorTransaction,
@@ -341,9 +342,10 @@ class FindingsJudge:
 
     def _log_of(self, path: Path) -> PartitionLog:
         """The log that answers for a partition, if the directory is one of its copies; else the directory's own."""
-        topic = PartitionLog(path).topic
-        if topic is None:
+        name = parse_partition_directory(own_name(path))
+        if name is None:
             return PartitionLog(path)
+        topic = name.topic
         if topic not in self._replicas:
             replicas = self._cluster.partitions_of_all(PartitionChoice((topic,)))
             self._replicas[topic] = {os.path.realpath(place.path): each for each in replicas for place in each.places}

@@ -1,6 +1,5 @@
 """Checks of a node's disks, before any of their logs is read: whose they are, and what the metadata expect on them."""
 
-import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ from kseg.formats.file_names import (
     parse_partition_directory,
 )
 from kseg.formats.foreign import what_has_name
-from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, Checkpoints
+from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, Checkpoints, DirectoryNames
 from kseg.log.selection import PartitionChoice
 from kseg.system.owners import closed_to_owner
 
@@ -40,11 +39,11 @@ def check_log_dir(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> 
     """A log directory's own files and directories; is_of_kraft: whether others that were given are a KRaft node's."""
     for problem in log_dir.problems:
         findings.add("unreadable-text", log_dir.path / Path(problem.path or "").name, problem.message)
-    _check_identity(log_dir.path, findings, is_of_kraft=is_of_kraft)
-    for path, sentence in closed_to_owner(log_dir.path, _is_read, _is_written):
+    _check_identity(log_dir, findings, is_of_kraft=is_of_kraft)
+    for path, sentence in closed_to_owner(_paths_read(log_dir), _is_written):
         findings.add("other-owner", path, sentence)
     if _has_topics(log_dir) and (log_dir.path / META_PROPERTIES).exists():
-        for name in sorted(_refused_directories(log_dir.path)):
+        for name in sorted(name for name in log_dir.names.directories if not _is_partitions(name)):
             what = what_has_name(name)
             beside = f": it is {what}" if what else ""
             findings.add("foreign-directory", log_dir.path / name, f"its name isn't a topic and a number{beside}")
@@ -61,18 +60,18 @@ def _check_bootstrap(path: Path, findings: Findings) -> None:
         findings.add("bootstrap-checkpoint", path, problem)
 
 
-def _check_identity(log_dir: Path, findings: Findings, *, is_of_kraft: bool) -> None:
+def _check_identity(log_dir: LogDir, findings: Findings, *, is_of_kraft: bool) -> None:
     """A node reads `meta.properties` first; one with ZooKeeper writes it if it isn't there.
 
     Source: MetaProperties, MetaPropertiesVersion.
     """
-    path = log_dir / META_PROPERTIES
+    path = log_dir.path / META_PROPERTIES
     if not path.exists():
-        if _is_of_kraft(log_dir) or (is_of_kraft and _is_of_node(log_dir)):
+        if _is_of_kraft(log_dir.path) or (is_of_kraft and _is_of_node(log_dir)):
             findings.add("identity-missing", path, "it isn't there, but other files of a node are")
         return
     try:
-        identity = read_identity(log_dir)
+        identity = read_identity(log_dir.path)
     except FileError as error:
         findings.add("unreadable-text", path, error.message)
         return
@@ -97,11 +96,9 @@ def _is_of_kraft(log_dir: Path) -> bool:
     return any((log_dir / name).exists() for name in (BOOTSTRAP_CHECKPOINT, _OWN_METADATA))
 
 
-def _is_of_node(log_dir: Path) -> bool:
+def _is_of_node(log_dir: LogDir) -> bool:
     """Whether a directory has files that only a node writes, and not into a partition's directory."""
-    with os.scandir(log_dir) as entries:
-        names = [entry.name for entry in entries]
-    return any(parse_file_name(name).kind in KINDS_OF_LOG_DIR for name in names)
+    return any(parse_file_name(name).kind in KINDS_OF_LOG_DIR for name in log_dir.names.files)
 
 
 def _has_topics(log_dir: LogDir) -> bool:
@@ -109,15 +106,8 @@ def _has_topics(log_dir: LogDir) -> bool:
     return any(path.name != _OWN_METADATA for path in log_dir.directories)
 
 
-def _refused_directories(log_dir: Path) -> Iterator[str]:
-    """Directories at which a broker refuses to start. Source: UnifiedLog.parseTopicPartitionName."""
-    with os.scandir(log_dir) as entries:
-        for entry in entries:
-            if entry.is_dir() and not _is_partitions(entry.name):
-                yield entry.name
-
-
 def _is_partitions(name: str) -> bool:
+    """Whether a broker starts with a directory of this name. Source: UnifiedLog.parseTopicPartitionName."""
     if name in _ALLOWED or parse_partition_directory(name) is not None:
         return True
     topic, dash, number = name.rpartition("-")
@@ -131,6 +121,14 @@ def _check_moves(log_dir: LogDir, findings: Findings) -> None:
         found = parse_partition_directory(path)
         if found is not None and found.state is DirectoryState.FUTURE and f"{found.topic}-{found.partition}" in names:
             findings.add("partition-twice", path, "the partition's own directory is in the same log directory")
+
+
+def _paths_read(log_dir: LogDir) -> Iterator[Path]:
+    """Yield a log directory, and what a node reads in it."""
+    yield log_dir.path
+    yield from (log_dir.path / name for name in (*log_dir.names.files, *log_dir.names.directories) if _is_read(name))
+    for path, names in log_dir.listed.items():
+        yield from (path / name for name in names.files)
 
 
 def _is_read(name: str) -> bool:
@@ -158,18 +156,19 @@ def _emptied(log_dir: LogDir) -> dict[Path, Checkpoints]:
     for path in log_dir.directories:
         name = parse_partition_directory(path)
         own = None if name is None or name.state else log_dir.checkpoints.get((name.topic, name.partition))
-        if own is not None and (own.recovery_point or 0) > 0 and (own.high_watermark or 0) > 0 and _is_empty(path):
+        if (
+            own is not None
+            and (own.recovery_point or 0) > 0
+            and (own.high_watermark or 0) > 0
+            and _is_empty(log_dir.listed.get(path))
+        ):
             found[path] = own
     return found
 
 
-def _is_empty(directory: Path) -> bool:
-    """Whether a partition's directory has no file with an offset in its name."""
-    try:
-        with os.scandir(directory) as entries:
-            return not any(parse_file_name(entry.name).base_offset is not None for entry in entries)
-    except OSError:
-        return False
+def _is_empty(names: DirectoryNames | None) -> bool:
+    """Whether a partition's directory is known to have no file with an offset in its name."""
+    return names is not None and not any(parse_file_name(name).base_offset is not None for name in names.files)
 
 
 def _is_written(name: str) -> bool:

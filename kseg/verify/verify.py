@@ -61,7 +61,10 @@ from kseg.verify.stops import Stop, stop_of
 
 
 class Order(NamedTuple):
-    """A partition to verify; its log directory's checkpoints, None to read them. size: bytes of its logs."""
+    """A partition to verify; its log directory's checkpoints, None to read them. size: bytes of its logs.
+
+    Its directory is listed again when its turn comes: a broker may have gone on.
+    """
 
     path: Path
     checkpoints: Checkpoints | None
@@ -147,7 +150,7 @@ class _Planner:
         if found.is_partition and not self._choice.takes_directory(here):
             return
         if found.is_partition:
-            partition = PartitionLog(here)
+            partition = PartitionLog(here, names=found.names)
             self._pass_over(here, _foreign_files(partition) if found.path.is_dir() else [])
             if not partition.has_content:
                 raise NothingToVerifyError(found.path)
@@ -157,7 +160,7 @@ class _Planner:
         own = [each for each in found.log_dirs if each in self.cluster.log_dirs]  # not what a path before it has
         has_content = [has for log_dir in own for has in self._add_log_dir(log_dir, taken)]
         if here not in taken:
-            self._pass_over(here, self._foreign_entries(here, taken))
+            self._pass_over(here, self._foreign_entries(found.walked[0], taken))
         is_everything = self._choice.is_everything and any(each.directories for each in own)
         if not any(has_content) and (has_content or is_everything):
             raise NothingToVerifyError(found.path)
@@ -173,10 +176,10 @@ class _Planner:
             self._pass_over(partition.path, _foreign_files(partition))
             if not partition.has_content and partition.state is None:
                 empty.append(f"{partition.path.name}/ (there is nothing of a log in it)")
-        self._pass_over(log_dir.path, [*empty, *self._foreign_entries(log_dir.path, taken)])
+        self._pass_over(log_dir.path, [*empty, *self._foreign_entries(log_dir, taken)])
         return has_content
 
-    def _foreign_entries(self, directory: Path, taken: Container[Path]) -> Iterable[str]:
+    def _foreign_entries(self, directory: LogDir, taken: Container[Path]) -> Iterable[str]:
         """What else a directory holds; nothing of that is asked for where only some partitions are meant."""
         return _foreign_entries(directory, taken) if self._choice.is_everything else ()
 
@@ -190,12 +193,13 @@ def _foreign_files(partition: PartitionLog) -> list[str]:
     return sorted(file.name for file in partition.others if not is_of_partition(file.name))
 
 
-def _foreign_entries(directory: Path, taken: Container[Path]) -> Iterator[str]:
+def _foreign_entries(directory: LogDir, taken: Container[Path]) -> Iterator[str]:
     """What a directory holds beside partitions, log directories and a broker's own files, by name."""
-    for path in sorted(directory.iterdir()):
-        if path in taken or is_of_log_dir(path.name) or (path.name == LOST_AND_FOUND and _is_empty(path)):
+    for name in sorted((*directory.names.files, *directory.names.directories)):
+        path = directory.path / name
+        if path in taken or is_of_log_dir(name) or (name == LOST_AND_FOUND and _is_empty(path)):
             continue
-        yield f"{path.name}/" if path.is_dir() else path.name
+        yield f"{name}/" if name in directory.names.directories else name
 
 
 def _is_empty(directory: Path) -> bool:

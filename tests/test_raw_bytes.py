@@ -26,7 +26,6 @@ ALLOWED = {
     "kseg/kernel/fast/bodies.pxi:blocks_of": "lz4's blocks",
     "kseg/kernel/fast/text.pxi": "UTF-8 and Base64",
     "kseg/kernel/fast/output.pxi:put_time": "digits of a time that is written",
-    "kseg/kernel/twin/records.py:_record": "a record's attributes; tests hold records to their grammar",
     "kseg/decode/simple_values.py:parse_json": "the first byte of what a schema registry's serializers write",
     "kseg/decode/simple_values.py:_schema_id": "the same",
     "kseg/protocol/": "sizes and keys of requests, needed before a schema is chosen",

@@ -36,7 +36,7 @@ def _load(wanted: str) -> "StatisticsKernel":
         except ImportError as error:
             if wanted:
                 raise UsageError(f"{KERNEL_VARIABLE}={wanted}: that kernel isn't built: {error}") from error
-    return cast("StatisticsKernel", import_module("kseg.kernel.twin.scan"))
+    return cast("StatisticsKernel", import_module("kseg.kernel.twin"))
 
 
 def _import_compiled() -> "ModuleType":

@@ -3,7 +3,7 @@
 
 Headers are read at fixed places, of rows that `scan` or `check_rows` found to lie within their buffer. Whatever has a
 length of its own (records, inner messages, compressed bodies) is read through `Cursor`, which never passes its end.
-`twin.py` does the same in Python; tests hold the two equal on valid and on damaged bytes.
+`twin` does the same in Python; tests hold the two equal on valid and on damaged bytes.
 """
 
 cimport cython

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from kseg.codecs.bodies import decompress
 from kseg.formats.codes import Codec, compressed_body
-from kseg.kernel import fast
+from kseg.kernel import fast, twin
 from kseg.kernel.contract import ROW, SIZE, START, VALID, Rows, new_rows
 from kseg.kernel.statistics_contract import ENTRY_SIZE
-from kseg.kernel.twin import scan as twin
 from kseg.log.compaction_plan import OffsetMap
 from kseg.reading.log_file import LogFile, Run
 from tests import golden

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.kernel import fast
+from kseg.kernel import fast, twin
 from kseg.kernel.contract import BatchFilter, Headers, Problem, RecordFilter, RecordProblem
-from kseg.kernel.twin import scan as twin
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table
 from tests.loops import examples

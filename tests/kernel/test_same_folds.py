@@ -15,10 +15,9 @@ from hypothesis import strategies as st
 
 from kseg import Batch, open_segment
 from kseg.formats.header_fields import HEADER_NAMES
-from kseg.kernel import fast
+from kseg.kernel import fast, twin
 from kseg.kernel.contract import ROW, START, VALID, new_rows
 from kseg.kernel.fold_contract import RECENT, Event
-from kseg.kernel.twin import scan as twin
 from kseg.reading.batch import parse_header
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile

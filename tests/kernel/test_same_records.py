@@ -5,9 +5,8 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.kernel import fast
+from kseg.kernel import fast, twin
 from kseg.kernel.contract import ROW, Contents
-from kseg.kernel.twin import scan as twin
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden

@@ -5,8 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kseg.kernel import fast
-from kseg.kernel.twin import scan as twin
+from kseg.kernel import fast, twin
 from tests.kernel.made import RECORDS, Record, damaged, varint
 
 CONTENTS = damaged(st.lists(RECORDS.map(Record.encoded), max_size=5).map(b"".join))

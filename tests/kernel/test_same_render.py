@@ -3,9 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.kernel import fast
+from kseg.kernel import fast, twin
 from kseg.kernel.contract import Headers, Program
-from kseg.kernel.twin import scan as twin
 from kseg.layouts.template import FIELDS, compile_raw, raw_program
 from tests.kernel.made import BATCHES, ENTRIES, INT64, MESSAGES, RECORDS, Message, Record, damaged
 from tests.kernel.runs import Options, program_of, render, rows_by_lengths, table

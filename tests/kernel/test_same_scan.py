@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.kernel import fast
+from kseg.kernel import fast, twin
 from kseg.kernel.contract import new_rows
-from kseg.kernel.twin import scan as twin
 from tests import golden
 from tests.kernel.made import BATCHES, ENTRIES, INT64, damaged
 

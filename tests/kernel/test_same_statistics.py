@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kseg.kernel import fast, statistics_contract
+from kseg.kernel import fast, statistics_contract, twin
 from kseg.kernel.contract import ROW, VALID, new_rows
 from kseg.kernel.statistics_contract import BUCKETS, Measure, bucket_bounds, bucket_of
-from kseg.kernel.twin import scan as twin
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from tests import golden

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kseg.kernel import fast
+from kseg.kernel import fast, twin
 from kseg.kernel.contract import ZONE_CYCLE, ZONE_CYCLE_START
-from kseg.kernel.twin import scan as twin
 from kseg.layouts.template import zone_table, zoned_program
 from kseg.times import iso_time
 from tests.kernel.made import BatchHeader, Record, batch

@@ -109,7 +109,7 @@ cdef object headers_of(RecordView* view):
     cdef int64_t i
     cdef list found = []
     if view.slots[HEADER_COUNT] > MANY_HEADERS:
-        from kseg.kernel.twin.values import ManyHeaders
+        from kseg.kernel.twin.records import ManyHeaders
 
         return ManyHeaders((<const char*>headers.at)[:headers.end - headers.at], 0, view.slots[HEADER_COUNT])
     for i in range(view.slots[HEADER_COUNT]):

@@ -4,31 +4,15 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum, auto
 from struct import Struct
-from typing import NamedTuple
 
 from kseg.formats.codes import BATCH_HEADER_SIZE
-from kseg.formats.varint_bytes import LONGEST_VARINT, LONGEST_VARLONG, few_varints, read_uvarint, varint
-from kseg.kernel.contract import MOST, ROW, VALID, Appended, Buffer, RecordProblem, Rows
+from kseg.formats.varint_bytes import few_varints, varint
+from kseg.kernel.contract import MOST, ROW, Appended, Buffer, Rows
 from kseg.kernel.statistics_contract import DIGEST_SIZE, ENTRY_SIZE
 from kseg.kernel.twin.fold import ProducerTable
-from kseg.kernel.twin.records import batch_pieces, entry_pieces, read_batch, read_entry
-from kseg.kernel.twin.rows import Bodies, has_batch_header, take_rows
-from kseg.kernel.twin.values import (
-    BASE_TIMESTAMP,
-    CODEC,
-    HAS_DELETE_HORIZON,
-    LAST_OFFSET,
-    MAGIC,
-    PRODUCER_ID,
-    BatchValues,
-    RecordValues,
-    int64,
-    key_of,
-    offset_of,
-    timestamp_of,
-    validity_of,
-    value_of,
-)
+from kseg.kernel.twin.headers import Header, int64
+from kseg.kernel.twin.records import Cursor, RecordValues, Row, read_rows
+from kseg.kernel.twin.rows import Bodies
 
 _NUMBER, _OFFSET = Struct(">I"), Struct("=Q")
 _OFFSET_AT = DIGEST_SIZE
@@ -49,14 +33,6 @@ class _Record(Enum):
     KEPT = auto()
     SUPERSEDED = auto()
     WITHOUT_KEY = auto()
-
-
-class _Row(NamedTuple):
-    """A batch: its own values, its records, and whether these are all."""
-
-    batch: BatchValues
-    records: list[RecordValues]
-    is_whole: bool
 
 
 class OffsetTable:
@@ -119,19 +95,20 @@ class OffsetTable:
         first_offset: int,
     ) -> int:
         """Sets the offsets of the keys of all records, from an offset on; see the contract."""
-        for number, row in enumerate(_rows(buffer, rows, first, last, bodies, first_body), first):
-            if row.batch[LAST_OFFSET] < first_offset:
+        for number, row in enumerate(read_rows(buffer, rows, first, last, 0, bodies, first_body), first):
+            last_offset = row.header.last_offset
+            if last_offset < first_offset:
                 continue
-            for record in row.records:
-                key, offset = key_of(record), offset_of(record)
-                if key is None or offset < first_offset:
+            records, is_whole = _read(row)
+            for record in records:
+                if record.key is None or record.offset < first_offset:
                     continue
                 if self.is_full:
                     return number
-                self.put(key, offset)
-            if not row.is_whole:
+                self.put(record.key, record.offset)
+            if not is_whole:
                 return number
-            self.latest_offset = row.batch[LAST_OFFSET]
+            self.latest_offset = last_offset
         return last
 
     def keep(
@@ -147,15 +124,15 @@ class OffsetTable:
     ) -> tuple[int, int]:
         """Copies the batches that lose no record, and leaves out those that lose all; see the contract."""
         used = copies = 0
-        for number, row in enumerate(_rows(buffer, rows, first, last, bodies, first_body), first):
-            fate = self._fate(row) if rows[number * ROW + VALID] else _Fate.LOOK
+        for number, row in enumerate(read_rows(buffer, rows, first, last, 0, bodies, first_body), first):
+            fate = self._fate(row)
             if fate is _Fate.LOOK:
                 return number, copies
             if fate is _Fate.WHOLE:
-                start, size, _ = rows[number * ROW : (number + 1) * ROW]
+                size = row.header.size
                 if size > len(target) - used or (copies + 1) * ROW > len(target_rows):
                     raise IndexError("no room for a copy")
-                target[used : used + size] = buffer[start : start + size]
+                target[used : used + size] = row.content
                 target_rows[copies * ROW : (copies + 1) * ROW] = array("q", (used, size, 1))
                 used += size
                 copies += 1
@@ -165,97 +142,80 @@ class OffsetTable:
         self, buffer: memoryview, rows: Rows, row: int, bodies: Bodies | None, first_body: int
     ) -> tuple[bytes, int, int, int] | None:
         """What is left of a v2 batch that loses some of its records; see the contract."""
-        start, size, is_valid = rows[row * ROW : (row + 1) * ROW]
-        (read,) = _rows(buffer, rows, row, row + 1, bodies, first_body)
-        judged = self._judged(read.records)
-        left = [record for record, fate in zip(read.records, judged, strict=True) if fate is _Record.KEPT]
-        if read.batch[MAGIC] < 2 or not is_valid or not read.is_whole or not left or None in map(value_of, left):
+        (batch,) = read_rows(buffer, rows, row, row + 1, 0, bodies, first_body)
+        header, (records, is_whole) = batch.header, _read(batch)
+        judged = self._judged(records)
+        left = [record for record, fate in zip(records, judged, strict=True) if fate is _Record.KEPT]
+        is_cut = not (header.is_batch and header.is_valid and is_whole)
+        if is_cut or not left or any(record.value is None for record in left):
             return None
-        body = bodies[row - first_body] if bodies is not None and read.batch[CODEC] else None
-        pieces = _cut(buffer[start + BATCH_HEADER_SIZE : start + size].tobytes() if body is None else body)
-        has_horizon = read.batch[HAS_DELETE_HORIZON]
-        base: int = read.batch[BASE_TIMESTAMP] if has_horizon else timestamp_of(left[0])
+        base = header.base_timestamp if header.has_delete_horizon else left[0].timestamp
+        body = batch.content[BATCH_HEADER_SIZE:].tobytes() if header.codec == 0 else bytes(batch.body or b"")
         kept = [
-            _timed(piece, int64(timestamp_of(record) - base))
-            for piece, record, fate in zip(pieces, read.records, judged, strict=True)
+            _timed(stored, int64(record.timestamp - base))
+            for stored, record, fate in zip(_cut(body), records, judged, strict=True)
             if fate is _Record.KEPT
         ]
         self._note(judged)
-        return b"".join(kept), len(left), base, max(map(timestamp_of, left))
+        return b"".join(kept), len(left), base, max(record.timestamp for record in left)
 
-    def _fate(self, row: _Row) -> _Fate:
+    def _fate(self, row: Row) -> _Fate:
         """What becomes of a batch; counts its records unless it has to be looked at."""
-        judged = self._judged(row.records)
-        left = [record for record, fate in zip(row.records, judged, strict=True) if fate is _Record.KEPT]
-        is_bad = not row.is_whole or not all(map(validity_of, row.records))
+        records, is_whole = _read(row)
+        judged = self._judged(records)
+        left = [record for record, fate in zip(records, judged, strict=True) if fate is _Record.KEPT]
+        is_bad = not (row.header.is_valid and is_whole and all(record.is_valid for record in records))
         is_mixed = 0 < len(left) < len(judged)
-        if is_bad or is_mixed or any(value_of(record) is None for record in left):
+        if is_bad or is_mixed or any(record.value is None for record in left):
             return _Fate.LOOK
-        if not left and (not judged or self._header_stays(row.batch)):
+        if not left and (not judged or self._header_stays(row.header)):
             return _Fate.LOOK
         self._note(judged)
         return _Fate.WHOLE if left else _Fate.NOTHING_LEFT
 
-    def _judged(self, records: list[RecordValues]) -> list["_Record"]:
-        return [self._record_fate(key_of(record), offset_of(record)) for record in records]
+    def _judged(self, records: list[RecordValues]) -> list[_Record]:
+        return [self._record_fate(record.key, record.offset) for record in records]
 
-    def _record_fate(self, key: bytes | None, offset: int) -> "_Record":
+    def _record_fate(self, key: bytes | None, offset: int) -> _Record:
         if offset > self.latest_offset:
             return _Record.KEPT
         if key is None:
             return _Record.WITHOUT_KEY
         return _Record.SUPERSEDED if offset < self.get(key) else _Record.KEPT
 
-    def _note(self, judged: list["_Record"]) -> None:
+    def _note(self, judged: list[_Record]) -> None:
         self.kept += judged.count(_Record.KEPT)
         self.superseded += judged.count(_Record.SUPERSEDED)
         self.without_key += judged.count(_Record.WITHOUT_KEY)
 
-    def _header_stays(self, batch: BatchValues) -> bool:
+    def _header_stays(self, header: Header) -> bool:
         """Whether a batch stays without its records."""
-        if batch[MAGIC] < 2:
-            return False
-        known = self.producers.get(batch[PRODUCER_ID])
-        is_last = int64(batch[LAST_OFFSET] + 1) == self.end_offset
-        return is_last or (known is not None and batch[LAST_OFFSET] == known[3])
+        known = self.producers.get(header.producer_id)
+        is_last = int64(header.last_offset + 1) == self.end_offset
+        return header.is_batch and (is_last or (known is not None and header.last_offset == known[3]))
 
 
-def _rows(
-    buffer: memoryview, rows: Rows, first: int, last: int, bodies: Bodies | None, first_body: int
-) -> Iterator[_Row]:
-    for at, size, is_valid, body in take_rows(buffer, rows, first, last, bodies, first_body):
-        if has_batch_header(buffer, at):
-            batch = read_batch(buffer, at, size, is_valid, at)
-            pieces = batch_pieces(buffer, at, batch, body)
-        else:
-            entry, message, is_readable = read_entry(buffer[at : at + size], is_valid, at)
-            batch, pieces = entry_pieces(entry, message, is_readable, body)
-        records: list[RecordValues] = []
-        is_whole = is_empty = True
-        for piece in pieces:
-            is_empty = False
-            if isinstance(piece, RecordProblem):
-                is_whole = False
-            else:
-                records += piece
-        yield _Row(batch, records, is_whole and not is_empty)
+def _read(row: Row) -> tuple[list[RecordValues], bool]:
+    """The records of a batch, and whether these are all; of a body that isn't there none are."""
+    read = list(row.records())
+    records = [record for record in read if isinstance(record, RecordValues)]
+    is_missing = row.header.codec != 0 and row.body is None
+    return records, len(records) == len(read) and not is_missing
 
 
 def _cut(body: bytes) -> Iterator[bytes]:
-    """The records of a v2 body, each with its length; they could be read."""
-    at = 0
-    while at < len(body):
-        start = at
-        number, at = read_uvarint(body, at, LONGEST_VARINT)
-        at += number >> 1  # lengths aren't negative
-        yield body[start:at]
+    """The records of a v2 body that can be read, without their lengths."""
+    records = Cursor(body)
+    while records.left:
+        yield records.take(records.varint())
 
 
-def _timed(piece: bytes, timestamp_delta: int) -> bytes:
+def _timed(stored: bytes, timestamp_delta: int) -> bytes:
     """A record with another timestamp delta. Its attributes become 0, as Kafka writes them."""
-    _, start = read_uvarint(piece, 0, LONGEST_VARINT)
-    _, rest = read_uvarint(piece, start + 1, LONGEST_VARLONG)
-    body = b"".join((b"\0", varint(timestamp_delta), piece[rest:]))
+    record = Cursor(stored)
+    record.take(1)
+    record.varlong()
+    body = b"\0" + varint(timestamp_delta) + record.take(record.left)
     return varint(len(body)) + body
 
 
@@ -290,45 +250,26 @@ class Encoded:
         value: bytes | None,
         headers: Sequence[tuple[str | bytes, bytes | None]],
     ) -> bool:
-        """Encodes a record at the next offset if it is usual; see the contract."""
-        return self.extend(((timestamp, key, value, headers),)) is None
+        """Encodes a record at the next offset if it is usual: its numbers take a byte or two; see the contract."""
+        few, base = few_varints(), self._base_timestamp
+        if headers or timestamp < 0 or base is None:
+            return False
+        try:
+            body = b"".join((b"\0", few[timestamp - base], few[self.next_delta], *_sized(key), *_sized(value), b"\0"))
+            record = few[len(body)] + body
+        except KeyError:
+            return False
+        self.add(record, self.next_delta, timestamp)
+        return True
 
     def extend(self, records: Iterable[Appended]) -> Appended | None:
-        """Encodes records whose numbers take a byte or two; see the contract."""
-        few, parts, join = few_varints(), self._parts, b"".join
-        null = few[-1]
-        base, delta, size, largest = self._base_timestamp, self.next_delta, self.size, self.max_timestamp
-        left = None
-        for record in records:
-            timestamp, key, value, headers = record
-            if headers or timestamp < 0 or base is None:
-                left = record
-                break
-            try:
-                body = join(
-                    (
-                        b"\0",
-                        few[timestamp - base],
-                        few[delta],
-                        null if key is None else few[len(key)],
-                        key or b"",
-                        null if value is None else few[len(value)],
-                        value or b"",
-                        b"\0",
-                    )
-                )
-                prefix = few[len(body)]
-            except KeyError:
-                left = record
-                break
-            parts.append(prefix + body)
-            size += len(prefix) + len(body)
-            if timestamp > largest:
-                largest = timestamp
-            delta += 1
-        self.next_delta, self.size, self.max_timestamp = delta, size, largest
-        return left
+        """Encodes records, up to the first that isn't usual; see the contract."""
+        return next((record for record in records if not self.append(*record)), None)
 
     def body(self) -> bytes:
         """All records."""
         return b"".join(self._parts)
+
+
+def _sized(content: bytes | None) -> tuple[bytes, bytes]:
+    return (few_varints()[-1], b"") if content is None else (few_varints()[len(content)], content)

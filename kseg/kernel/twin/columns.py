@@ -1,29 +1,13 @@
 """Records of a run of batches, column by column, in buffers that Arrow can take: the twin's."""
 
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, repeat
 
 from kseg.kernel.contract import ALL_CONTENTS, Contents, RecordFilter, RecordProblem, Rows
-from kseg.kernel.twin.rows import take_pieces, test_of
-from kseg.kernel.twin.values import (
-    IS_CONTROL,
-    TIMESTAMP_TYPE,
-    BatchValues,
-    Piece,
-    RecordValues,
-    crc_of,
-    header_count_of,
-    headers_of,
-    int32,
-    key_of,
-    offset_of,
-    sequence_of,
-    timestamp_of,
-    validity_of,
-    value_of,
-)
+from kseg.kernel.twin.headers import Header
+from kseg.kernel.twin.records import RecordValues, read_rows
+from kseg.kernel.twin.rows import RecordChoice, int32
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +56,12 @@ def columns(
     Raises OverflowError if the keys, the values or those of the headers have more than 2 GiB.
     """
     table = _Table(record_filter, contents)
-    taken = take_pieces(buffer, rows, first, last, position, bodies, first_body)
-    for row, (batch, pieces) in enumerate(taken, first):
-        if table.is_full:
-            break
-        table.add(row, batch, pieces)
+    for number, row in enumerate(read_rows(buffer, rows, first, last, position, bodies, first_body), first):
+        for record in row.records() if not table.is_full else ():
+            if isinstance(record, RecordProblem):
+                table.problems.append(record)
+            elif not table.is_full:
+                table.add(number, row.header, record)
     return table.columns()
 
 
@@ -85,59 +70,42 @@ class _Table:
 
     def __init__(self, wanted: RecordFilter | None, contents: Contents) -> None:
         self._contents = contents
-        self._takes = None if wanted is None else test_of(wanted)
-        self._to_skip = 0 if wanted is None else wanted.skip
-        self._limit = None if wanted is None else wanted.limit
+        self._choice = None if wanted is None else RecordChoice(wanted)
         self._read_count = 0
-        self.is_full = self._limit == 0
         self.problems: list[RecordProblem] = []
         self.places = array("i")
         self.rows, self.timestamp_types, self.sequences = array("i"), array("i"), array("i")
         self.offsets, self.timestamps, self.checksums = array("q"), array("q"), array("q")
         self.valid, self.control = bytearray(), bytearray()
-        self.header_counts = array("i")
+        self.header_offsets = array("i", (0,))
         self.keys, self.values, self.header_keys, self.header_values = _Texts(), _Texts(), _Texts(), _Texts()
 
-    def add(self, row: int, batch: BatchValues, pieces: Iterable[Piece]) -> None:
-        """Adds the records of a row's batch, or its problem."""
-        for piece in pieces:
-            if isinstance(piece, RecordProblem):
-                self.problems.append(piece)
-            elif piece:
-                self._add(row, batch, piece if self._takes is None else self._taken(piece, self._takes))
-                if self.is_full:
-                    return
+    @property
+    def is_full(self) -> bool:
+        """Whether the filter's limit is reached."""
+        return self._choice is not None and self._choice.is_full
 
-    def _taken(self, records: list[RecordValues], takes: Callable[[RecordValues], bool]) -> list[RecordValues]:
-        """Those that the filter takes, up to its limit."""
-        taken = [index for index, record in enumerate(records) if takes(record)]
-        skipped = min(self._to_skip, len(taken))
-        self._to_skip -= skipped
-        left = None if self._limit is None else self._limit - len(self.places)
-        taken = taken[skipped:][:left]
-        self.is_full = len(taken) == left
-        self.places.extend([self._read_count + index for index in taken])
-        self._read_count += len(records)
-        return [records[index] for index in taken]
-
-    def _add(self, row: int, batch: BatchValues, records: list[RecordValues]) -> None:
-        count = len(records)
-        self.rows.extend(repeat(row, count))
-        self.timestamp_types.extend(repeat(batch[TIMESTAMP_TYPE], count))
-        self.control.extend(repeat(batch[IS_CONTROL], count))
-        self.offsets.extend(map(offset_of, records))
-        self.timestamps.extend(map(timestamp_of, records))
-        self.sequences.extend(map(int32, map(sequence_of, records)))
-        self.checksums.extend(map(crc_of, records))
-        self.valid.extend(map(validity_of, records))
-        nothing: list[bytes | None] = [None] * count
-        self.keys.add(list(map(key_of, records)) if Contents.KEYS in self._contents else nothing)
-        self.values.add(list(map(value_of, records)) if Contents.VALUES in self._contents else nothing)
-        with_headers = records if Contents.HEADERS in self._contents else []
-        self.header_counts.extend(map(header_count_of, with_headers) if with_headers else repeat(0, count))
-        headers = list(chain.from_iterable(map(headers_of, with_headers)))
-        self.header_keys.add([key for key, _ in headers])
-        self.header_values.add([value for _, value in headers])
+    def add(self, row: int, batch: Header, record: RecordValues) -> None:
+        """Adds a record of a row's batch, if the filter takes it."""
+        self._read_count += 1
+        if self._choice is not None:
+            if not self._choice.takes(record, len(self.rows)):
+                return
+            self.places.append(self._read_count - 1)
+        self.rows.append(row)
+        self.timestamp_types.append(batch.timestamp_type)
+        self.control.append(batch.is_control)
+        self.offsets.append(record.offset)
+        self.timestamps.append(record.timestamp)
+        self.sequences.append(int32(record.sequence))
+        self.checksums.append(record.crc)
+        self.valid.append(record.is_valid)
+        self.keys.add(record.key if Contents.KEYS in self._contents else None)
+        self.values.add(record.value if Contents.VALUES in self._contents else None)
+        for key, value in record.headers if Contents.HEADERS in self._contents else ():
+            self.header_keys.add(key)
+            self.header_values.add(value)
+        self.header_offsets.append(len(self.header_keys.is_there))
 
     def columns(self) -> Columns:
         """The columns as they are now."""
@@ -159,7 +127,7 @@ class _Table:
             value_offsets=self.values.offsets.tobytes(),
             value_validity=self.values.validity(),
             value_data=bytes(self.values.data),
-            header_offsets=array("i", accumulate(self.header_counts, initial=0)).tobytes(),
+            header_offsets=self.header_offsets.tobytes(),
             header_key_offsets=self.header_keys.offsets.tobytes(),
             header_key_data=bytes(self.header_keys.data),
             header_value_offsets=self.header_values.offsets.tobytes(),
@@ -177,19 +145,13 @@ class _Texts:
         self.is_there = bytearray()
         self.data = bytearray()
 
-    def add(self, texts: Sequence[bytes | None]) -> None:
-        """Adds some, None for null."""
-        known = [text or b"" for text in texts]
-        ends = accumulate(map(len, known), initial=len(self.data))
-        next(ends)
-        self.offsets.extend(ends)
-        self.is_there.extend([text is not None for text in texts])
-        self.data += b"".join(known)
+    def add(self, text: bytes | None) -> None:
+        """Adds one, None for null."""
+        self.data += text or b""
+        self.offsets.append(len(self.data))
+        self.is_there.append(text is not None)
 
     def validity(self) -> bytes:
         """A bit for each, lowest first."""
-        digits = bytes(self.is_there[::-1]).translate(_DIGITS)
-        return int(digits or b"0", 2).to_bytes((len(digits) + 7) // 8, "little")
-
-
-_DIGITS = bytes([ord("0"), ord("1"), *range(2, 256)])
+        bits = int("".join("01"[is_there] for is_there in reversed(self.is_there)) or "0", 2)
+        return bits.to_bytes((len(self.is_there) + 7) // 8, "little")

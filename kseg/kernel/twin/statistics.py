@@ -1,19 +1,11 @@
 """What batches and their records add up to: the twin's."""
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import NamedTuple
 
-from kseg.formats.codes import (
-    BATCH_HEADER_SIZE,
-    CODEC_MASK,
-    CONTROL_MASK,
-    TIMESTAMP_TYPE_MASK,
-    TRANSACTIONAL_MASK,
-    compressed_body,
-)
-from kseg.kernel.contract import MOST, RecordProblem, Rows
+from kseg.formats.codes import BATCH_HEADER_SIZE, CODEC_MASK, compressed_body
+from kseg.kernel.contract import MOST, Rows
 from kseg.kernel.statistics_contract import (
     BATCH_SIZE,
     BUCKETS,
@@ -33,65 +25,13 @@ from kseg.kernel.statistics_contract import (
     OfTime,
     bucket_of,
 )
-from kseg.kernel.twin.fold import header_columns
-from kseg.kernel.twin.rows import mixed, take_pieces, take_rows
-from kseg.kernel.twin.values import (
-    IS_CONTROL,
-    TIMESTAMP_TYPE,
-    Piece,
-    RecordValues,
-    headers_of,
-    int64,
-    key_of,
-    offset_of,
-    timestamp_of,
-    value_of,
-)
+from kseg.kernel.twin.headers import Header, int64, read_lone_header, rows_of
+from kseg.kernel.twin.records import RecordValues, read_rows
+from kseg.kernel.twin.rows import mixed
 
 _WORD = 8
 _FIRST_HOUR = 72
 """1970 began on a Thursday."""
-
-
-class _Header(NamedTuple):
-    """The header of a batch or an entry, as far as it is added up."""
-
-    base_offset: int
-    size: int
-    magic: int
-    attributes: int
-    last_offset: int
-    base_timestamp: int
-    max_timestamp: int
-    producer_id: int
-    producer_epoch: int
-    records_count: int
-    is_valid: int
-
-    @property
-    def codec(self) -> int:
-        """Bits 0-2 of the attributes."""
-        return self.attributes & CODEC_MASK
-
-    @property
-    def is_batch(self) -> bool:
-        """Whether it is that of a v2 batch."""
-        return self.magic >= 2
-
-    @property
-    def is_log_append_time(self) -> bool:
-        """Whether the broker's clock set the times."""
-        return self.magic >= 1 and bool(self.attributes & TIMESTAMP_TYPE_MASK)
-
-    @property
-    def is_transactional(self) -> bool:
-        """Whether it belongs to a transaction."""
-        return self.is_batch and bool(self.attributes & TRANSACTIONAL_MASK)
-
-    @property
-    def is_control(self) -> bool:
-        """Whether it holds control records."""
-        return self.is_batch and bool(self.attributes & CONTROL_MASK)
 
 
 def hash_of(key: bytes) -> int:
@@ -130,9 +70,10 @@ class Statistics:
 
     def take_headers(self, buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> None:
         """Takes the headers of some rows; see the contract."""
-        for header in _headers(buffer, rows, first, last):
-            if header.is_valid != 0:
-                self._take_batch(header, header.records_count, -1, -1)
+        for at, size, is_valid in rows_of(rows, first, last):
+            header = read_lone_header(buffer, at, size, is_valid, at)
+            if is_valid:
+                self._take_batch(header, 0 if header.is_wrapper else header.records_count, -1, -1)
 
     def take(
         self,
@@ -144,21 +85,22 @@ class Statistics:
         first_body: int = -1,
     ) -> None:
         """Takes rows with their records; see the contract."""
-        taken = take_rows(buffer, rows, first, last, bodies, first_body)
-        read = take_pieces(buffer, rows, first, last, 0, bodies, first_body)
-        headers = _headers(buffer, rows, first, last)
-        for (at, size, is_valid, body), (batch, pieces), header in zip(taken, read, headers, strict=True):
-            if not is_valid:
+        for row in read_rows(buffer, rows, first, last, 0, bodies, first_body):
+            header, walked = row.header, 0
+            if not header.is_valid:
                 continue
-            walked = self._take_records(pieces, batch[TIMESTAMP_TYPE]) if not batch[IS_CONTROL] else 0
-            _, _, start, end = compressed_body(buffer, at, at + size)
+            for record in row.records():
+                if isinstance(record, RecordValues) and not header.is_control:
+                    self._take_record(record, header.timestamp_type)
+                    walked += 1
+            _, _, start, end = compressed_body(row.content, 0, header.size)
             stored = end - start if start >= 0 else 0
-            whole = stored if header.codec == 0 else -1 if body is None else len(body)
+            whole = stored if header.codec == 0 else -1 if row.body is None else len(row.body)
             self._take_batch(header, header.records_count if header.is_batch else walked, stored, whole)
 
     # --- batches -----------------------------------------------------------------------------------------------------
 
-    def _take_batch(self, header: _Header, count: int, stored: int, whole: int) -> None:
+    def _take_batch(self, header: Header, count: int, stored: int, whole: int) -> None:
         """A batch: its records, the bytes of its body, and of that decompressed; -1 where unknown."""
         count = max(count, 0)
         self.magics |= 1 << min(header.magic & 127, 62)
@@ -185,9 +127,9 @@ class Statistics:
         self._codecs[codec] = [known + more for known, more in zip(self._codecs[codec], sums, strict=True)]
         self._take_producer(producer, header, count)
 
-    def _take_time(self, header: _Header, count: int) -> None:
+    def _take_time(self, header: Header, count: int) -> None:
         time = header.max_timestamp
-        self.append_time += header.is_log_append_time
+        self.append_time += header.append_time is not None
         if time < 0:
             self.without_time += 1
             return
@@ -215,7 +157,7 @@ class Statistics:
             producer_id = OTHER_PRODUCERS
         return self._producers.setdefault(producer_id, [producer_id, 0, 0, 0, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0])
 
-    def _take_producer(self, producer: list[int], header: _Header, count: int) -> None:
+    def _take_producer(self, producer: list[int], header: Header, count: int) -> None:
         if producer[OfProducer.BATCHES] == 0:
             producer[OfProducer.FIRST_OFFSET] = header.base_offset
             producer[OfProducer.FIRST_TIME] = max(header.base_timestamp, -1)
@@ -227,9 +169,9 @@ class Statistics:
         producer[OfProducer.TRANSACTIONAL] += header.is_transactional
         self._linger(producer, header)
 
-    def _linger(self, producer: list[int], header: _Header) -> None:
+    def _linger(self, producer: list[int], header: Header) -> None:
         """Into how many batches a producer would have put its batches, had it waited."""
-        is_timed = header.is_batch and not header.is_log_append_time and header.base_timestamp >= 0
+        is_timed = header.is_batch and header.append_time is None and header.base_timestamp >= 0
         batches = self._open_batches.setdefault(producer[OfProducer.ID], [(0, 0)] * len(LINGERS_MS))
         for number, linger in enumerate(LINGERS_MS):
             began, size = batches[number]
@@ -253,17 +195,8 @@ class Statistics:
         histogram[OfHistogram.MOST] = max(histogram[OfHistogram.MOST], number)
         histogram[len(OfHistogram) + bucket_of(number)] += 1
 
-    def _take_records(self, pieces: Iterable[Piece], timestamp_type: int) -> int:
-        """Takes records, and says how many there were."""
-        count = 0
-        for piece in pieces:
-            for record in () if isinstance(piece, RecordProblem) else piece:
-                self._take_record(record, timestamp_type)
-                count += 1
-        return count
-
     def _take_record(self, record: RecordValues, timestamp_type: int) -> None:
-        key, value, headers = key_of(record), value_of(record), headers_of(record)
+        key, value, headers = record.key, record.value, record.headers
         headers_size = sum(len(name) + len(content or b"") for name, content in headers)
         size = len(key or b"") + len(value or b"") + headers_size
         if key is None:
@@ -275,12 +208,12 @@ class Statistics:
         if len(headers):
             self._put(Measure.HEADERS_SIZE, headers_size)
         self._put(Measure.RECORD_SIZE, size)
-        self._largest = sorted([*self._largest, (size, offset_of(record))], key=lambda each: -each[0])[:MOST_LARGEST]
-        self._take_record_time(timestamp_of(record), timestamp_type)
+        self._largest = sorted([*self._largest, (size, record.offset)], key=lambda each: -each[0])[:MOST_LARGEST]
+        self._take_record_time(record.timestamp, timestamp_type)
         if key is not None:
             if value is None:
-                self._take_tombstone(size, timestamp_of(record))
-            self._take_key(hash_of(key), size, offset_of(record))
+                self._take_tombstone(size, record.timestamp)
+            self._take_key(hash_of(key), size, record.offset)
 
     def _take_record_time(self, time: int, timestamp_type: int) -> None:
         if timestamp_type != 0 or time < 0 or not self._first_time <= time <= self._last_time:
@@ -357,13 +290,6 @@ class Statistics:
     def hashes(self) -> bytes:
         """Hashes of the keys that are known; see the contract."""
         return _packed(self._keys)
-
-
-def _headers(buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> Iterator[_Header]:
-    columns = header_columns(buffer, rows, first, last, 0)
-    values = [memoryview(columns.column(name)).cast("q") for name in _Header._fields]
-    for header in map(_Header._make, zip(*values, strict=True)):
-        yield header if header.is_batch else header._replace(base_offset=header.last_offset)
 
 
 def _add(sums: dict[int, list[int]], number: int, more: Iterable[int]) -> None:

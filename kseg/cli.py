@@ -14,35 +14,35 @@ from kseg.output.streams import flush_stdout, own_standard_streams, write_line
 from kseg.system.signals import interrupted_status, raise_at_interrupt
 
 COMMANDS = {
-    "dump": "Print the contents of log segments, indexes, snapshots and checkpoints.",
+    "dump": "Print log segments, indexes, snapshots and checkpoints.",
     "ls": "List topics, partitions and segments.",
-    "lookup": "Find the record at an offset or a time, and show how.",
-    "doctor": "Say what is wrong with a disk, the worst first, and what to do next.",
+    "lookup": "Find the record at an offset or a time.",
+    "doctor": "Find a disk's problems and say what to do next.",
     "verify": "Check logs, indexes, snapshots and checkpoints.",
-    "salvage": "Save every intact batch of damaged partitions into a new directory.",
-    "diff": "Compare copies of partitions: replicas, backups, disks, brokers.",
-    "report": "Make a page about a disk: findings, bytes, retention, batches, codecs.",
-    "get": "Print the bytes of one record's value, key or header.",
+    "salvage": "Save the intact batches of damaged partitions.",
+    "diff": "Compare replicas, backups, disks or whole brokers.",
+    "report": "Make a page about a disk.",
+    "get": "Print one record's value, key or header.",
     "reindex": "Rebuild indexes from the logs.",
-    "explain": "Explain bytes: each field with its bytes, value and meaning.",
-    "browse": "Walk through files on the screen: batches, records, fields, bytes.",
+    "explain": "Explain the bytes of a file, field by field.",
+    "browse": "Walk through files and records on the screen.",
     "build": "Make a partition's directory from records.",
-    "slice": "Copy a piece of a partition, batch by batch.",
+    "slice": "Copy a piece of a partition.",
     "retain": "Show which segments retention would delete, and when.",
-    "compact": "Clean a partition like the log cleaner, into a new directory.",
-    "where": "Find the partition of a key, a group or a transactional id.",
-    "protocol": "Read requests and responses from captures, frames or hex text.",
+    "compact": "Clean a partition like the log cleaner.",
+    "where": "Find the partition of a key, group or transactional id.",
+    "protocol": "Read requests and responses from captures or hex text.",
     "serve": "Serve log directories to Kafka's clients, read-only.",
     "groups": "Show consumer groups, their members and their commits.",
     "txns": "Show transactions, and which of them hang.",
-    "query": "Query topics, groups, transactions and findings by SQL.",
-    "plan-move": "Plan which partitions to move between a broker's log directories.",
-    "metadata": "Show a KRaft cluster's topics, settings, ACLs, quotas, brokers.",
-    "rebuild-metadata": "Begin a lost quorum of controllers anew, from a broker's copy.",
-    "export": "Export topics to Parquet files or tables, on this machine.",
-    "spark-export": "Export topics to Parquet files or tables with Spark, here or on a cluster.",
+    "query": "Query logs by SQL.",
+    "plan-move": "Plan moves between a broker's log directories.",
+    "metadata": "Show a KRaft cluster's metadata.",
+    "rebuild-metadata": "Restore a lost controller quorum from a broker's copy.",
+    "export": "Export topics to Parquet files or tables.",
+    "spark-export": "Export topics to Parquet files or tables with Spark.",
     "completion": "Print a completion script for bash, zsh or fish.",
-    "help": "Show what to do for what, or how to use a command.",
+    "help": "Show common tasks, or the help of a command.",
 }
 """Each command and its line in the help; its module in kseg.commands has the same name, with _ for -."""
 
@@ -63,10 +63,6 @@ class _Commands(click.Group):
         name = cmd_name.replace("-", "_")
         module = "completion" if name == "help" else name  # both print what other commands declare
         command: click.Command = getattr(import_module(f"kseg.commands.{module}"), name)
-        import_module("kseg.commands.options").add_talk_options(command)
-        import_module("kseg.commands.config_file").name_variables(command, cmd_name)
-        if COMPLETION_VARIABLE in os.environ:
-            import_module("kseg.commands.completion").add_completed_values(command)
         return command
 
     def resolve_command(

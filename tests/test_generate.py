@@ -65,15 +65,9 @@ def test_picture_takes_nothing_from_other_hosts() -> None:
 COMMANDS_PAGE = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
 
 
-def sections(heading: str) -> dict[str, str]:
-    """The parts of the page of commands that a kind of heading begins, by their titles."""
-    parts = re.split(rf"^{heading} (.+)\n", COMMANDS_PAGE, flags=re.MULTILINE)
-    pairs = zip(parts[1::2], parts[2::2], strict=True)
-    return {title: re.split(r"^## ", text, flags=re.MULTILINE)[0] for title, text in pairs}
-
-
-LINK = re.compile(r"\[([\w ]+)\]\(#[\w-]+\)(?: without ((?:`[^`]+`(?:, )?)+))?")
-"""A link to a section of shared options, and which of them a command hasn't."""
+def section(title: str) -> str:
+    """A part of the page of commands, by its heading."""
+    return next(text for text in COMMANDS_PAGE.split("\n## ") if text.startswith(f"{title}\n"))
 
 
 def options_in(text: str) -> dict[str, str]:
@@ -82,25 +76,27 @@ def options_in(text: str) -> dict[str, str]:
 
 
 @for_each("command", COMMANDS)
-def test_each_option_of_a_command_stands_in_its_section_or_in_one_that_it_links_to(command: str) -> None:
-    text = sections("##")[f"kseg {command}"]
-    there = options_in(text)
-    for title, without in LINK.findall(text.split("Shared options: ")[1]):
-        missing = set(re.findall(r"`([^`]+)`", without))
-        group = options_in(sections("###")[title])
-        there |= {option: meaning for option, meaning in group.items() if re.split("[ ,]", option)[0] not in missing}
+def test_each_option_of_a_command_stands_in_its_section_or_among_the_shared_ones_that_it_names(command: str) -> None:
+    text = section(f"kseg {command}")
+    named = set(re.findall(r"`(-[^`]+)`", text.split("Shared options: ")[1]))
+    shared = options_in(section("Shared options"))
+    there = options_in(text) | {option: meaning for option, meaning in shared.items() if named & set(names_of(option))}
     (each,) = [found for found in helps() if found.name == command]
-    escaped = {option.replace("|", "\\|"): meaning.replace("|", "\\|") for option, meaning in each.options}
-    assert there == escaped
+    assert there == {option.replace("|", "\\|"): meaning.replace("|", "\\|") for _, (option, meaning) in each.options()}
+
+
+def names_of(option: str) -> list[str]:
+    """The names of an option, of what is to be written for it."""
+    return re.split(r"[ ,]+", option)
 
 
 def test_options_stand_seldom_more_than_once() -> None:
     rows = re.findall(r"^\| `--?[a-z].*$", COMMANDS_PAGE, re.MULTILINE)
-    assert len(rows) < sum(len(each.options) for each in helps()) / 2
+    assert len(rows) < sum(len([*each.options()]) for each in helps()) / 2
 
 
 def test_page_has_the_examples_of_dump() -> None:
-    assert "kseg dump 00000000000000203000.log --print-data-log\n" in sections("##")["kseg dump"]
+    assert "kseg dump 00000000000000203000.log --print-data-log\n" in section("kseg dump")
 
 
 PAGES = sorted((ROOT / "share" / "man" / "man1").iterdir())

@@ -5,16 +5,15 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import decoder_options
-from kseg.commands.options import long_number, option_values
+from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.system.placed_path import StrPath, as_path
 
 
 class BrowseOptions(NamedTuple):
-    """Where to begin, and what decodes keys and values."""
+    """What is shown, where to begin, and what decodes keys and values."""
 
+    path: StrPath
     offset: int | None
     position: int | None
     key_decoder: str | None
@@ -24,18 +23,11 @@ class BrowseOptions(NamedTuple):
     schema_registry: Path | None
 
 
-@click.command()
-@click.argument("path", default=".", type=click.Path())
-@click.option("--offset", type=long_number(), help="Begin at the record of this offset.")
-@click.option("--position", type=long_number(), help="Begin at what holds the byte at this position.")
-@decoder_options
-@reads_archives("path")
-@option_values(options=BrowseOptions)
-def browse(
-    path: StrPath,
-    options: BrowseOptions,
-) -> None:
-    """Walk through a disk, a partition or a file on the screen: batches, records, fields, bytes.
+@command(BrowseOptions)
+def browse(context: click.Context, options: BrowseOptions) -> None:
+    """Walk through files and records on the screen.
+
+    `browse` shows a disk, a partition or a file: batches, records, fields, bytes.
 
     \b
     Examples:
@@ -63,4 +55,4 @@ def browse(
     begin = {"offset": options.offset, "position": options.position}
     decoders = {"key": options.key_decoder, "value": options.value_decoder}
     registry = None if options.schema_registry is None else SchemasTopic(options.schema_registry)
-    browse_path(as_path(path), begin, decoders, DecoderOptions(options.schema, options.message, registry))
+    browse_path(as_path(options.path), begin, decoders, DecoderOptions(options.schema, options.message, registry))

@@ -7,23 +7,8 @@ from typing import NamedTuple
 import click
 
 from kseg.codecs.bodies import check_level
-from kseg.commands.option_groups import setting_options
-from kseg.commands.options import (
-    LARGEST_INT,
-    Command,
-    Number,
-    RedactOptions,
-    Size,
-    int_number,
-    is_given,
-    long_number,
-    new_directory_option,
-    option_values,
-    quiet_option,
-    redact_options,
-    size_text,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RedactOptions, is_given
 from kseg.errors import UsageError
 from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
 from kseg.log.segments import RollSettings
@@ -34,49 +19,12 @@ from kseg.rewrite.build import build_partition
 from kseg.store.target import check_outside, new_directory
 from kseg.text.salvage import segment_lines
 from kseg.times import now_ms, parse_time, parse_zone
-from kseg.writer.batches import BATCH_SIZE, BatchSettings
+from kseg.writer.batches import BatchSettings
 from kseg.writer.json_source import STANDARD_INPUT, RecordForm, name_of_input, opened_items
 
-_ROLL_SETTINGS = ("segment.bytes", "segment.ms", "segment.index.bytes")
+_ROLL_SETTINGS = ("segment_bytes", "segment_ms", "segment_index_bytes")
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
-_COMPRESSION = f"{', '.join(CODEC_NAMES[:-1])} or {CODEC_NAMES[-1]}."
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
-
-_OPTIONS = (
-    click.option(
-        "--magic", type=click.Choice(["0", "1", "2"]), help="Format of the records that come without a batch: 2."
-    ),
-    click.option("--compression", metavar="CODEC[:LEVEL]", help=_COMPRESSION),
-    click.option("--timestamp-type", type=click.Choice(list(_TYPES)), help="Who sets the time: CreateTime."),
-    click.option("--timestamp", metavar="TIME", help="Time of records that come without one: now; -1 for none."),
-    zone_option,
-    click.option(
-        "--batch-size",
-        type=Size(1, LARGEST_INT),
-        default=size_text(BATCH_SIZE),
-        show_default=True,
-        help="Size of a batch at most, as batch.size.",
-    ),
-    click.option("--batch-records", type=int_number(1), help="Records of a batch at most."),
-    click.option(
-        "--base-offset", type=long_number(), help="Where the first segment begins: at the first record, or 0."
-    ),
-    click.option(
-        "--leader-epoch", type=int_number(-1), default=0, show_default=True, help="Of the partition's leader."
-    ),
-    click.option("--producer-id", type=long_number(), metavar="ID", help="Batches are an idempotent producer's."),
-    click.option("--epoch", type=Number(0, 32767), default=0, show_default=True, help="The producer's epoch."),
-    click.option("--sequence", type=int_number(), default=0, show_default=True, help="Its first sequence."),
-    click.option(
-        "--transaction",
-        type=click.Choice([*_ENDS, "open"]),
-        help="Batches are transactional; how the last transaction ends."
-        " JSON objects of type commit or abort end others.",
-    ),
-    click.option("--coordinator-epoch", type=int_number(-1), default=0, show_default=True, help="In the markers."),
-    setting_options(*_ROLL_SETTINGS, "index.interval.bytes"),
-    click.option("--topic-id", help="The topic's id, for partition.metadata: 22 characters."),
-)
 
 
 class BuildOptions(NamedTuple):
@@ -157,53 +105,28 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
     return codec, number
 
 
-def build_options(command: Command) -> Command:
-    """`--magic` … `--topic-id`; the command gets them as BuildOptions, `made`."""
-    command = option_values(made=BuildOptions)(command)
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
 def has_roll_options(command: click.Context) -> bool:
     """Whether an option says when segments roll; else they roll where those of the source did."""
-    return any(is_given(command, name.replace(".", "_")) for name in _ROLL_SETTINGS)
+    return any(is_given(command, name) for name in _ROLL_SETTINGS)
 
 
 class SourceOptions(NamedTuple):
     """What the source is, and where the partition goes."""
 
+    source: str
     form: str
     key_separator: str | None
     directory: Path
     quiet: bool
+    made: BuildOptions
+    redacting: RedactOptions
 
 
-@click.command()
-@click.argument("source", default=STANDARD_INPUT, type=click.Path())
-@new_directory_option(required=True)
-@click.option(
-    "--from",
-    "form",
-    type=click.Choice(["json", "csv", "text"]),
-    default="json",
-    show_default=True,
-    help="Form of SOURCE: JSON lines, CSV whose first line names the columns, or a value per line.",
-)
-@click.option("--key-separator", help="With --from text: what stands between key and value.")
-@build_options
-@redact_options
-@quiet_option
-@click.pass_context
-@option_values(options=SourceOptions)
-def build(
-    command: click.Context,
-    source: str,
-    made: BuildOptions,
-    redacting: RedactOptions,
-    options: SourceOptions,
-) -> None:
-    """Make a partition's directory from records; no broker is needed.
+@command(SourceOptions)
+def build(context: click.Context, options: SourceOptions) -> None:
+    """Make a partition's directory from records.
+
+    No broker is needed.
 
     \b
     Examples:
@@ -218,10 +141,11 @@ def build(
     may be missing; or CSV; or text. A new segment starts where one did in the source or, if an option for it is given,
     by Kafka's rules. An unknown field in a line is an error.
     """
-    keep_segments = not has_roll_options(command)
+    keep_segments = not has_roll_options(context)
+    source, made = options.source, options.made
     batches, partition = made.batch_settings(), made.partition_settings()
     directory = options.directory
-    input_form = RecordForm(options.form, options.key_separator, redacting.redaction())
+    input_form = RecordForm(options.form, options.key_separator, options.redacting.redaction())
     if input_form.key_separator == "":
         raise UsageError("--key-separator is empty: leave it out for values without keys")
     if input_form.key_separator is not None and options.form != "text":

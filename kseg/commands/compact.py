@@ -12,23 +12,8 @@ from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.partition_settings import as_the_topic_sets
 from kseg.cluster.taken import taken_of
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options, setting_options
-from kseg.commands.options import (
-    Command,
-    cluster_metadata_option,
-    is_given,
-    long_number,
-    new_directory_option,
-    now_option,
-    option_values,
-    output_option,
-    paths_argument,
-    quiet_option,
-    server_properties_option,
-    verbose_copies_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import is_given
 from kseg.errors import UsageError
 from kseg.log.cleaner import CompactSettings
 from kseg.log.compaction_plan import Gone
@@ -39,19 +24,6 @@ from kseg.rewrite.compact import compact_partition
 from kseg.store.target import check_absent, check_outside, new_directory
 from kseg.text.compaction import compaction_notes, write_compacted
 from kseg.times import now_ms, parse_time, parse_zone
-
-_CLEANER_SETTINGS = (
-    "delete.retention.ms",
-    "min.compaction.lag.ms",
-    "segment.bytes",
-    "segment.index.bytes",
-    "index.interval.bytes",
-    "log.cleaner.dedupe.buffer.size",
-    "producer.id.expiration.ms",
-)
-_FIRST_DIRTY = click.option(
-    "--first-dirty-offset", type=long_number(), help="Clean from here on; else as the cleaner's checkpoint says."
-)
 
 
 class CleanerOptions(NamedTuple):
@@ -83,46 +55,26 @@ class CleanerOptions(NamedTuple):
         )
 
 
-def cleaner_options(command: Command) -> Command:
-    """`--first-dirty-offset` … `--producer-id-expiration-ms`; the command gets them as CleanerOptions, `cleaner`."""
-    command = option_values(cleaner=CleanerOptions)(command)
-    return _FIRST_DIRTY(now_option(zone_option(setting_options(*_CLEANER_SETTINGS)(command))))
-
-
 class CompactOptions(NamedTuple):
     """Where the cleaned partition goes, and what is said."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
+    cleaner: CleanerOptions
     directory: Path | None
     dry_run: bool
     output: str
     quiet: bool
-    is_verbose: bool
+    verbose: bool
     cluster_metadata: Path | None
     server_properties: Mapping[str, str]
 
 
-@click.command()
-@paths_argument
-@partition_options
-@new_directory_option()
-@click.option("--dry-run", is_flag=True, help="Only tell how much would go.")
-@cleaner_options
-@output_option("text", "json")
-@quiet_option
-@verbose_copies_option
-@cluster_metadata_option
-@server_properties_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=CompactOptions)
-def compact(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    cleaner: CleanerOptions,
-    options: CompactOptions,
-) -> None:
-    """Clean a partition like the log cleaner: keep the last record of each key, at its offset.
+@command(CompactOptions)
+def compact(context: click.Context, options: CompactOptions) -> None:
+    """Clean a partition like the log cleaner.
+
+    The last record of each key stays, at its offset.
 
     \b
     Examples:
@@ -137,7 +89,7 @@ def compact(
     with cleaners before 4.0. The exit status is 1 if records have no key: Kafka refuses these on compacted topics, and
     its cleaner drops them.
     """
-    directory = options.directory
+    paths, choice, directory = options.paths, options.choice, options.directory
     if options.dry_run == (directory is not None):
         raise UsageError("give either --to for a new directory, or --dry-run")
     refuse, read = Refusals(), (*paths, options.cluster_metadata)
@@ -151,10 +103,10 @@ def compact(
     beside = MetadataBeside(
         log_dirs=cluster.metadata_dirs(), static=options.server_properties, given=options.cluster_metadata
     )
-    asked = cleaner.settings()
-    given = [name for name in CleanerOptions._fields if is_given(command, name)]
+    asked = options.cleaner.settings()
+    given = [name for name in CleanerOptions._fields if is_given(context, name)]
     without_key, topic_ids = 0, TopicIds(cluster, options.cluster_metadata)
-    for line in taken_of(found).sentences(verbose=options.is_verbose):
+    for line in taken_of(found).sentences(verbose=options.verbose):
         note_unless(quiet=options.quiet)(line)
     for partition in (each.best for each in found if each.copies):
         new = nullcontext() if directory is None else new_directory(directory, read)
@@ -167,4 +119,4 @@ def compact(
         without_key += done.gone[Gone.NO_KEY]
         write_compacted(partition, done, options.output, quiet=options.quiet)
     flush_stdout()
-    command.exit(max(refuse.status, int(without_key > 0)))
+    context.exit(max(refuse.status, int(without_key > 0)))

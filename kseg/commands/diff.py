@@ -6,23 +6,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options
-from kseg.commands.options import (
-    RowOptions,
-    WorkOptions,
-    color_option,
-    csv_safe_option,
-    gentle_options,
-    option_values,
-    output_option,
-    paths_argument,
-    processes_option,
-    progress_option,
-    quiet_option,
-    raw_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RowOptions, WorkOptions
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.copies import as_the_cluster_has_them
 from kseg.diff.differences import Sides, find_copies
@@ -41,42 +26,18 @@ from kseg.times import parse_zone
 class DiffOptions(NamedTuple):
     """What is compared, and the zone of printed times."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     leader: Path | None
     has_records: bool
     zone: str
+    rows: RowOptions
+    work: WorkOptions
 
 
-@click.command()
-@paths_argument
-@partition_options
-@click.option(
-    "--leader",
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Which of the PATHS leads: where the others would truncate, and what they lose by that.",
-)
-@click.option("--records", "has_records", is_flag=True, help="Print each record that not every copy has, once.")
-@output_option("text", "json", "csv", "table")
-@csv_safe_option
-@raw_option
-@color_option
-@zone_option
-@processes_option
-@gentle_options
-@quiet_option
-@progress_option
-@reads_archives("paths", "leader")
-@click.pass_context
-@option_values(options=DiffOptions, rows=RowOptions, work=WorkOptions)
-def diff(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: DiffOptions,
-    rows: RowOptions,
-    work: WorkOptions,
-) -> None:
-    """Compare copies of partitions: replicas, backups, disks, whole brokers.
+@command(DiffOptions)
+def diff(context: click.Context, options: DiffOptions) -> None:
+    """Compare replicas, backups, disks or whole brokers.
 
     \b
     Examples:
@@ -98,6 +59,7 @@ def diff(
 
     The exit status is 0 if all partitions are identical, else 1.
     """
+    paths, choice, rows, work = options.paths, options.choice, options.rows, options.work
     check_csv_safe(rows.csv_safe, rows.output)
     zone = parse_zone(options.zone)
     show = partial(held_text, SAFE_CSV if rows.csv_safe else rows.output, zone) if options.has_records else None
@@ -131,4 +93,4 @@ def diff(
                 report.take(item)
     report.finish()
     flush_stdout()
-    command.exit(max(refuse.status, int(not report.summary.is_identical)))
+    context.exit(max(refuse.status, int(not report.summary.is_identical)))

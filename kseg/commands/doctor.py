@@ -6,23 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options
-from kseg.commands.options import (
-    WorkOptions,
-    color_option,
-    gentle_options,
-    now_option,
-    option_values,
-    output_option,
-    paths_of,
-    processes_option,
-    progress_option,
-    quiet_option,
-    server_properties_option,
-    verbose_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import WorkOptions
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings, examine, plan_examination
 from kseg.doctor.kinds import KINDS
@@ -40,6 +25,8 @@ if TYPE_CHECKING:
 class DoctorOptions(NamedTuple):
     """What is examined, and how the page looks."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     explain: str | None
     broker_log: Path | None
     quick: bool
@@ -49,40 +36,15 @@ class DoctorOptions(NamedTuple):
     output: str
     color: bool | None
     server_properties: Mapping[str, str]
+    work: WorkOptions
 
 
-@click.command()
-@click.argument("paths", nargs=-1, type=click.Path(), callback=paths_of)
-@click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
-@click.option(
-    "--broker-log",
-    metavar="FILE",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="Name the findings that lines of a broker's log tell of (server.log, also .gz, - for stdin).",
-)
-@partition_options
-@click.option("--quick", is_flag=True, help="Read names, small files and the ends of logs, not their contents.")
-@now_option
-@server_properties_option
-@zone_option
-@verbose_option("Name every place, all topics, and the notes that need nothing")
-@output_option("text", "json")
-@processes_option
-@gentle_options
-@color_option
-@progress_option
-@quiet_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=DoctorOptions, work=WorkOptions)
-def doctor(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: DoctorOptions,
-    work: WorkOptions,
-) -> None:
-    """Say on one page what is wrong with a broker's directories, the worst first, each with the next command to run.
+@command(DoctorOptions)
+def doctor(context: click.Context, options: DoctorOptions) -> None:
+    """Find a disk's problems and say what to do next.
+
+    `doctor` prints one page about a broker's directories: their problems, most severe first, each with the next
+    command to run.
 
     \b
     Examples:
@@ -114,17 +76,18 @@ def doctor(
     if options.explain is not None:
         write_explanation(options.explain, KINDS)
         return
+    paths, work = options.paths, options.work
     answer = None if options.broker_log is None else read_answer(options.broker_log, quiet=work.quiet)
     if answer is not None and not paths:
         write_answer(answer, options)
-        command.exit(int(not answer.is_well))
+        context.exit(int(not answer.is_well))
     processes = work.begin()
     refuse, note, zone = Refusals(), note_unless(quiet=work.quiet), parse_zone(options.zone)
     now_ms = time_or_none(options.now, zone)
     settings = ExaminationSettings(
         now_ms, is_quick=options.quick, keep_cache=work.keep_cache, static=options.server_properties
     )
-    plan = plan_examination(paths or (Path(),), refuse, choice)
+    plan = plan_examination(paths or (Path(),), refuse, options.choice)
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
     found = CheckUpInWork(plan, is_quick=options.quick, zone=zone)
@@ -140,7 +103,7 @@ def doctor(
         found.take_commits()
         report.is_complete = not refuse.status
     flush_stdout()
-    command.exit(max(refuse.status, int(not found.result().is_well)))
+    context.exit(max(refuse.status, int(not found.result().is_well)))
 
 
 def read_answer(path: Path, *, quiet: bool) -> "LogAnswer":

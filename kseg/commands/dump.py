@@ -3,33 +3,17 @@
 from typing import NamedTuple
 
 import click
-from click.core import ParameterSource
 
-from kseg.codecs.bodies import DEFAULT_LIMIT
-from kseg.commands.inputs import paths_in, reads_archives
-from kseg.commands.option_groups import GivenSelection, decoder_options, partition_options, selection_options
-from kseg.commands.options import (
-    LARGEST_INT,
-    RedactOptions,
-    Size,
-    all_matching,
-    color_option,
-    csv_safe_option,
-    option_values,
-    quiet_option,
-    raw_option,
-    redact_options,
-    size_text,
-    verbose_copies_option,
-)
+from kseg.commands.inputs import paths_in
+from kseg.commands.options.command import command
+from kseg.commands.options.values import GivenSelection, RedactOptions, is_given
 from kseg.dump.files import dump_files
-from kseg.dump.options import KCAT, MAX_MESSAGE_SIZE, DumpOptions, sent_selection
+from kseg.dump.options import KCAT, DumpOptions, sent_selection
 from kseg.layouts.release_lines import INTERNAL_DECODERS
+from kseg.log.selection import PartitionChoice
 from kseg.releases import parse_release
 from kseg.system.placed_path import StrPath
 from kseg.times import parse_zone
-
-_LARGEST_BODY = 1 << 40
 
 
 class ToolDecoders(NamedTuple):
@@ -57,83 +41,20 @@ class DumpArguments(NamedTuple):
     fields: str | None
     merge: str | None
     quiet: bool
+    verbose: bool
     progress: bool | None
+    choice: PartitionChoice
+    selected: GivenSelection
+    redacting: RedactOptions
+    decoders: ToolDecoders
+    options: DumpOptions
 
 
-@click.command()
-@click.argument("paths", nargs=-1, type=click.Path(), callback=all_matching)
-@click.option("--files", multiple=True, metavar="FILE,…", help="Files to print, separated by commas.")
-@click.option("--print-data-log", is_flag=True, help="Print keys and payloads.")
-@click.option("--shallow", is_flag=True, help="Print a line per batch, none per record.")
-@click.option("--like", metavar="RELEASE", help="Print exactly what this release's tool prints: 0.8 … 4.4, latest.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "csv", "table", KCAT]),
-    default="text",
-    show_default=True,
-    help="Print lines of text, lines of JSON, or records as CSV, as a table, or as a script that kcat sends them with.",
-)
-@csv_safe_option
-@click.option("--fields", metavar="NAME,…", help="Only these fields of records, in this order.")
-@click.option("--template", metavar="TEXT", help="A line for each record: '{topic} {partition} {offset} {key}'.")
-@click.option(
-    "--merge",
-    type=click.Choice(["time"]),
-    help="Print the records of all partitions by time; in each one the order of offsets stays.",
-)
-@click.option("--only", type=click.Choice(["records", "batches"]), help="With -o json: only objects of this type.")
-@click.option("--deep-iteration", is_flag=True, help="With --like: print records, compressed ones too.")
-@click.option("--skip-record-metadata", is_flag=True, help="Of records print only key and payload.")
-@click.option("--verify-index-only", is_flag=True, help="Only check indexes against their log.")
-@click.option("--index-sanity-check", is_flag=True, help="Only check of an index what a broker checks at start.")
-@click.option(
-    "--max-message-size",
-    type=Size(0, LARGEST_INT),
-    default=size_text(MAX_MESSAGE_SIZE),
-    show_default=True,
-    help="Largest batch to check an index by.",
-)
-@click.option("--max-bytes", type=Size(0), help="Print only batches that lie in the first bytes.")
-@click.option("--key-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode keys.")
-@click.option(
-    "--value-decoder-class", is_flag=False, flag_value="StringDecoder", help="Kafka's class to decode values."
-)
-@decoder_options
-@click.option("--strict", "is_strict", is_flag=True, help="End with 1 if a record doesn't decode.")
-@partition_options
-@selection_options()
-@click.option("--all-replicas", is_flag=True, help="Print each copy of a partition, not only the one that answers.")
-@redact_options
-@click.option("--offsets-decoder", is_flag=True, help="Decode __consumer_offsets.")
-@click.option("--transaction-log-decoder", is_flag=True, help="Decode __transaction_state.")
-@click.option("--cluster-metadata-decoder", is_flag=True, help="Decode __cluster_metadata.")
-@click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode __remote_log_metadata.")
-@click.option("--share-group-state-decoder", is_flag=True, help="Decode __share_group_state.")
-@click.option(
-    "--max-decompressed",
-    type=Size(1, _LARGEST_BODY),
-    default=size_text(DEFAULT_LIMIT),
-    show_default=True,
-    help="Largest body of a compressed batch.",
-)
-@quiet_option
-@verbose_copies_option
-@raw_option
-@color_option
-@click.option("--progress/--no-progress", default=None, help="A bar on stderr; by itself only on a terminal.")
-@reads_archives("paths", "files")
-@click.pass_context
-@option_values(given=DumpArguments, decoders=ToolDecoders, options=DumpOptions)
-def dump(
-    command: click.Context,
-    selected: GivenSelection,
-    redacting: RedactOptions,
-    given: DumpArguments,
-    decoders: ToolDecoders,
-    options: DumpOptions,
-) -> None:
-    """Print the contents of log segments, indexes, snapshots and checkpoints, like Kafka's own tool.
+@command(DumpArguments)
+def dump(context: click.Context, given: DumpArguments) -> None:
+    """Print log segments, indexes, snapshots and checkpoints.
+
+    Lines of text are those of Kafka's own DumpLogSegments tool.
 
     \b
     Examples:
@@ -181,19 +102,19 @@ def dump(
     if files and not any(name for names in files for name in paths_in(names)):
         raise click.UsageError("--files names no file: --files FILE,…")
     named = [*paths, *(name for names in files for name in paths_in(names) if name)]
-    zone = parse_zone(selected.zone)
-    selection = selected.selection()
+    options, selection = given.options, given.selected.selection()
     if options.output == KCAT:
-        is_chosen = command.get_parameter_source("isolation") is not ParameterSource.DEFAULT
-        selection = sent_selection(selection, has_isolation=is_chosen)
+        selection = sent_selection(selection, has_isolation=is_given(context, "isolation"))
     wanted = options._replace(
         like=None if like is None else parse_release(like),
-        internal_decoder=decoders.internal_decoder,
-        zone=zone,
+        internal_decoder=given.decoders.internal_decoder,
+        zone=parse_zone(given.selected.zone),
         selection=selection,
-        redaction=redacting.redaction(),
+        redaction=given.redacting.redaction(),
         fields=tuple(name for name in (given.fields or "").split(",") if name),
         has_summary=not given.quiet,
         is_merged=given.merge is not None,
+        choice=given.choice,
+        is_verbose=given.verbose,
     )
-    command.exit(dump_files(named or ["."], wanted, quiet=given.quiet, progress=given.progress))
+    context.exit(dump_files(named or ["."], wanted, quiet=given.quiet, progress=given.progress))

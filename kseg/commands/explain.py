@@ -6,29 +6,20 @@ from typing import NamedTuple
 import click
 
 from kseg.cluster.cluster import Cluster
-from kseg.commands.inputs import reads_archives
-from kseg.commands.options import LARGEST_LONG, Number, color_option, long_number, option_values, output_option
+from kseg.commands.options.command import command
 from kseg.errors import UsageError
 from kseg.explain.items import ItemChoice, SeenItems, explain_file
 from kseg.formats.batch import FORMATS
 from kseg.output.progress import talk
-from kseg.store.location import matching_paths
 from kseg.text.explain import write_file, write_format
 
-
-def _only_match(_: object, __: object, text: str | None) -> Path | None:
-    """The path, or the one that a glob matches."""
-    if text is None:
-        return None
-    found = matching_paths(text)
-    if len(found) > 1:
-        raise UsageError(f"matches {len(found)} paths: `explain` takes one", text)
-    return Path(found[0])
+GRAMMARS = (*FORMATS, "all")
 
 
 class ExplainOptions(NamedTuple):
     """What of a file, or which format, is explained, and how."""
 
+    path: Path | None
     offset: int | None
     position: int | None
     batch: int | None
@@ -37,23 +28,11 @@ class ExplainOptions(NamedTuple):
     color: bool | None
 
 
-@click.command()
-@click.argument("path", required=False, type=click.Path(), callback=_only_match)
-@click.option("--offset", type=long_number(), help="Only the batch that holds this offset.")
-@click.option("--position", type=long_number(), help="Only what holds the byte at this position.")
-@click.option("--batch", type=Number(0, LARGEST_LONG - 1), help="Only this batch, entry or line; the first is 0.")
-@output_option("text", "json", "html", "svg")
-@click.option("--grammar", "name", type=click.Choice([*FORMATS, "all"]), help="The table of a format; needs no file.")
-@color_option
-@reads_archives("path")
-@click.pass_context
-@option_values(options=ExplainOptions)
-def explain(
-    command: click.Context,
-    path: Path | None,
-    options: ExplainOptions,
-) -> None:
-    """Explain bytes: each field with its position, bytes, value and meaning.
+@command(ExplainOptions)
+def explain(context: click.Context, options: ExplainOptions) -> None:
+    """Explain the bytes of a file, field by field.
+
+    Each field is shown with its position, bytes, value and meaning.
 
     \b
     Examples:
@@ -71,6 +50,7 @@ def explain(
     if options.name is not None:
         write_format(options.name, options.output)
         return
+    path = options.path
     if path is None:
         raise UsageError("give a file, or --grammar")
     if path.is_dir():
@@ -82,4 +62,4 @@ def explain(
     is_missing = choice.is_narrow and not seen.count
     if is_missing:
         talk(f"kseg: {path}: there is nothing like that in the file")
-    command.exit(int(seen.is_wrong or is_missing))
+    context.exit(int(seen.is_wrong or is_missing))

@@ -1,32 +1,31 @@
 """`kseg export`: exports whole topics to Parquet files, with processes on this machine."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import click
 
-from kseg.commands.export_options import ExportOptions, export_of, export_options, export_values
-from kseg.commands.inputs import reads_archives
-from kseg.commands.options import RedactOptions, processes_option, redact_options, verbose_copies_option
+from kseg.commands.export_options import ExportOptions, export_of
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RedactOptions
 from kseg.errors import UsageError, missing_library
 from kseg.system.shared_work import processors
 
 
-@click.command()
-@export_options
-@redact_options
-@processes_option
-@verbose_copies_option
-@reads_archives("paths")
-@click.pass_context
-@export_values
-def export(
-    command: click.Context,
-    options: ExportOptions,
-    redacting: RedactOptions,
-    processes: int | None,
-    is_verbose: bool,
-) -> None:
-    """Export topics to Parquet files: each offset once, and all accounted for; a second run adds what is new.
+class ExportArguments(NamedTuple):
+    """What is exported, by how many processes, and what of it is redacted."""
+
+    options: ExportOptions
+    redacting: RedactOptions
+    processes: int | None
+    verbose: bool
+
+
+@command(ExportArguments)
+def export(context: click.Context, given: ExportArguments) -> None:
+    """Export topics to Parquet files or tables.
+
+    Each offset is exported once, and all are accounted for; a second run adds new records.
 
     \b
     Examples:
@@ -51,8 +50,8 @@ def export(
     from kseg.output.progress import ProgressBar
     from kseg.text.export import say_refused, write_plan, write_report
 
-    count = processes or processors()
-    redaction = redacting.redaction()
+    options, count = given.options, given.processes or processors()
+    redaction = given.redacting.redaction()
     wanted = export_of(options, count)
     wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))
     if options.dry_run:
@@ -63,6 +62,6 @@ def export(
             wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
         )
     if not options.quiet:
-        write_report(report, options.output, verbose=is_verbose)
+        write_report(report, options.output, verbose=given.verbose)
     say_refused(report.refused)
-    command.exit(report.status)
+    context.exit(report.status)

@@ -7,20 +7,9 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options
-from kseg.commands.options import (
-    RowOptions,
-    color_option,
-    csv_safe_option,
-    option_values,
-    output_option,
-    paths_argument,
-    quiet_option,
-    raw_option,
-    zone_option,
-)
-from kseg.coordinators.groups import ALL_GROUPS, chosen_groups, read_groups
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RowOptions
+from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
@@ -55,42 +44,21 @@ ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
 class GroupsOptions(NamedTuple):
     """Which groups and rows are shown, and as of when."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     at: str | None
     zone: str
     pattern: str
     show: str | None
     quiet: bool
+    rows: RowOptions
 
 
-@click.command()
-@paths_argument
-@click.option("--at", metavar="TIME", help="As it was then: ISO 8601, milliseconds, -1h; the log's end by itself.")
-@zone_option
-@partition_options
-@click.option(
-    "--group", "pattern", metavar="GLOB", default=ALL_GROUPS, help="Only groups that match, 'ord*' for example."
-)
-@click.option(
-    "--show",
-    type=click.Choice([*SECTIONS]),
-    help="Only these rows; by default all, in CSV the commits.",
-)
-@output_option("text", "json", "csv", "table", RESET_CSV)
-@csv_safe_option
-@raw_option
-@quiet_option
-@color_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=GroupsOptions, rows=RowOptions)
-def groups(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: GroupsOptions,
-    rows: RowOptions,
-) -> None:
-    """Show groups, their members, what they committed and when, and their lag, replayed from __consumer_offsets.
+@command(GroupsOptions)
+def groups(context: click.Context, options: GroupsOptions) -> None:
+    """Show consumer groups, their members and their commits.
+
+    Commits, their times and lags are replayed from __consumer_offsets.
 
     \b
     Examples:
@@ -122,13 +90,13 @@ def groups(
 
     There is no --redact, since the output consists of names of groups, members and topics.
     """
-    refuse = Refusals()
+    refuse, rows = Refusals(), options.rows
     zone = parse_zone(options.zone)
     is_reset = rows.output == RESET_CSV
     if is_reset and options.show is not None:
         raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
-    view = read_groups(paths, time_or_none(options.at, zone), refuse)
-    found = chosen_groups(view.groups, options.pattern, choice)
+    view = read_groups(options.paths, time_or_none(options.at, zone), refuse)
+    found = chosen_groups(view.groups, options.pattern, options.choice)
     writer = RowWriter(rows.form(zone))
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
@@ -150,4 +118,4 @@ def groups(
     if view.later_count:
         note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")
     has_no_plan = is_reset and not plan.lines
-    command.exit(max(refuse.status, int(bool(view.unreadable) or has_no_plan)))
+    context.exit(max(refuse.status, int(bool(view.unreadable) or has_no_plan)))

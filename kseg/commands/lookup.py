@@ -11,19 +11,8 @@ from kseg.cluster.directories import only_below
 from kseg.cluster.lookup import look_up_in_copies
 from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.taken import taken_of
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import GivenSelection, partition_options, selection_options
-from kseg.commands.options import (
-    RedactOptions,
-    long_number,
-    option_values,
-    output_option,
-    paths_argument,
-    quiet_option,
-    raw_option,
-    redact_options,
-    verbose_copies_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import GivenSelection, RedactOptions
 from kseg.errors import UsageError
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
 from kseg.log.selection import PartitionChoice
@@ -40,40 +29,23 @@ if TYPE_CHECKING:
 class LookupOptions(NamedTuple):
     """What is looked for, and how the answer is printed."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
+    selected: GivenSelection
+    redacting: RedactOptions
     offset: int | None
     timestamp: str | None
     print_data_log: bool
     output: str
     quiet: bool
-    is_verbose: bool
+    verbose: bool
 
 
-@click.command()
-@paths_argument
-@click.option("--offset", type=long_number(), help="Look for this offset.")
-@click.option(
-    "--timestamp", metavar="TIME", help="Find the first record with this time or a later one; or earliest, latest, …"
-)
-@partition_options
-@selection_options("limit", "tail", "sample", "is_followed")
-@click.option("--print-data-log", is_flag=True, help="Print the record's key and payload.")
-@redact_options
-@output_option("text", "json")
-@raw_option
-@quiet_option
-@verbose_copies_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=LookupOptions)
-def lookup(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    selected: GivenSelection,
-    redacting: RedactOptions,
-    options: LookupOptions,
-) -> None:
-    """Find the record at an offset or a time, and show how: segment, index entry, scan, batch.
+@command(LookupOptions)
+def lookup(context: click.Context, options: LookupOptions) -> None:
+    """Find the record at an offset or a time.
+
+    `lookup` also shows how it is found: segment, index entry, scan, batch.
 
     \b
     Examples:
@@ -91,11 +63,11 @@ def lookup(
     With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
     the first of all; with --timestamp latest, the last one.
     """
-    cluster = Cluster(paths, only_below(Refusals()))
-    replicas = cluster.only_partition(choice)
-    zone = parse_zone(selected.zone)
-    redaction = redacting.redaction()
-    selection = selected.selection()
+    cluster = Cluster(options.paths, only_below(Refusals()))
+    replicas = cluster.only_partition(options.choice)
+    zone = parse_zone(options.selected.zone)
+    redaction = options.redacting.redaction()
+    selection = options.selected.selection()
     offset, timestamp = options.offset, options.timestamp
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
@@ -103,7 +75,7 @@ def lookup(
     beside = MetadataBeside(cluster=cluster)
     note = note_unless(quiet=options.quiet)
     answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, beside=beside)
-    told = taken_of([replicas]).sentences(verbose=options.is_verbose)
+    told = taken_of([replicas]).sentences(verbose=options.verbose)
     for problem in dict.fromkeys((*told, *answer.problems)):
         note(problem)
     if options.output == "json":
@@ -113,7 +85,7 @@ def lookup(
     flush_stdout()
     if answer.absence is not None:
         talk(f"kseg: {answer.partition.path}: {absence_line(answer, zone)}")
-        command.exit(1)
+        context.exit(1)
 
 
 def _stored(answer: Lookup) -> "StoredRecord | None":

@@ -9,30 +9,11 @@ import click
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.listing import Lister
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import GivenSelection, partition_options, selection_options, setting_options
-from kseg.commands.options import (
-    Command,
-    RowOptions,
-    WorkOptions,
-    color_option,
-    csv_safe_option,
-    gentle_options,
-    int_number,
-    is_given,
-    now_option,
-    option_values,
-    output_option,
-    paths_argument,
-    processes_option,
-    progress_option,
-    quiet_option,
-    raw_option,
-    server_properties_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import GivenSelection, RowOptions, WorkOptions, is_given
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings, PartitionListing
-from kseg.log.listing_rows import KINDS, SORT_KEYS, Rows
+from kseg.log.listing_rows import Rows
 from kseg.log.partition import PartitionLog
 from kseg.log.segments import RetentionSettings, RollSettings
 from kseg.log.selection import PartitionChoice
@@ -43,18 +24,6 @@ from kseg.system.page_cache import tells_cache
 from kseg.text.listing import ListingColumns, write_listings
 from kseg.tiered.placed_tiers import are_of_tiers
 from kseg.times import now_ms, parse_zone, time_or_none
-
-_LISTING_SETTINGS = (
-    "retention.ms",
-    "retention.bytes",
-    "segment.bytes",
-    "segment.ms",
-    "segment.index.bytes",
-    "min.cleanable.dirty.ratio",
-    "min.compaction.lag.ms",
-    "max.compaction.lag.ms",
-    "log.cleaner.dedupe.buffer.size",
-)
 
 OF_TOPICS = (
     "retention_ms",
@@ -103,15 +72,13 @@ class BrokerSettings(NamedTuple):
         )
 
 
-def broker_settings_options(command: Command) -> Command:
-    """`--now` … `--log-cleaner-dedupe-buffer-size`; the command gets them as BrokerSettings, `broker`."""
-    command = option_values(broker=BrokerSettings)(command)
-    return now_option(setting_options(*_LISTING_SETTINGS)(command))
-
-
 class LsOptions(NamedTuple):
     """What there is a line for, which lines, and what of it is read."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
+    broker: BrokerSettings
+    selected: GivenSelection
     by: str
     sort: str | None
     top: int | None
@@ -123,41 +90,11 @@ class LsOptions(NamedTuple):
     work: WorkOptions
 
 
-@click.command()
-@paths_argument
-@partition_options
-@click.option(
-    "--by", type=click.Choice(list(KINDS)), default="partition", show_default=True, help="What there is a line for."
-)
-@click.option("--sort", type=click.Choice(list(SORT_KEYS)), help="Order of the lines; the directories' by itself.")
-@click.option("--top", type=int_number(1), metavar="N", help="Only the first N; the largest ones without --sort.")
-@click.option("--bytes", "has_exact_sizes", is_flag=True, help="Sizes in bytes; JSON and CSV always have these.")
-@click.option("--deep", is_flag=True, help="Read every header: records, batches, ratios, producers, transactions.")
-@broker_settings_options
-@server_properties_option
-@click.option("--cache", is_flag=True, help="How much of each log lies in the page cache; Linux alone tells.")
-@selection_options("is_followed")
-@output_option("text", "json", "csv", "table")
-@csv_safe_option
-@raw_option
-@quiet_option
-@color_option
-@processes_option
-@gentle_options
-@progress_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(rows=RowOptions, work=WorkOptions)
-@option_values(options=LsOptions)
-def ls(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    broker: BrokerSettings,
-    selected: GivenSelection,
-    options: LsOptions,
-) -> None:
-    """List partitions, topics, log directories or segments: sizes, offsets, times, what retention and cleaner would do.
+@command(LsOptions)
+def ls(context: click.Context, options: LsOptions) -> None:
+    """List topics, partitions and segments.
+
+    `ls` shows their sizes, offsets and times, and what retention and the log cleaner would do.
 
     \b
     Examples:
@@ -189,11 +126,11 @@ def ls(
     With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
     bytes, and their offsets and times.
     """
-    work = options.work
+    work, selected = options.work, options.selected
     writer = RowWriter(options.rows.form())
     zone = parse_zone(selected.zone)
-    settings = broker.listing_settings(zone, deep=options.deep, cache=options.cache, keep_cache=work.keep_cache)
-    given = [name for name in OF_TOPICS if is_given(command, name)]
+    settings = options.broker.listing_settings(zone, deep=options.deep, cache=options.cache, keep_cache=work.keep_cache)
+    given = [name for name in OF_TOPICS if is_given(context, name)]
     processes = work.begin()
     if options.cache and not tells_cache():
         talk("kseg: --cache: this system doesn't say what is in the page cache; only Linux does")
@@ -204,14 +141,14 @@ def ls(
         selected=not selection.is_everything,
         cache=settings.cache,
         has_exact_sizes=options.has_exact_sizes,
-        has_tiers=are_of_tiers(paths),
+        has_tiers=are_of_tiers(options.paths),
         zone=zone,
     )
     refuse, rows = Refusals(), Rows(options.by, options.sort, options.top)
-    cluster = Cluster(paths, lambda error: lister.in_turn(refuse)(error))
+    cluster = Cluster(options.paths, lambda error: lister.in_turn(refuse)(error))
     note = note_unless(quiet=work.quiet)
     lister = Lister(settings, given, selection, note, cluster, options.server_properties)
-    places = cluster.directories(choice)
+    places = cluster.directories(options.choice)
 
     def listings() -> Iterator[PartitionListing]:
         with ProgressBar(work.has_bar) as bar:
@@ -220,7 +157,7 @@ def ls(
 
     write_listings(listings(), rows, columns, writer, has_sums=not work.quiet)
     flush_stdout()
-    command.exit(max(refuse.status, int(lister.found_problems)))
+    context.exit(max(refuse.status, int(lister.found_problems)))
 
 
 def _expected(places: Iterable[PartitionLog], count: Count) -> Iterator[PartitionLog]:

@@ -1,9 +1,8 @@
 """`kseg metadata`: shows a cluster's metadata, as rows or as commands that re-create it."""
 
 from collections.abc import Mapping
-from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import click
 
@@ -12,115 +11,58 @@ from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import require_topic
 from kseg.cluster.partitions import ReplicaPlaces
 from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options
-from kseg.commands.options import (
-    Command,
-    RowOptions,
-    bootstrap_server_option,
-    color_option,
-    csv_safe_option,
-    option_values,
-    output_option,
-    paths_argument,
-    quiet_option,
-    raw_option,
-    server_properties_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RowOptions
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.output.table import RowWriter
-from kseg.text.metadata import KINDS, SETTINGS, cluster_sections, setting_rows, write_script, write_sections
+from kseg.text.metadata import SETTINGS, cluster_sections, setting_rows, write_script, write_sections
 from kseg.times import parse_zone
 
 
-def carry_over_options(command: Command) -> Command:
-    """`--as-commands` and what goes with it; the command gets them as one `script`, None without --as-commands."""
+class ScriptOptions(NamedTuple):
+    """Whether a script is printed instead of rows, and for which cluster."""
 
-    @click.option(
-        "--as-commands",
-        is_flag=True,
-        help="Print a shell script of kafka-topics.sh, kafka-configs.sh, kafka-acls.sh that makes it anew elsewhere.",
-    )
-    @click.option(
-        "--keep-brokers",
-        is_flag=True,
-        help="With --as-commands: each replica on the broker with the same id, instead of as many replicas.",
-    )
-    @bootstrap_server_option("With --as-commands: the other cluster's address.")
-    @click.option(
-        "--command-config",
-        metavar="FILE",
-        help="With --as-commands: the file of client settings for the tools, if the other cluster wants a login.",
-    )
-    @wraps(command)
-    def describing(*arguments: Any, **options: Any) -> Any:
-        return command(*arguments, script=_wanted(options), **options)
-
-    return cast(Command, describing)
-
-
-def _wanted(options: dict[str, Any]) -> CarryOver | None:
-    """The script that the options describe; removes them from `options`."""
-    server, config = options.pop("bootstrap_server"), options.pop("command_config")
-    keeps_brokers, is_wanted = options.pop("keep_brokers"), options.pop("as_commands")
-    if is_wanted and options["output"] != "text":
-        raise UsageError("--as-commands prints a shell script: leave -o out")
-    if not is_wanted:
-        if keeps_brokers or config is not None:
-            raise UsageError("--keep-brokers and --command-config need --as-commands")
-        return None
-    return CarryOver(Target(server, config), options["choice"], options["show"], keeps_brokers)
+    as_commands: bool
+    keep_brokers: bool
+    bootstrap_server: str
+    command_config: str | None
 
 
 class MetadataOptions(NamedTuple):
     """Which rows are shown, and as of when."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     at: str | None
     zone: str
     show: str | None
     settings: bool
     server_properties: Mapping[str, str]
     quiet: bool
+    script: ScriptOptions
+    rows: RowOptions
+
+    def carry_over(self) -> CarryOver | None:
+        """The script that is to be printed, if one is. Raises UsageError for options that don't go together."""
+        script = self.script
+        if not script.as_commands:
+            if script.keep_brokers or script.command_config is not None:
+                raise UsageError("--keep-brokers and --command-config need --as-commands")
+            return None
+        if self.rows.output != "text":
+            raise UsageError("--as-commands prints a shell script: leave -o out")
+        target = Target(script.bootstrap_server, script.command_config)
+        return CarryOver(target, self.choice, self.show, script.keep_brokers)
 
 
-@click.command()
-@paths_argument
-@click.option(
-    "--at",
-    metavar="OFFSET|TIME",
-    help="Show the state after this offset, or at this time: ISO 8601, 13 digits of milliseconds, -1h.",
-)
-@zone_option
-@partition_options
-@click.option(
-    "--show",
-    type=click.Choice(KINDS),
-    help="Only these rows; by default all, in CSV the partitions.",
-)
-@click.option("--settings", is_flag=True, help="Show all settings that are in force for topics, and who sets them.")
-@server_properties_option
-@carry_over_options
-@output_option("text", "json", "csv", "table")
-@csv_safe_option
-@raw_option
-@quiet_option
-@color_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=MetadataOptions, rows=RowOptions)
-def metadata(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    script: CarryOver | None,
-    options: MetadataOptions,
-    rows: RowOptions,
-) -> None:
-    """Show a KRaft cluster from its __cluster_metadata: topics, brokers, settings, ACLs, quotas, voters, features.
+@command(MetadataOptions)
+def metadata(context: click.Context, options: MetadataOptions) -> None:
+    """Show a KRaft cluster's metadata.
+
+    __cluster_metadata has topics, brokers, settings, ACLs, quotas, voters and features.
 
     \b
     Examples:
@@ -143,14 +85,14 @@ def metadata(
     --as-commands prints a shell script of Kafka's own tools that makes features, topics, settings, ACLs and quotas anew
     in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.
     """
-    refuse = Refusals()
+    refuse, choice, script = Refusals(), options.choice, options.carry_over()
     zone, note = parse_zone(options.zone), note_unless(quiet=options.quiet)
-    found = read_cluster_metadata(paths, Until.parse(options.at, zone), refuse)
+    found = read_cluster_metadata(options.paths, Until.parse(options.at, zone), refuse)
     require_topic(found, choice)
     if script is not None:
         write_script(carry_over_script(found, script), note)
     else:
-        writer = RowWriter(rows.form(zone))
+        writer = RowWriter(options.rows.form(zone))
         if options.settings:
             writer.write(SETTINGS, setting_rows(found, options.server_properties, choice))
         else:
@@ -161,4 +103,4 @@ def metadata(
     flush_stdout()
     for text in found.notes():
         note(text)
-    command.exit(max(refuse.status, int(bool(found.unreadable) or found.missing_before is not None)))
+    context.exit(max(refuse.status, int(bool(found.unreadable) or found.missing_before is not None)))

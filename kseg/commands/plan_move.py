@@ -6,18 +6,8 @@ from typing import NamedTuple
 import click
 
 from kseg.cluster.move_plan import MoveSettings, plan_moves
-from kseg.commands.option_groups import partition_options
-from kseg.commands.options import (
-    RowOptions,
-    color_option,
-    csv_safe_option,
-    int_number,
-    option_values,
-    output_option,
-    paths_argument,
-    quiet_option,
-    raw_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RowOptions
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
@@ -32,44 +22,20 @@ from kseg.tiered.places import url_of
 class PlanMoveOptions(NamedTuple):
     """What is level, and where the metadata are."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     within: int
     by_capacity: bool
     cluster_metadata: Path | None
     quiet: bool
+    rows: RowOptions
 
 
-@click.command("plan-move")
-@paths_argument
-@partition_options
-@click.option(
-    "--within",
-    metavar="PERCENT",
-    type=int_number(),
-    default=10,
-    show_default=True,
-    help="Stop when no directory is fuller than the level by more.",
-)
-@click.option("--by-capacity", is_flag=True, help="Level the shares of the file systems that are used, not the bytes.")
-@click.option(
-    "--cluster-metadata",
-    type=click.Path(path_type=Path),
-    help="__cluster_metadata-0 or the directory that has it, if none of the log directories does.",
-)
-@output_option(REASSIGNMENT, "text", "json", "csv", "table")
-@csv_safe_option
-@raw_option
-@quiet_option
-@color_option
-@click.pass_context
-@option_values(options=PlanMoveOptions, rows=RowOptions)
-def plan_move(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: PlanMoveOptions,
-    rows: RowOptions,
-) -> None:
-    """Plan which partitions to move between a broker's log directories, so that these are equally full.
+@command(PlanMoveOptions)
+def plan_move(context: click.Context, options: PlanMoveOptions) -> None:
+    """Plan moves between a broker's log directories.
+
+    The planned moves of partitions make the directories equally full.
 
     \b
     Examples:
@@ -87,11 +53,12 @@ def plan_move(
     moved. Partitions that are moving already or being reassigned stay where they are, and nothing goes into a cordoned
     directory, nor more than its disk has room for.
     """
+    paths, rows = options.paths, options.rows
     for url in filter(is_remote, (url_of(str(path)) for path in (*paths, options.cluster_metadata or ""))):
         raise UsageError("is no directory of a broker, between which a plan moves partitions: give its log.dirs", url)
     refuse = Refusals()
     note = note_unless(quiet=options.quiet)
-    settings = MoveSettings(options.within / 100, choice, options.by_capacity)
+    settings = MoveSettings(options.within / 100, options.choice, options.by_capacity)
     plan = plan_moves(paths, settings, options.cluster_metadata, refuse)
     writer = RowWriter(rows.form())
     if rows.output == REASSIGNMENT:
@@ -101,4 +68,4 @@ def plan_move(
     flush_stdout()
     for text in (*plan.notes, plan_sum(plan)):
         note(text)
-    command.exit(refuse.status)
+    context.exit(refuse.status)

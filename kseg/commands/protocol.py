@@ -5,29 +5,17 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.options import (
-    RedactOptions,
-    Size,
-    int_number,
-    option_values,
-    output_option,
-    quiet_option,
-    raw_option,
-    redact_options,
-    size_text,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RedactOptions
 from kseg.dump.protocol import ProtocolOptions, report_protocol
 from kseg.protocol.capture import InputForm
-from kseg.protocol.messages import MAX_FRAME
 from kseg.times import parse_zone
-
-_LARGEST_FRAME = (1 << 31) - 1
 
 
 class ReadingOptions(NamedTuple):
     """What the input is, and what of it is printed."""
 
+    path: Path
     form: str | None
     ports: tuple[int, ...]
     apis: tuple[str, ...]
@@ -39,45 +27,14 @@ class ReadingOptions(NamedTuple):
     zone: str
     output: str
     quiet: bool
+    redacting: RedactOptions
 
 
-@click.command()
-@click.argument("path", metavar="[FILE|-]", default="-", type=click.Path(path_type=Path, allow_dash=True))
-@click.option(
-    "--from",
-    "form",
-    type=click.Choice([str(form) for form in InputForm]),
-    help="Form of the input; by default its bytes decide.",
-)
-@click.option("--port", "ports", type=int_number(1), multiple=True, help="Only connections to this port, of a capture.")
-@click.option("--api", "apis", multiple=True, metavar="NAME", help="Only frames of this api: Fetch, Metadata, …")
-@click.option(
-    "--response-to", metavar="API:VERSION", help="Read all messages as responses to this: Fetch:17. Not for captures."
-)
-@click.option("--count", "is_count", is_flag=True, help="Only how many frames there are of each api and version.")
-@click.option("--print-data-log", is_flag=True, help="Print keys and payloads of records.")
-@click.option("--shallow", is_flag=True, help="Of records print a line per batch.")
-@click.option(
-    "--max-frame",
-    type=Size(64, _LARGEST_FRAME),
-    default=size_text(MAX_FRAME),
-    show_default=True,
-    help="Largest frame; a larger size is damage. Like Kafka's socket.request.max.bytes.",
-)
-@output_option("text", "json")
-@quiet_option
-@zone_option
-@raw_option
-@redact_options
-@click.pass_context
-@option_values(options=ReadingOptions)
-def protocol(
-    command: click.Context,
-    path: Path,
-    redacting: RedactOptions,
-    options: ReadingOptions,
-) -> None:
-    """Read requests and responses of Kafka's protocol from a capture, from frames or from hexadecimal text.
+@command(ReadingOptions)
+def protocol(context: click.Context, options: ReadingOptions) -> None:
+    """Read requests and responses from captures or hex text.
+
+    The messages are those of Kafka's protocol, in a capture, in frames or in hexadecimal text.
 
     \b
     Examples:
@@ -105,7 +62,7 @@ def protocol(
         max_frame=options.max_frame,
         is_json=options.output == "json",
         is_quiet=options.quiet,
-        redaction=redacting.redaction(),
+        redaction=options.redacting.redaction(),
         zone=parse_zone(options.zone),
     )
-    command.exit(report_protocol(path, protocol_options))
+    context.exit(report_protocol(options.path, protocol_options))

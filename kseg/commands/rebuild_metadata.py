@@ -7,18 +7,8 @@ from typing import NamedTuple
 import click
 
 from kseg.commands.inputs import new_directory_of
-from kseg.commands.options import (
-    RowOptions,
-    color_option,
-    int_number,
-    new_directory_option,
-    option_values,
-    output_option,
-    paths_argument,
-    quiet_option,
-    raw_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RowOptions
 from kseg.output.progress import Refusals, note_unless, talk
 from kseg.output.streams import flush_stdout
 from kseg.output.table import RowWriter
@@ -30,6 +20,7 @@ from kseg.times import parse_zone
 class RebuildOptions(NamedTuple):
     """The new controller, its directory, and what may be lost."""
 
+    paths: tuple[Path, ...]
     directory: Path | None
     node_id: int
     endpoint: str | None
@@ -37,37 +28,15 @@ class RebuildOptions(NamedTuple):
     accept_loss: bool
     zone: str
     quiet: bool
+    rows: RowOptions
 
 
-@click.command("rebuild-metadata")
-@paths_argument
-@new_directory_option("The new controller's log directory: it must not exist yet, or be empty.")
-@click.option("--node-id", metavar="N", type=int_number(), required=True, help="The new controller's node.id.")
-@click.option(
-    "--endpoint",
-    metavar="NAME://HOST:PORT",
-    help="Where the new controller listens; for a dynamic quorum (KIP-853), and only there.",
-)
-@click.option("--dry-run", is_flag=True, help="Say what would be written; write nothing.")
-@click.option(
-    "--accept-loss",
-    is_flag=True,
-    help="Write it even if the disks show that the copy is older than they are, or if damage cuts it.",
-)
-@zone_option
-@output_option("text", "json", "table")
-@raw_option
-@quiet_option
-@color_option
-@click.pass_context
-@option_values(options=RebuildOptions, rows=RowOptions)
-def rebuild_metadata(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    options: RebuildOptions,
-    rows: RowOptions,
-) -> None:
-    """Make a controller's directory out of a broker's own copy of the metadata, if all controllers are lost.
+@command(RebuildOptions)
+def rebuild_metadata(context: click.Context, options: RebuildOptions) -> None:
+    """Restore a lost controller quorum from a broker's copy.
+
+    `rebuild-metadata` makes a new controller's directory from the metadata that a broker has, if all controllers are
+    lost.
 
     \b
     Examples:
@@ -84,7 +53,8 @@ def rebuild_metadata(
     when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if some
     partition is newer than the copy, or if damage cuts it; then nothing is written without --accept-loss.
     """
-    refuse, note, directory = Refusals(), note_unless(quiet=options.quiet), options.directory
+    paths, directory = options.paths, options.directory
+    refuse, note = Refusals(), note_unless(quiet=options.quiet)
     new = NewVoter(options.node_id, None if options.endpoint is None else parse_endpoint(options.endpoint))
     target = new_directory_of(directory, dry_run=options.dry_run, beside=paths)
     rebuilding = find_rebuilding(paths, new, refuse)
@@ -92,7 +62,7 @@ def rebuild_metadata(
     with target if is_allowed else nullcontext() as unfinished:
         if unfinished is not None:
             write_rebuilt(rebuilding.planned, new, unfinished)
-    write_rebuilding(rebuilding, RowWriter(rows.form(parse_zone(options.zone))))
+    write_rebuilding(rebuilding, RowWriter(options.rows.form(parse_zone(options.zone))))
     flush_stdout()
     for text in rebuilding_notes(rebuilding, directory if unfinished is not None else None):
         note(text)
@@ -101,4 +71,4 @@ def rebuild_metadata(
             f"kseg: {directory} isn't written: it would lose something, see docs/how-to/metadata.md; "
             "--accept-loss writes it"
         )
-    command.exit(max(refuse.status, int(rebuilding.is_behind)))
+    context.exit(max(refuse.status, int(rebuilding.is_behind)))

@@ -10,21 +10,9 @@ import click
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.partition_settings import IndexInterval, IndexIntervals, interval_as_it_lies
-from kseg.commands.inputs import new_directory_of, reads_archives
-from kseg.commands.option_groups import partition_options, setting_options
-from kseg.commands.options import (
-    WorkOptions,
-    cluster_metadata_option,
-    gentle_options,
-    new_directory_option,
-    option_values,
-    paths_argument,
-    processes_option,
-    progress_option,
-    quiet_option,
-    size_text,
-)
-from kseg.formats.codes import INDEX_INTERVAL_BYTES
+from kseg.commands.inputs import new_directory_of
+from kseg.commands.options.command import command
+from kseg.commands.options.values import WorkOptions
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import rebuilt_side_files
@@ -38,38 +26,20 @@ from kseg.text.salvage import reindexed_lines, side_file_line
 class ReindexOptions(NamedTuple):
     """Where the indexes go, and what they are made by."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     directory: Path | None
     dry_run: bool
     index_interval_bytes: int | None
     cluster_metadata: Path | None
+    work: WorkOptions
 
 
-@click.command()
-@paths_argument
-@partition_options
-@new_directory_option()
-@click.option("--dry-run", is_flag=True, help="Only compare with the indexes that are there; write nothing.")
-@setting_options(
-    "index.interval.bytes",
-    default=None,
-    help=f"As index.interval.bytes; by default from metadata or entries there, else {size_text(INDEX_INTERVAL_BYTES)}.",
-)
-@quiet_option
-@processes_option
-@gentle_options
-@progress_option
-@cluster_metadata_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=ReindexOptions, work=WorkOptions)
-def reindex(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: ReindexOptions,
-    work: WorkOptions,
-) -> None:
-    """Rebuild .index, .timeindex and .txnindex from the logs, as a broker does.
+@command(ReindexOptions)
+def reindex(context: click.Context, options: ReindexOptions) -> None:
+    """Rebuild indexes from the logs.
+
+    `reindex` makes .index, .timeindex and .txnindex as a broker does.
 
     \b
     Examples:
@@ -82,14 +52,15 @@ def reindex(
     `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they are missing or broken, or
     contradict the log.
     """
+    paths, work = options.paths, options.work
     beside = (*paths, options.cluster_metadata)
     target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
     processes = work.begin()
     refuse = Refusals()
     cluster = Cluster(paths, refuse)
-    partitions = list(cluster.directories(choice))
+    partitions = list(cluster.directories(options.choice))
     if refuse.status > 1 and not partitions:
-        command.exit(refuse.status)
+        context.exit(refuse.status)
     told = MetadataBeside(log_dirs=cluster.metadata_dirs(), given=options.cluster_metadata)
     intervals = IndexIntervals(options.index_interval_bytes, told)
     topic_ids, is_damaged = TopicIds(cluster, options.cluster_metadata), False
@@ -110,7 +81,7 @@ def reindex(
                     write_lines(report.lines)
                 is_damaged |= report.is_damaged
     flush_stdout()
-    command.exit(max(refuse.status, int(is_damaged)))
+    context.exit(max(refuse.status, int(is_damaged)))
 
 
 class _ReindexOrder(NamedTuple):

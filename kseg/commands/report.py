@@ -8,24 +8,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options
-from kseg.commands.options import (
-    REDACT_KEY,
-    Command,
-    Number,
-    WorkOptions,
-    gentle_options,
-    now_option,
-    option_values,
-    output_option,
-    paths_argument,
-    processes_option,
-    progress_option,
-    quiet_option,
-    server_properties_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import REDACT_KEY, WorkOptions
 from kseg.doctor.examination import plan_examination
 from kseg.doctor.kinds import command_line
 from kseg.errors import counted
@@ -39,8 +23,6 @@ from kseg.report.page import check_place, write_report
 from kseg.report.reporting import Reading, judged_by, make_report
 from kseg.store.target import NewFile
 from kseg.times import parse_zone, time_or_none
-
-_MOST_DAYS, _MOST_REPLICAS = 3650, 100
 
 
 class ReportOptions(NamedTuple):
@@ -75,79 +57,24 @@ class ReportOptions(NamedTuple):
         )
 
 
-def report_options(command: Command) -> Command:
-    """`--quick` … `--now`; the command gets them as ReportOptions, `shown`."""
-    command = option_values(shown=ReportOptions)(command)
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
-
-
-_OPTIONS = (
-    click.option("--quick", is_flag=True, help="Read names, indexes and headers of batches, no records."),
-    click.option(
-        "--days",
-        metavar="N",
-        type=Number(1, _MOST_DAYS),
-        default=14,
-        show_default=True,
-        help="How far ahead retention is foretold.",
-    ),
-    click.option("--show-keys", is_flag=True, help="Show hot keys as they are; by default they have numbers."),
-    click.option(
-        "--redact-key",
-        metavar="TEXT",
-        help="Show substitutes of hot keys, those of --redact keys with the same key; better in KSEG_REDACT_KEY.",
-    ),
-    click.option("--speeds", is_flag=True, help="Measure how fast each codec compresses the samples."),
-    click.option(
-        "--price", metavar="PRICE", type=click.FloatRange(0), help="What a GiB costs a month: adds what topics cost."
-    ),
-    click.option(
-        "--replicas",
-        metavar="N",
-        type=Number(1, _MOST_REPLICAS),
-        default=1,
-        show_default=True,
-        help="With --price: how many copies there are of what is read.",
-    ),
-    now_option,
-)
-
-
 class PageOptions(NamedTuple):
     """Where the page goes, its form, and the zone of its times."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
+    shown: ReportOptions
     file: Path | None
     zone: str
     output: str
     server_properties: Mapping[str, str]
+    work: WorkOptions
 
 
-@click.command()
-@paths_argument
-@partition_options
-@click.option("--to", "file", metavar="FILE", type=click.Path(path_type=Path), help="The new file; by default stdout.")
-@report_options
-@server_properties_option
-@zone_option
-@output_option("html", "json", "text")
-@processes_option
-@gentle_options
-@progress_option
-@quiet_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=PageOptions, work=WorkOptions)
-def report(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    shown: ReportOptions,
-    options: PageOptions,
-    work: WorkOptions,
-) -> None:
-    """Make a page about a disk: what is wrong, what fills it, what goes when, and what could be saved.
+@command(PageOptions)
+def report(context: click.Context, options: PageOptions) -> None:
+    """Make a page about a disk.
+
+    The page shows problems, what fills the disk, what retention will delete when, and what could be saved.
 
     \b
     Examples:
@@ -169,14 +96,15 @@ def report(
     With --now, how full the disks are now is left out; then the same input gives the same page, byte for byte. The exit
     status is 1 if there are findings that are errors or warnings.
     """
+    paths, work = options.paths, options.work
     zone, refuse, note = parse_zone(options.zone), Refusals(), note_unless(quiet=work.quiet)
     file = options.file
     check_place(options.output, file)
     new = None if file is None else NewFile(file, paths)
-    choices = shown.choices(zone)
-    plan = plan_examination(paths, refuse, choice)
+    choices = options.shown.choices(zone)
+    plan = plan_examination(paths, refuse, options.choice)
     if not plan.orders:
-        command.exit(refuse.status)
+        context.exit(refuse.status)
     unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
     processes = work.begin()
     with ProgressBar(work.has_bar) as bar:
@@ -189,9 +117,9 @@ def report(
             on_unread=unread,
             static=options.server_properties,
         )
-        made = make_report(plan, choices, reading, command_line(command.find_root().obj or ("report",)))
+        made = make_report(plan, choices, reading, command_line(context.find_root().obj or ("report",)))
     size = write_report(made, options.output, new, zone)
     flush_stdout()
     if file is not None:
         note(f"{file}: {human_size(size)}, {counted(len(made.verdicts), 'verdict')}")
-    command.exit(max(refuse.status, int(not made.is_well)))
+    context.exit(max(refuse.status, int(not made.is_well)))

@@ -8,21 +8,8 @@ import click
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.partition_settings import TopicRetention
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options, setting_options
-from kseg.commands.options import (
-    Size,
-    bootstrap_server_option,
-    is_given,
-    new_directory_option,
-    now_option,
-    option_values,
-    output_option,
-    paths_argument,
-    quiet_option,
-    server_properties_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import is_given
 from kseg.errors import UsageError
 from kseg.log.freeing import plan_freeing
 from kseg.log.segments import RetentionSettings
@@ -39,6 +26,8 @@ from kseg.times import now_ms, parse_time, parse_zone
 class RetainOptions(NamedTuple):
     """What retention deletes and when, how much is to be freed, and where a copy goes."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     retention_ms: int
     retention_bytes: int
     now: str | None
@@ -51,28 +40,11 @@ class RetainOptions(NamedTuple):
     directory: Path | None
 
 
-@click.command()
-@paths_argument
-@partition_options
-@setting_options("retention.ms", "retention.bytes")
-@now_option
-@zone_option
-@output_option("text", "json", "timeline")
-@server_properties_option
-@click.option("--free", type=Size(), help="Which topics' retention to lower, and to what, to free so much in all.")
-@bootstrap_server_option("For the lines of --free.")
-@quiet_option
-@new_directory_option("The new directory, for a copy without the segments that would be deleted.")
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=RetainOptions)
-def retain(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: RetainOptions,
-) -> None:
-    """Show which segments retention would delete, and when, by time, by size and by log start offset.
+@command(RetainOptions)
+def retain(context: click.Context, options: RetainOptions) -> None:
+    """Show which segments retention would delete, and when.
+
+    Retention is by time, by size and by log start offset.
 
     \b
     Examples:
@@ -98,13 +70,14 @@ def retain(
     partition, by the copy of it that answers, into a new directory, without the segments that would be deleted. If all
     would be, the new directory has an empty one, as a broker rolls it at the log end offset.
     """
-    zone, output, directory = parse_zone(options.zone), options.output, options.directory
+    paths, choice, directory = options.paths, options.choice, options.directory
+    zone, output = parse_zone(options.zone), options.output
     settings = RetentionSettings(
         now_ms() if options.now is None else parse_time(options.now, zone),
         options.retention_ms,
         options.retention_bytes,
     )
-    given = [name for name in ("retention_ms", "retention_bytes") if is_given(command, name)]
+    given = [name for name in ("retention_ms", "retention_bytes") if is_given(context, name)]
     refuse = Refusals()
     cluster = Cluster(paths, refuse)
     topics = TopicRetention(cluster, settings, given, static=options.server_properties)
@@ -124,7 +97,7 @@ def retain(
             note(f"{problem}; the plan may lack what is there")
         plan = plan_freeing(freeable, options.free)
         write_freeing(plan, output, zone, options.bootstrap_server)
-        command.exit(max(refuse.status, int(not plan.is_enough)))
+        context.exit(max(refuse.status, int(not plan.is_enough)))
     if directory is not None:
         check_absent(directory)
         check_outside(directory, paths)
@@ -136,4 +109,4 @@ def retain(
     if not options.quiet:
         report.finish(directory, copied)
     flush_stdout()
-    command.exit(refuse.status)
+    context.exit(refuse.status)

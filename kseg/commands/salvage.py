@@ -11,21 +11,9 @@ import click
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.cluster.taken import taken_of
-from kseg.commands.inputs import new_directory_of, reads_archives
-from kseg.commands.option_groups import partition_options
-from kseg.commands.options import (
-    WorkOptions,
-    cluster_metadata_option,
-    gentle_options,
-    new_directory_option,
-    option_values,
-    output_option,
-    paths_argument,
-    processes_option,
-    progress_option,
-    quiet_option,
-    verbose_copies_option,
-)
+from kseg.commands.inputs import new_directory_of
+from kseg.commands.options.command import command
+from kseg.commands.options.values import WorkOptions
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
@@ -37,49 +25,23 @@ from kseg.text.salvage import SalvageReport, advice_on_loss, salvage_report, wri
 class SalvageOptions(NamedTuple):
     """Where what is saved goes, what is left out, and the form of the report."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     directory: Path | None
     drop_unreadable: bool
     dry_run: bool
     output: str
     cluster_metadata: Path | None
     keep_diverged: Path | None
-    is_verbose: bool
+    verbose: bool
+    work: WorkOptions
 
 
-@click.command()
-@paths_argument
-@partition_options
-@new_directory_option()
-@click.option(
-    "--drop-unreadable",
-    is_flag=True,
-    help="Leave out batches whose CRC is right but whose records can't be read, where consumers would get stuck.",
-)
-@click.option(
-    "--keep-diverged",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Keep apart, in a new directory, what copies have of lineages that the cluster abandoned.",
-)
-@click.option("--dry-run", is_flag=True, help="Only say what would be saved; write nothing.")
-@output_option("text", "json")
-@quiet_option
-@verbose_copies_option
-@processes_option
-@gentle_options
-@progress_option
-@cluster_metadata_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=SalvageOptions, work=WorkOptions)
-def salvage(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: SalvageOptions,
-    work: WorkOptions,
-) -> None:
-    """Save every intact batch of damaged partitions into a new directory that a broker accepts.
+@command(SalvageOptions)
+def salvage(context: click.Context, options: SalvageOptions) -> None:
+    """Save the intact batches of damaged partitions.
+
+    They go to a new directory that a broker accepts.
 
     \b
     Examples:
@@ -100,21 +62,22 @@ def salvage(
     them one day. Consumers fail there until you move them past. --drop-unreadable leaves these batches out and counts
     them as lost.
     """
+    paths, work = options.paths, options.work
     beside = (*paths, options.cluster_metadata)
     target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
     processes = work.begin()
     refuse = Refusals()
     cluster = Cluster(paths, refuse)
-    partitions = cluster.partitions(choice)
+    partitions = cluster.partitions(options.choice)
     if refuse.status > 1 and not partitions:
-        command.exit(refuse.status)
-    for line in taken_of(partitions).sentences(verbose=options.is_verbose):
+        context.exit(refuse.status)
+    for line in taken_of(partitions).sentences(verbose=options.verbose):
         note_unless(quiet=work.quiet)(line)
     is_whole = True
     advised: set[str] = set()
     with target as unfinished, _diverged(options, beside) as diverged, ProgressBar(work.has_bar) as bar:
         if unfinished is not None and not work.quiet:
-            write_run(command.find_root().obj or (), options.output)
+            write_run(context.find_root().obj or (), options.output)
             flush_stdout()
         orders = salvage_orders(partitions, None if unfinished is None else TopicIds(cluster, options.cluster_metadata))
         salvage_one = partial(_salvaged, SalvageTargets(unfinished, diverged), options, work.keep_cache)
@@ -131,7 +94,7 @@ def salvage(
     flush_stdout()
     for topic in sorted(advised):
         note_unless(quiet=work.quiet)(advice_on_loss(topic))
-    command.exit(max(refuse.status, int(not is_whole)))
+    context.exit(max(refuse.status, int(not is_whole)))
 
 
 def _diverged(options: SalvageOptions, beside: tuple[Path | None, ...]) -> AbstractContextManager[Path | None]:

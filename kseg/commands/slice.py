@@ -8,17 +8,7 @@ import click
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import TopicIds
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options
-from kseg.commands.options import (
-    cluster_metadata_option,
-    long_number,
-    new_directory_option,
-    option_values,
-    paths_argument,
-    quiet_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice, parse_bytes
 from kseg.output.progress import Refusals, talk
@@ -32,6 +22,8 @@ from kseg.times import parse_zone, time_or_none
 class SliceOptions(NamedTuple):
     """Which piece is copied, and where it goes."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     directory: Path
     from_offset: int | None
     to_offset: int | None
@@ -44,31 +36,11 @@ class SliceOptions(NamedTuple):
     cluster_metadata: Path | None
 
 
-@click.command("slice")
-@paths_argument
-@partition_options
-@new_directory_option(required=True)
-@click.option("--from-offset", type=long_number(), metavar="OFFSET", help="Leave out batches that end before it.")
-@click.option("--to-offset", type=long_number(), metavar="OFFSET", help="Leave out batches that begin there or after.")
-@click.option("--from-time", metavar="TIME", help="Leave out batches whose records are all earlier.")
-@click.option("--to-time", metavar="TIME", help="Leave out batches that begin then or later.")
-@zone_option
-@click.option("--drop-offset", type=long_number(), multiple=True, help="Leave out this record. Repeatable.")
-@click.option(
-    "--drop-key", multiple=True, help="Leave out all records with this key: text, hex:… or base64:…; may be repeated."
-)
-@quiet_option
-@cluster_metadata_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=SliceOptions)
-def slice(  # noqa: A001  the command's name
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: SliceOptions,
-) -> None:
-    """Copy a piece of a partition: whole batches, unchanged, with rebuilt indexes.
+@command(SliceOptions)
+def slice(context: click.Context, options: SliceOptions) -> None:  # noqa: A001  the command's name
+    """Copy a piece of a partition.
+
+    Batches are copied unchanged; indexes are rebuilt.
 
     \b
     Examples:
@@ -80,9 +52,9 @@ def slice(  # noqa: A001  the command's name
     the new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
     matches one of these, the rest is written, and the exit status is 1.
     """
-    cluster = Cluster(paths, only_below(Refusals()))
-    partition = cluster.only_partition(choice).best
-    read = (*paths, options.cluster_metadata)
+    cluster = Cluster(options.paths, only_below(Refusals()))
+    partition = cluster.only_partition(options.choice).best
+    read = (*options.paths, options.cluster_metadata)
     check_absent(options.directory)
     check_outside(options.directory, read)
     zone = parse_zone(options.zone)
@@ -105,4 +77,4 @@ def slice(  # noqa: A001  the command's name
     flush_stdout()
     for option in missed_options(sliced, dropped_keys):
         talk(f"kseg: {partition.path}: {option}: no requested record matches it, so it left nothing out")
-    command.exit(int(sliced.has_missed))
+    context.exit(int(sliced.has_missed))

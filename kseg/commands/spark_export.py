@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from kseg.commands.export_options import (
-    ExportOptions,
-    export_of,
-    export_options,
-    export_values,
-    own_arguments,
-    sources_and_destination,
-)
-from kseg.commands.inputs import reads_tiers
-from kseg.commands.options import Setting, int_number, option_values, verbose_option
+from kseg.commands.export_options import ExportOptions, export_of, own_arguments, sources_and_destination
+from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.output.progress import note_unless
 from kseg.output.streams import write_line, write_lines
@@ -37,6 +29,7 @@ REPORT = "_kseg/report.json"
 class SparkOptions(NamedTuple):
     """Which Spark exports, and what it is given."""
 
+    export: ExportOptions
     master: str
     remote: str | None
     deploy_mode: str | None
@@ -51,32 +44,11 @@ class SparkOptions(NamedTuple):
     submitted: bool
 
 
-@click.command("spark-export")
-@export_options
-@click.option("--master", default="local[*]", show_default=True, help="local[N], spark://…, yarn, k8s://…")
-@click.option("--remote", metavar="sc://HOST:PORT", help="A Spark Connect server, in place of a master.")
-@click.option("--deploy-mode", type=click.Choice(["client", "cluster"]), help="Of spark-submit.")
-@click.option("--conf", "settings", type=Setting(), multiple=True, help="A setting of Spark's; may be repeated.")
-@click.option("--packages", multiple=True, help="Maven packages that Spark is to fetch.")
-@click.option("--archives", "archive", metavar="FILE", help="A packed environment for the executors.")
-@click.option("--ship-env", is_flag=True, help="Pack this virtual environment, and send it to the executors.")
-@click.option(
-    "-j", "tasks", metavar="N", type=int_number(1), help="How many tasks run at once; Spark's default parallelism."
-)
-@click.option("--check", is_flag=True, help="Say which Spark, Python and Java would be used, and end.")
-@click.option("--warm", is_flag=True, help="Make what lets later exports on this machine start faster, and end.")
-@verbose_option("Let Spark talk on stderr")
-@click.option("--submitted", is_flag=True, hidden=True, help="Run within spark-submit.")
-@reads_tiers("paths")
-@click.pass_context
-@export_values
-@option_values(spark=SparkOptions)
-def spark_export(
-    command: click.Context,
-    options: ExportOptions,
-    spark: SparkOptions,
-) -> None:
-    """Export topics to Parquet files with Spark, like `kseg export`, on one machine or on a cluster.
+@command(SparkOptions)
+def spark_export(context: click.Context, spark: SparkOptions) -> None:
+    """Export topics to Parquet files or tables with Spark.
+
+    The export is that of `kseg export`, on one machine or on a cluster.
 
     \b
     Examples:
@@ -91,6 +63,7 @@ def spark_export(
     Spark said.
     """
     _require_spark()
+    options = spark.export
     from kseg.spark.submit import Cluster, quoted
 
     if spark.check:
@@ -105,15 +78,15 @@ def spark_export(
     cluster = Cluster(spark.master, spark.deploy_mode, spark.settings, spark.packages, archive, spark.ship_env)
     is_here = spark.remote is not None or spark.master.startswith("local")
     if options.dry_run:
-        sent = None if is_here else quoted(cluster, own_arguments(command, options))
+        sent = None if is_here else quoted(cluster, own_arguments(context, options))
         _write_dry_run(export_of(options, spark.tasks or os.cpu_count() or 1), sent)
     elif spark.remote is not None:
-        command.exit(_run_by_server(options, spark.remote, spark.tasks))
+        context.exit(_run_by_server(options, spark.remote, spark.tasks))
     elif spark.submitted or is_here:
         note_unless(quiet=spark.submitted or options.quiet)(QUICKER)
-        command.exit(_run_here(options, spark))
+        context.exit(_run_here(spark))
     else:
-        command.exit(_submit(cluster, own_arguments(command, options), options, verbose=spark.verbose))
+        context.exit(_submit(cluster, own_arguments(context, options), options, verbose=spark.verbose))
 
 
 def _require_spark() -> None:
@@ -168,9 +141,10 @@ def _warm(spark: SparkOptions) -> None:
     write_line(f"{archive.path}: {archive.path.stat().st_size >> 20} MiB")
 
 
-def _run_here(options: ExportOptions, spark: SparkOptions) -> int:
+def _run_here(spark: SparkOptions) -> int:
     from kseg.spark.job import by_context, open_context
 
+    options = spark.export
     wanted = export_of(options, spark.tasks or 1)
     master = None if spark.submitted else spark.master
     with open_context(master, dict(spark.settings), verbose=spark.verbose) as context:

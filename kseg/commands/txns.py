@@ -8,21 +8,8 @@ import click
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import require_choice
 from kseg.cluster.taken import taken_of
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import partition_options, setting_options
-from kseg.commands.options import (
-    RowOptions,
-    bootstrap_server_option,
-    color_option,
-    csv_safe_option,
-    option_values,
-    output_option,
-    paths_argument,
-    quiet_option,
-    raw_option,
-    verbose_copies_option,
-    zone_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import RowOptions
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout, write_line
@@ -34,6 +21,8 @@ from kseg.times import parse_zone, time_or_none
 class TxnsOptions(NamedTuple):
     """Which transactions are shown, what tells that they hang, and who is to abort them."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
     only_open: bool
     explain: str | None
     now: str | None
@@ -41,43 +30,15 @@ class TxnsOptions(NamedTuple):
     transaction_max_timeout_ms: int
     bootstrap_server: str
     quiet: bool
-    is_verbose: bool
+    verbose: bool
+    rows: RowOptions
 
 
-@click.command()
-@paths_argument
-@click.option("--open", "only_open", is_flag=True, help="Only transactions that have not ended.")
-@click.option(
-    "--explain",
-    metavar="ID",
-    help="What tells of one transaction: the latest of a producer id or transactional id, with @OFFSET the one there.",
-)
-@partition_options
-@click.option(
-    "--now",
-    metavar="TIME",
-    help="The current time, for ages: ISO 8601, milliseconds or now; by default the newest that brokers wrote there.",
-)
-@zone_option
-@setting_options("transaction.max.timeout.ms")
-@bootstrap_server_option("For the lines that abort.")
-@output_option("text", "json", "csv", "table")
-@csv_safe_option
-@raw_option
-@quiet_option
-@verbose_copies_option
-@color_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=TxnsOptions, rows=RowOptions)
-def txns(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    options: TxnsOptions,
-    rows: RowOptions,
-) -> None:
-    """Show transactions: open, committed or aborted, their offsets, how long they took, and which of them hang.
+@command(TxnsOptions)
+def txns(context: click.Context, options: TxnsOptions) -> None:
+    """Show transactions, and which of them hang.
+
+    Transactions are open, committed or aborted; each has its offsets and its duration.
 
     \b
     Examples:
@@ -98,6 +59,7 @@ def txns(
     --explain prints the batches of a transaction, its marker, what the transaction index, producer snapshots and its
     coordinator say of it, and damage that may hide its marker, in order; last what became of it, and why that is known.
     """
+    paths, choice, rows = options.paths, options.choice, options.rows
     refuse, zone = Refusals(), parse_zone(options.zone)
     cluster = Cluster(paths, refuse)
     found = cluster.partitions()
@@ -127,9 +89,9 @@ def txns(
     flush_stdout()
     note = note_unless(quiet=options.quiet)
     taken = taken_of(each for each in found if choice.takes(each.topic, each.partition))
-    told = taken.sentences(verbose=options.is_verbose)
+    told = taken.sentences(verbose=options.verbose)
     for text in (*told, *reading.notes(is_partial=bool(others and coordinators))):
         note(text)
     if found and not writer.count:
         note(f"no {'open ' if options.only_open else ''}transactions to show")
-    command.exit(max(refuse.status, int(reading.found_hanging or bool(reading.unreadable))))
+    context.exit(max(refuse.status, int(reading.found_hanging or bool(reading.unreadable))))

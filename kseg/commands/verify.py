@@ -5,20 +5,8 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.inputs import reads_archives
-from kseg.commands.option_groups import GivenSelection, partition_options, selection_options
-from kseg.commands.options import (
-    WorkOptions,
-    color_option,
-    gentle_options,
-    option_values,
-    output_option,
-    paths_argument,
-    processes_option,
-    progress_option,
-    quiet_option,
-    verbose_option,
-)
+from kseg.commands.options.command import command
+from kseg.commands.options.values import GivenSelection, WorkOptions
 from kseg.coordinators.transactions import judged_findings
 from kseg.findings.kinds import ALL_FINDINGS
 from kseg.log.selection import PartitionChoice
@@ -32,42 +20,22 @@ from kseg.verify.verify import plan_verification
 class VerifyOptions(NamedTuple):
     """What is checked besides, and how findings are printed."""
 
+    paths: tuple[Path, ...]
+    choice: PartitionChoice
+    selected: GivenSelection
     explain: str | None
     cluster: bool
     verbose: bool
     output: str
     color: bool | None
+    work: WorkOptions
 
 
-@click.command()
-@paths_argument
-@click.option("--explain", metavar="ID", help="Say what a finding means, its risk, and what to do; `all` for all.")
-@click.option(
-    "--cluster",
-    is_flag=True,
-    help="Say also whether the PATHS, disks of a cluster's brokers, have a copy of all its partitions.",
-)
-@partition_options
-@selection_options("is_followed")
-@processes_option
-@gentle_options
-@verbose_option("List the notes too, of what is worth knowing and not wrong")
-@output_option("text", "json")
-@color_option
-@progress_option
-@quiet_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=VerifyOptions, work=WorkOptions)
-def verify(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    choice: PartitionChoice,
-    selected: GivenSelection,
-    options: VerifyOptions,
-    work: WorkOptions,
-) -> None:
-    """Check logs, indexes, snapshots and checkpoints as a broker does at start, and more.
+@command(VerifyOptions)
+def verify(context: click.Context, options: VerifyOptions) -> None:
+    """Check logs, indexes, snapshots and checkpoints.
+
+    `verify` makes the checks of a broker's start, and more.
 
     \b
     Examples:
@@ -94,10 +62,10 @@ def verify(
     if options.explain is not None:
         write_explanation(options.explain, ALL_FINDINGS)
         return
-    processes = work.begin()
-    selection = selected.selection()
+    work, choice = options.work, options.choice
+    processes, selection = work.begin(), options.selected.selection()
     refuse, note = Refusals(), note_unless(quiet=work.quiet)
-    plan = plan_verification(paths, refuse, choice)
+    plan = plan_verification(options.paths, refuse, choice)
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
     is_judged = selection.is_everything and bool(plan.orders) and not work.quiet
@@ -121,4 +89,4 @@ def verify(
     flush_stdout()
     if report.has_any:
         note(report.counts_line())
-    command.exit(max(refuse.status, int(not report.is_well)))
+    context.exit(max(refuse.status, int(not report.is_well)))

@@ -9,8 +9,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.replicas import PartitionReplicas
-from kseg.commands.inputs import reads_archives
-from kseg.commands.options import int_number, option_values, output_option, paths_of, quiet_option
+from kseg.commands.options.command import command
 from kseg.coordinators.home_partition import Partitioner, home_of_key, home_of_state
 from kseg.coordinators.stored_ids import stored_ids
 from kseg.errors import UsageError
@@ -24,6 +23,7 @@ from kseg.output.streams import flush_stdout, write_line
 class WhereOptions(NamedTuple):
     """What is looked for, and how its partition follows from it."""
 
+    paths: tuple[Path, ...]
     group: str | None
     transactional_id: str | None
     key: str | None
@@ -34,33 +34,11 @@ class WhereOptions(NamedTuple):
     quiet: bool
 
 
-@click.command()
-@click.argument("paths", nargs=-1, type=click.Path(), callback=paths_of)
-@click.option("--group", metavar="NAME", help="A consumer group, whose offsets are looked for.")
-@click.option("--transactional-id", metavar="NAME", help="A producer's transactional id, whose state is looked for.")
-@click.option("--key", metavar="KEY", help="A record's key: text, hex:… or base64:….")
-@click.option(
-    "--topic", metavar="NAME", help="With --key: the topic, to find its directory and its number of partitions."
-)
-@click.option("--partitions", type=int_number(1), help="Number of the topic's partitions.")
-@click.option(
-    "--partitioner",
-    type=click.Choice([str(each) for each in Partitioner]),
-    default=str(Partitioner.MURMUR2),
-    show_default=True,
-    help="The producer's hash: murmur2 as in Java, crc32 as in librdkafka.",
-)
-@output_option("text", "json")
-@quiet_option
-@reads_archives("paths")
-@click.pass_context
-@option_values(options=WhereOptions)
-def where(
-    command: click.Context,
-    paths: tuple[Path, ...],
-    options: WhereOptions,
-) -> None:
-    """Find the partition of a key, or the one with the commits of a group or the state of a transactional id.
+@command(WhereOptions)
+def where(context: click.Context, options: WhereOptions) -> None:
+    """Find the partition of a key, group or transactional id.
+
+    The partition of a group has its commits, that of a transactional id its state.
 
     \b
     Examples:
@@ -76,7 +54,7 @@ def where(
     group, transactional_id, key = options.group, options.transactional_id, options.key
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")
-    refuse = Refusals()
+    refuse, paths = Refusals(), options.paths
     topic = options.topic if key is not None else TRANSACTIONS_TOPIC if group is None else OFFSETS_TOPIC
     replicas, count = _at_hand(Cluster(paths, refuse), topic)
     places = None if replicas is None else [place for each in replicas for place in each.places]
@@ -96,7 +74,7 @@ def where(
         for line in home.lines():
             write_line(line)
     flush_stdout()
-    command.exit(refuse.status or int(bool(paths) and not home.directories))
+    context.exit(refuse.status or int(bool(paths) and not home.directories))
 
 
 def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionReplicas[PartitionLog]] | None, int | None]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kseg.commands.options import Size
+from kseg.commands.options.types import Size
 from tests import golden, run
 from tests.loops import for_each
 

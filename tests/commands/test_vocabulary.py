@@ -6,8 +6,8 @@ from typing import NamedTuple
 import click
 
 from kseg.cli import COMMANDS, cli
-from kseg.commands.option_groups import SETTINGS, option_of
-from kseg.commands.options import Number, Size
+from kseg.commands.options.table import SETTINGS
+from kseg.commands.options.types import Number, Size
 from tests.loops import for_each
 
 Is = Callable[[click.Option], bool]
@@ -170,7 +170,7 @@ def test_sizes_have_units_on_all_commands() -> None:
 
 
 def test_settings_have_kafkas_names() -> None:
-    settings = {option_of(name): setting for name, setting in SETTINGS.items()}
+    settings = {row.flags: row for row in SETTINGS}
     for command, option in options():
         name = long_name(option)
         if name in settings:

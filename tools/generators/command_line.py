@@ -2,118 +2,43 @@
 
 import inspect
 import re
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator
 
 import click
 
 from kseg.cli import COMMANDS, cli
 from kseg.commands.guide import TASKS, VARIABLES
+from kseg.commands.options.command import TableCommand
+from kseg.commands.options.table import OPTIONS
 
 INTRODUCTION = """# The command line
 
 Made from `kseg COMMAND --help` by `python tools/generate.py`: edit the commands, not this page.
 
 `-o` chooses the form of the output, and `--to` names the new directory of a command that makes one; `--from` says which
-form the input has. Options that mean the same on several commands stand once, under [Shared options](#shared-options);
-each command says which of them it has. The [environment](environment.md) can set each option,
+form the input has. Options of many commands are listed once, under [Shared options](#shared-options); each command
+names those that it has. The [environment](environment.md) can set each option,
 [exit status](exit-status.md) says how a command ends, and [streams](streams.md) has the fields of JSON and CSV.
 
 """
 
 
-class Group(NamedTuple):
-    """Options that several commands share: the section's title, and the command whose options are the model.
-
-    about: a sentence before its table, in Markdown; empty for none.
-    """
-
-    title: str
-    model: str
-    options: tuple[str, ...]
-    about: str = ""
-
-    @property
-    def link(self) -> str:
-        """A link to its section."""
-        return f"[{self.title}](#{self.title.lower().replace(' ', '-')})"
+_SHARING = 5
+"""Commands that an option has at least to be listed among the shared ones."""
+ABOUT = {
+    "Input": "PATHS may lead into a .tar, .tar.gz, .tar.zst or .zip, or be `-`, or a [bucket](../how-to/buckets.md).",
+    "Selection": "Given options must all hold. [Find records](../how-to/find-records.md) shows them at work.",
+}
+"""What is to be said of shared options, by their heading."""
 
 
-GROUPS = (
-    Group("Which partitions", "dump", ("--topic", "--partition"), "Without these, all that PATHS have."),
-    Group(
-        "Which records",
-        "dump",
-        (
-            "--from-offset",
-            "--to-offset",
-            "--from-time",
-            "--to-time",
-            "--key",
-            "--key-regex",
-            "--grep",
-            "--header",
-            "--producer-id",
-            "--transactional-only",
-            "--control",
-            "--isolation",
-            "--limit",
-            "--tail",
-            "--sample",
-        ),
-        "All that is given must hold. [Find records](../how-to/find-records.md) shows them at work.",
-    ),
-    Group("Times", "ls", ("--tz", "--now")),
-    Group(
-        "Archives and remote tiers",
-        "dump",
-        ("--as", "--max-unpacked", "--remote", "--private-key"),
-        "PATHS may lead into a .tar, .tar.gz, .tar.zst or .zip, or be `-`, or a [bucket](../how-to/buckets.md).",
-    ),
-    Group("Redaction", "dump", ("--redact", "--redact-key")),
-    Group("Output", "dump", ("--raw", "--csv-safe")),
-    Group("Work", "ls", ("-j", "--gentle", "--keep-cache", "--progress")),
-    Group(
-        "Decoded columns",
-        "export",
-        (
-            "--key-decoder",
-            "--value-decoder",
-            "--schema",
-            "--schema-registry",
-            "--decoded",
-            "--on-mismatch",
-            "--keep-raw",
-        ),
-    ),
-    Group(
-        "Exports",
-        "export",
-        (
-            "--latest-per-key",
-            "--tombstones",
-            "--headers",
-            "--batch-columns",
-            "--mode",
-            "--partition-by",
-            "--target-file-size",
-            "--compression",
-            "--bloom-filter",
-            "--format",
-            "--merge-files",
-            "--catalog",
-            "--table",
-            "--overwrite",
-            "--dry-run",
-        ),
-    ),
-    Group("Everywhere", "dump", ("-q", "-v", "--color", "-h")),
-)
-"""A command has a group if at least half of its options mean the same there; single ones stay with the command."""
+Record = tuple[str, str]
+"""An option: what to write, and what it means."""
 
 
 class Help:
-    """A command's help in its parts: paragraphs, examples, options as (what to write, what it means)."""
+    """A command's help in its parts: paragraphs, examples, options under their headings."""
 
     def __init__(self, name: str, command: click.Command) -> None:
         own_names = cli.context_settings["help_option_names"]
@@ -126,11 +51,11 @@ class Help:
         paragraphs = f"{summary}\n\n{more}".split("\n\n")
         self.paragraphs = [" ".join(paragraph.split()) for paragraph in paragraphs if paragraph.strip()]
         self.examples = [line.strip() for line in examples.splitlines() if line.strip()]
-        self.options = [
-            record
-            for parameter in command.get_params(context)
-            if (record := parameter.get_help_record(context)) and not isinstance(parameter, click.Argument)
-        ]
+        self.sections = command.sections(context) if isinstance(command, TableCommand) else {}
+
+    def options(self) -> Iterator[tuple[str, Record]]:
+        """Each option under its heading."""
+        return ((heading, record) for heading, records in self.sections.items() for record in records)
 
 
 def helps() -> Iterator[Help]:
@@ -144,59 +69,54 @@ def helps() -> Iterator[Help]:
 
 def page() -> str:
     """The page of all commands."""
-    commands = {each.name: each for each in helps()}
-    shared = {group: _model(group, commands) for group in GROUPS}
+    commands = [*helps()]
+    counts = Counter((heading, option) for each in commands for heading, option in each.options())
+    often = [option for option, count in reversed(counts.most_common()) if count >= _SHARING]
+    shared = set({_name(written): (heading, (written, meaning)) for heading, (written, meaning) in often}.values())
     parts = [INTRODUCTION, "| what to do | with |\n|---|---|\n"]
     parts += [f"| {task.wanted} | `{task.line}` |\n" for task in TASKS]
     parts += ["\n| command | what it does |\n|---|---|\n"]
     parts += [f"| [`kseg {name}`](#kseg-{name}) | {line} |\n" for name, line in COMMANDS.items()]
     parts.append("\n## Shared options\n")
-    for group, options in shared.items():
-        about = f"\n{group.about}\n" if group.about else ""
-        parts.append(f"\n### {group.title}\n{about}{_table(options)}")
-    for each in commands.values():
-        parts.append(_section(each, shared))
+    for heading, options in _by_heading(option for option in counts if option in shared).items():
+        about = f"\n{ABOUT[heading]}\n" if heading in ABOUT else ""
+        parts.append(f"\n### {heading}\n{about}{_table(options)}")
+    parts += [_section(each, shared) for each in commands]
     return "".join(parts)
 
 
-Options = Mapping[str, tuple[str, str]]
-"""What to write, and what it means, by the first name of the option."""
+def _by_heading(options: Iterable[tuple[str, Record]]) -> dict[str, list[Record]]:
+    """Options under the table's headings, in its order."""
+    found: dict[str, list[Record]] = {heading: [] for heading, _ in OPTIONS}
+    for heading, option in options:
+        found[heading].append(option)
+    return {heading: records for heading, records in found.items() if records}
 
 
-def _by_name(each: Help) -> dict[str, tuple[str, str]]:
-    return {re.split(r"[ ,]", written)[0]: (written, meaning) for written, meaning in each.options}
-
-
-def _model(group: Group, commands: Mapping[str, Help]) -> Options:
-    options = _by_name(commands[group.model])
-    return {name: options[name] for name in group.options}
-
-
-def _section(each: Help, shared: Mapping[Group, Options]) -> str:
+def _section(each: Help, shared: Container[tuple[str, Record]]) -> str:
     """A command's part of the page."""
-    own, links = _by_name(each), []
-    for group, options in shared.items():
-        same = [name for name, option in options.items() if own.get(name) == option]
-        if 2 * len(same) >= len(options):
-            own = {name: option for name, option in own.items() if name not in same}
-            links.append(group.link + _exceptions(same, list(options)))
     parts = [f"\n## kseg {each.name}\n\n```text\n{each.usage}\n```\n\n{each.paragraphs[0]}\n"]
     if each.examples:
         parts.append("\n```sh\n" + "".join(f"{line}\n" for line in each.examples) + "```\n")
     parts += [f"\n{paragraph}\n" for paragraph in each.paragraphs[1:]]
-    parts.append(_table(own) if own else "")
-    parts.append(f"\nShared options: {' · '.join(links)}\n")
+    for heading, options in _by_heading(option for option in each.options() if option not in shared).items():
+        parts.append(f"\n### {heading}\n{_table(options)}")
+    names = [
+        f"[{heading}](#{heading.lower()}): {', '.join(f'`{_name(written)}`' for written, _ in options)}"
+        for heading, options in _by_heading(option for option in each.options() if option in shared).items()
+    ]
+    parts.append(f"\nShared options: {' · '.join(names)}\n")
     return "".join(parts)
 
 
-def _exceptions(same: list[str], all_names: list[str]) -> str:
-    """Which of a group's options a command has, if not all."""
-    missing = [f"`{name}`" for name in all_names if name not in same]
-    return f" without {', '.join(missing)}" if missing else ""
+def _name(written: str) -> str:
+    """The longest name of an option, of what is written for it."""
+    words = written.split(" / ")[0].replace(",", " ").split()
+    return max((word for word in words if word.startswith("-")), key=len)
 
 
-def _table(options: Options) -> str:
-    rows = [f"| `{_cell(option)}` | {_cell(meaning)} |\n" for option, meaning in options.values()]
+def _table(options: Iterable[Record]) -> str:
+    rows = [f"| `{_cell(option)}` | {_cell(meaning)} |\n" for option, meaning in options]
     return "".join(["\n| option | |\n|---|---|\n", *rows])
 
 
@@ -220,8 +140,10 @@ def man_page(each: Help) -> str:
     for paragraph in each.paragraphs:
         lines += [".PP", _man(paragraph)]
     lines.append(".SH OPTIONS")
-    for option, meaning in each.options:
-        lines += [".TP", f"\\fB{_man(option)}\\fR", _man(meaning)]
+    for heading, options in each.sections.items():
+        lines.append(f".SS {heading}")
+        for option, meaning in options:
+            lines += [".TP", f"\\fB{_man(option)}\\fR", _man(meaning)]
     return "\n".join([*lines, ".SH SEE ALSO", "\\fBkseg\\fR(1)", ""])
 
 

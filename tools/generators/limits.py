@@ -4,7 +4,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from kseg.commands.options import size_text
+from kseg.commands.options.types import size_text
 
 INTRODUCTION = """# Limits and bounds
 

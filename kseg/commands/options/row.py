@@ -1,0 +1,144 @@
+"""A row of the table of options, and the parameter that a command gets from it."""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from kseg.commands.options.types import Size, size_text
+
+PREFIX = "KSEG_"
+EVERY_COMMAND = "*"
+_MOST_VALUES = 200
+"""Values that completion offers at most."""
+
+
+class Late(NamedTuple):
+    """A constant or function of a module that is imported only for commands that have the row."""
+
+    module: str
+    name: str
+
+    def load(self) -> Any:
+        """Import the module, and return the constant or function."""
+        return getattr(import_module(self.module), self.name)
+
+
+class Option(NamedTuple):
+    """An option or argument of one command, or one that means the same on several.
+
+    flags: as click takes them, separated by blanks. commands: names, separated by blanks. type: bool for a switch,
+    words for a choice. name: the field that gets the value, by default the long flag's words. values: offered by
+    completion; with is_list several of them, separated by commas. is_read: the value has paths that may lead into
+    archives or tiers. nargs: how many values an argument takes, -1 for any number; 0 for an option.
+    """
+
+    flags: str
+    commands: str
+    help: str = ""
+    type: Any = str
+    metavar: str | None = None
+    default: Any = None
+    name: str = ""
+    multiple: bool = False
+    required: bool = False
+    hidden: bool = False
+    flag_value: str | None = None
+    callback: Callable[..., Any] | None = None
+    values: Late | None = None
+    is_list: bool = False
+    is_read: bool = False
+    nargs: int = 0
+
+    @property
+    def field(self) -> str:
+        """The field of a command's values that gets the option."""
+        return self.name or self.flags.split("/")[0].split()[-1].lstrip("-").replace("-", "_")
+
+
+def takes(row: Option, command: str) -> bool:
+    """Return whether a command has the row."""
+    return row.commands == EVERY_COMMAND or command in row.commands.split()
+
+
+def option_of(row: Option, command: str) -> click.Option:
+    """Make the option of a command."""
+    flags = row.flags.split()
+    given: dict[str, Any] = {}
+    if row.type is bool:
+        given["is_flag"] = True
+    else:
+        given["type"] = _type_of(row.type)
+    default = _loaded(row.default)
+    if default is not None or "/" in row.flags:
+        given["default"] = size_text(default) if isinstance(row.type, Size) and isinstance(default, int) else default
+    if row.flag_value is not None:
+        given |= {"is_flag": False, "flag_value": row.flag_value}
+    return click.Option(
+        [row.field, *flags],
+        metavar=row.metavar,
+        help=row.help,
+        show_default=default is not None,
+        multiple=row.multiple,
+        required=row.required,
+        hidden=row.hidden,
+        callback=row.callback,
+        envvar=None if row.hidden else variable_of(command, flags[-1].split("/")[0]),
+        shell_complete=_completion_of(row.values, is_list=row.is_list),
+        **given,
+    )
+
+
+def argument_of(row: Option) -> click.Argument:
+    """Make the argument of a command."""
+    return click.Argument(
+        [row.flags],
+        metavar=row.metavar,
+        type=_type_of(row.type),
+        nargs=row.nargs,
+        required=row.required,
+        callback=row.callback,
+        shell_complete=_completion_of(row.values, is_list=False),
+        **({} if row.default is None else {"default": row.default}),
+    )
+
+
+def _type_of(kind: Any) -> Any:
+    return click.Choice([*map(str, _loaded(kind))]) if isinstance(kind, tuple) else kind
+
+
+def _loaded(value: Any) -> Any:
+    return value.load() if isinstance(value, Late) else value
+
+
+def _completion_of(values: Late | None, *, is_list: bool) -> Callable[..., list[str]] | None:
+    """Make the function that offers a shell the values with a prefix; None leaves it to the type."""
+    if values is None:
+        return None
+
+    def offered(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        from contextlib import suppress
+
+        from kseg.errors import KsegError
+
+        before, comma, start = incomplete.rpartition(",") if is_list else ("", "", incomplete)
+        taken = set(before.split(","))
+        with suppress(KsegError, OSError):
+            known = values.load()
+            known = known(context) if callable(known) else known
+            found = [each for each in known if each.startswith(start) and each not in taken]
+            return [f"{before}{comma}{each}" for each in found[:_MOST_VALUES]]
+        return []
+
+    return offered
+
+
+def variable_of(command: str, flag: str) -> str:
+    """Return the environment variable of an option."""
+    return f"{prefix_of(command)}{flag.lstrip('-')}".replace("-", "_").upper()
+
+
+def prefix_of(command: str) -> str:
+    """Return the prefix of a command's variables."""
+    return f"{PREFIX}{command}_".replace("-", "_").upper()

@@ -1,0 +1,171 @@
+"""Types of options: numbers, sizes, ratios, folders, addresses, settings, partitions."""
+
+import re
+from pathlib import Path
+
+import click
+
+from kseg.formats.file_names import MAXIMUM_PARTITION
+
+LARGEST_INT = 2**31 - 1
+LARGEST_LONG = 2**63 - 1
+_UNITS: dict[str, int] = {
+    "": 1,
+    **{unit: 1000**power for power, unit in enumerate("KMGT", 1)},
+    **{f"{unit}I": 1024**power for power, unit in enumerate("KMGT", 1)},
+}
+_FOLDERS = ("topic", "partition", "date")
+
+
+class Number(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """A whole number in decimal digits, from `least` to `most`."""
+
+    name = "integer"
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; fails if it isn't one, or is out of bounds."""
+        text = str(value)
+        if not re.fullmatch("[+-]?[0-9]{1,25}", text) or not self.least <= int(text) <= self.most:
+            self.fail(f"{text!r} isn't a whole number from {self.least} to {self.most}", param, ctx)
+        return int(text)
+
+
+def int_number(least: int = 0) -> Number:
+    """An int in Kafka: sizes, counts, epochs."""
+    return Number(least, LARGEST_INT)
+
+
+def long_number(least: int = 0) -> Number:
+    """A long in Kafka: offsets, times, ids."""
+    return Number(least, LARGEST_LONG)
+
+
+ANY_LONG = long_number(-LARGEST_LONG - 1)
+"""For damaged logs, whose batches may have any offset."""
+
+
+class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """Bytes from `least` to `most`: a number, with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB if wanted."""
+
+    name = "SIZE"
+
+    def __init__(self, least: int = 1, most: int = LARGEST_LONG) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bytes; fails if they aren't such a number, or are out of bounds."""
+        match = re.fullmatch(r"([+-]?[0-9]{1,25}) ?([KMGT]I?|)B?", str(value).upper())
+        size = None if match is None else int(match[1]) * _UNITS[match[2]]
+        if size is None or not self.least <= size <= self.most:
+            bounds = f"from {size_text(self.least)} to {size_text(self.most)}"
+            self.fail(f"{str(value)!r} isn't a size {bounds}: give bytes, or 64MB, 1GiB", param, ctx)
+        return size
+
+
+class Ratio(click.FloatRange):
+    """A number from 0 to 1; NaN, which is within any bounds to click, is none."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails if it isn't one, or is out of bounds."""
+        ratio = float(super().convert(value, param, ctx))
+        if ratio != ratio:
+            self.fail(f"{value!r} is not in the range 0<=x<=1.", param, ctx)
+        return ratio
+
+
+def size_text(size: int) -> str:
+    """A size as `Size` takes it, exactly: `1GiB`, or bytes."""
+    for unit in ("TI", "GI", "MI", "KI"):
+        count, rest = divmod(size, _UNITS[unit])
+        if size > 0 and not rest:
+            return f"{count}{unit[0]}iB"
+    return str(size)
+
+
+class Folders(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """Names of folders, separated by commas; `none` for none."""
+
+    name = "NAMES"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """The names; fails if one isn't known."""
+        names = () if value == "none" else tuple(str(value).split(","))
+        if not set(names) <= set(_FOLDERS) or len(set(names)) < len(names):
+            self.fail(f"{value!r} isn't made of topic, partition, date, nor none.", param, ctx)
+        return names
+
+
+class HostAndPort(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """HOST:PORT, an IPv6 address in brackets."""
+
+    name = "HOST:PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        """Host and port; fails if one is missing, or can't be."""
+        if isinstance(value, tuple):
+            return value
+        host, _, port = str(value).rpartition(":")
+        is_bracketed = host.startswith("[") and host.endswith("]")
+        host = host[1:-1] if is_bracketed else host
+        is_port = port.isascii() and port.isdigit() and len(port) <= _PORT_DIGITS and int(port) <= _LARGEST_PORT
+        if not is_port or not _HOST.fullmatch(host) or is_bracketed != (":" in host):
+            self.fail(f"{value!r} isn't HOST:PORT, such as 127.0.0.1:9092 or [::1]:9092.", param, ctx)
+        return host, int(port)
+
+
+_HOST = re.compile(r"[0-9A-Za-z._:%-]{1,255}")
+_LARGEST_PORT, _PORT_DIGITS = 65535, 5
+
+
+class Setting(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """NAME=VALUE."""
+
+    name = "NAME=VALUE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Name and value."""
+        name, equals, text = str(value).partition("=")
+        if not equals:
+            self.fail(f"{value!r} has no =.", param, ctx)
+        return name, text
+
+
+class KeyFile(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """ID=FILE: a key's id, and the file that holds it."""
+
+    name = "ID=FILE"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Path]:
+        """The id and the file's path."""
+        if isinstance(value, tuple):
+            return value
+        key_id, equals, path = str(value).partition("=")
+        if not equals or not key_id or not path:
+            self.fail(f"{value!r} isn't ID=FILE, such as key1=private.pem", param, ctx)
+        return key_id, Path(path)
+
+
+_NUMBERS = re.compile("([0-9]{1,10})(?:-([0-9]{1,10}))?")
+
+
+class PartitionNumbers(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
+    """Numbers of partitions and ranges of them, separated by commas: `0,4-7`."""
+
+    name = "N,…"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[range, ...]:
+        """The ranges; fails if one isn't any."""
+        return tuple(self._numbers(text, param, ctx) for text in str(value).split(","))
+
+    def _numbers(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> range:
+        match = _NUMBERS.fullmatch(text.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not first <= last <= MAXIMUM_PARTITION:
+            self.fail(f"{text!r} is neither a partition's number nor a range such as 0-3", param, ctx)
+        return range(first, last + 1)

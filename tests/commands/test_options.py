@@ -1,0 +1,109 @@
+"""The table of options: each option of each command is one row of it, and each row has its use and its words."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from kseg.cli import COMMANDS, cli
+from kseg.commands.options.command import TableCommand
+from kseg.commands.options.row import Option, takes
+from kseg.commands.options.table import ARGUMENTS, OPTIONS
+from tests.loops import for_each
+
+ROWS = [row for _, rows in OPTIONS for row in rows]
+HEADINGS = ["Input", "Selection", "Output", "Behaviour", "Decoding", "Security", "Other"]
+LONGEST_HELP, LONGEST_LINE = 80, 60
+TWO_TYPES = {"--compression", "--explain", "--files", "--to"}
+"""Flags whose values differ by command: a codec's level, a plan instead of a finding, SQL's files, URLs."""
+
+
+def parameters_of(name: str) -> list[click.Parameter]:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return command.params
+
+
+def flags_of(row: Option) -> list[str]:
+    return row.flags.replace("/", " ").split()
+
+
+def type_of(row: Option) -> Any:
+    if isinstance(row.type, tuple):
+        return click.Choice
+    return row.type if isinstance(row.type, type) else type(row.type)
+
+
+@for_each("name", COMMANDS)
+def test_the_options_of_a_command_are_rows_of_the_table(name: str) -> None:
+    own = [flag for row in ROWS if takes(row, name) for flag in flags_of(row)]
+    assert [flag for flag, count in Counter(own).items() if count > 1] == []
+    options = [each for each in parameters_of(name) if isinstance(each, click.Option)]
+    assert sorted(flag for each in options for flag in (*each.opts, *each.secondary_opts)) == sorted(own)
+
+
+FOR_ALL = {"quiet", "verbose", "color", "raw", "input_name", "max_unpacked", "remotes", "private_keys"}
+"""Options that change what is around a command: its inputs, its talk."""
+
+
+def fields_of(kind: type) -> set[str]:
+    found = set()
+    for name, part in kind.__annotations__.items():
+        found |= fields_of(part) if hasattr(part, "_fields") else {name}
+    return found
+
+
+@for_each("name", COMMANDS)
+def test_each_option_is_a_field_of_its_commands_values(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert isinstance(command, TableCommand)
+    assert {str(each.name) for each in command.params} - FOR_ALL <= fields_of(command.values)
+
+
+def test_every_row_is_of_known_commands() -> None:
+    named = {command for row in (*ROWS, *ARGUMENTS) for command in row.commands.split()}
+    assert named <= {*COMMANDS, "*"}
+    assert [row.flags for row in ROWS if not row.commands.split()] == []
+
+
+def test_a_flag_of_several_rows_has_one_type() -> None:
+    kinds = defaultdict(set)
+    for row in ROWS:
+        for flag in flags_of(row):
+            kinds[flag].add(type_of(row))
+    assert {flag for flag, types in kinds.items() if len(types) > 1} == TWO_TYPES
+
+
+def test_rows_with_the_same_flag_say_what_differs() -> None:
+    said = Counter((row.flags, row.help) for row in ROWS if not row.flags.startswith("-o "))
+    assert [row for row, count in said.items() if count > 1] == []
+
+
+@for_each("row", ROWS)
+def test_help_is_one_short_sentence(row: Option) -> None:
+    text = row.help.split(" [default: ")[0]
+    assert len(text) <= LONGEST_HELP
+    assert text[0].isupper() or text.startswith("read_committed: ")
+    assert text.endswith(".")
+
+
+def sections(page: str) -> Iterator[str]:
+    return (line[:-1] for line in page.splitlines() if line.endswith(":") and not line.startswith(" "))
+
+
+@for_each("name", COMMANDS)
+def test_help_has_the_options_under_headings(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    found = list(sections(command.get_help(click.Context(command, info_name=name))))
+    assert found == [heading for heading in HEADINGS if heading in found]
+    assert found[-1] == "Other"
+
+
+@for_each("name", COMMANDS)
+def test_a_command_is_described_by_one_short_line(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert (command.help or "").splitlines()[0] == COMMANDS[name]
+    assert len(COMMANDS[name]) < LONGEST_LINE

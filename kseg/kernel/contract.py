@@ -174,7 +174,13 @@ ROW = 3
 START, SIZE, VALID = range(ROW)
 
 Buffer = Any  # whatever has the buffer protocol (collections.abc.Buffer from 3.12 on)
-Rows: TypeAlias = "array[int]"  # of int64: ROW values per batch
+Rows: TypeAlias = "array[int]"
+"""Of int64, ROW values per batch.
+
+Entry points take the buffer in which the rows lie, the first row and the one before which to end, and the bodies of
+these rows: None for one that is uncompressed or isn't there, or for all. `first_body` is the row of the first body, by
+default the first row. `position` is the buffer's in the file.
+"""
 
 
 def new_rows(count: int) -> Rows:
@@ -198,17 +204,9 @@ class Bodies(Protocol):
     ) -> tuple[int, list[tuple[int, int, int, int, int]]]:
         """Decompresses what it can by the libraries' own functions, without Python in between.
 
-        Args:
-            buffer: where the rows lie.
-            rows: the table.
-            first: the row of the first body.
-            functions: where the libraries' functions are; those at 0 aren't called.
-            limit: bytes that one body may become at most.
-            enough: bytes in all from which no further row is begun.
-
-        Returns:
-            The row where it ended, and those before it that are left to the libraries' Python interfaces: row, and what
-            formats.body.compressed_body tells.
+        One body may become `limit` bytes at most; after `enough` bytes in all no further row is begun. Gives the row
+        where it ended, and those before it that are left to the libraries' Python interfaces: row, and what
+        formats.codes.compressed_body tells.
         """
 
 
@@ -410,15 +408,10 @@ class Renderer(Protocol):
     ) -> None:
         """Prepares to render a file.
 
-        Args:
-            program: what to print.
-            output: where to.
-            decode: gives the texts of a record; None leaves key and value as they are.
-            decode_control: gives the text DECODED of a control record that is no transaction's marker.
-            gap_rule: which gaps between offsets are noted.
-            last_offset: the offset before the first; None if the first one is never a gap.
-            record_filter: prints only records that it takes, and lines of batches only where one is taken. Where
-                records aren't looked at, it isn't either.
+        decode gives the texts of a record, decode_control the text DECODED of a control record that is no transaction's
+        marker. last_offset is the offset before the first; None if the first one is never a gap. record_filter: prints
+        only records that it takes, and lines of batches only where one is taken. Where records aren't looked at, it
+        isn't either.
         """
 
     def render(
@@ -433,17 +426,8 @@ class Renderer(Protocol):
     ) -> int:
         """Prints rows from `first` on, up to `last` or through the first batch with a problem.
 
-        Args:
-            buffer: where the rows lie.
-            rows: the table.
-            first: first row to print.
-            last: row before which to end.
-            position: the buffer's in the file.
-            bodies: of the rows; None for an uncompressed batch or a missing body; None if all are.
-            first_body: the row of the first body; `first` if not given.
-
-        Returns:
-            The row where to go on. Nothing is printed, and no problem noted, from where the filter's limit is reached.
+        Gives the row where to go on. Nothing is printed, and no problem noted, from where the filter's limit is
+        reached.
         """
 
 
@@ -540,7 +524,7 @@ class Kernel(Protocol):
         first_body: int = -1,
         contents: Contents = ALL_CONTENTS,
     ) -> Columns:
-        """The records of rows first … last - 1, control records too; arguments as for Renderer.render.
+        """The records of rows first … last - 1, control records too.
 
         With a filter those that it takes; `skip` and `limit` are those of this call, which ends where the limit is
         reached. contents: which keys, values and headers are wanted.
@@ -556,7 +540,7 @@ class Kernel(Protocol):
         bodies: "_Bodies | Sequence[bytes | None] | None",
         first_body: int = -1,
     ) -> "Iterator[list[Record] | RecordProblem]":
-        """The records of rows first … last - 1 as values, control records too; arguments as for Renderer.render.
+        """The records of rows first … last - 1 as values, control records too.
 
         They come in lists of some, so that few are in memory at once. What is wrong with a batch comes after those of
         its records that can be read. Buffer, rows and bodies must stay as they are until the end.

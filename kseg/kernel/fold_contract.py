@@ -196,12 +196,7 @@ class HeaderFold(Protocol):
     entry_writer: EntryWriter | None
 
     def __init__(self, watched: int, producers: ProducerTable | None = None) -> None:
-        """Starts with nothing: times, offsets and epochs are -1, and 0 is the next offset.
-
-        Args:
-            watched: the events to stop at.
-            producers: those known so far.
-        """
+        """Starts with nothing: times, offsets and epochs are -1, and 0 is the next offset."""
 
     def fold(
         self,
@@ -215,17 +210,9 @@ class HeaderFold(Protocol):
     ) -> tuple[int, int]:
         """Passes rows from `first` on, up to `last` or the first in which something happens.
 
-        Args:
-            buffer: where the rows' headers lie; if RECORDS is watched, all of their bytes.
-            rows: the table.
-            first: first row.
-            last: row before which to end.
-            position: the buffer's in the file.
-            bodies: of the compressed rows, if RECORDS is watched.
-            first_body: the row of the first body.
-
-        Returns:
-            The row where it stopped, which isn't passed yet, and the events in it; `last` and 0 if nothing happens.
+        If RECORDS is watched, all bytes of the rows are in the buffer, and their bodies are given; else the headers
+        are enough. Gives the row where it stopped, which isn't passed yet, and its events; `last` and 0 if nothing
+        happens.
         """
 
     def take(self, header: Any) -> None:
@@ -262,10 +249,8 @@ class FoldingKernel(Kernel, Protocol):
 
         A length is believed if it is plausible, and the batch ends within `room` bytes of the buffer's start; it may
         end after the buffer.
-
-        Returns:
-            The count of rows; where the next batch would start; whether what stands there is no header, or doesn't end
-            within the room. If not, the table is full, or the next header doesn't lie in the buffer.
+        Gives the count of rows; where the next batch would start; whether what stands there is no header, or doesn't
+        end within the room. If not, the table is full, or the next header doesn't lie in the buffer.
         """
 
     def end_marker(self, raw: memoryview | bytes) -> tuple[int, int, int] | None:
@@ -277,4 +262,4 @@ class FoldingKernel(Kernel, Protocol):
     def header_columns(
         self, buffer: memoryview | bytes, rows: Rows, first: int, last: int, position: int
     ) -> HeaderColumns:
-        """The headers of rows first … last - 1; `position` is the buffer's in the file."""
+        """The headers of rows first … last - 1."""

@@ -33,14 +33,10 @@ class OffsetTable(Protocol):
     without_key: int
 
     def __init__(self, memory: Buffer, most: int, digest: Callable[[bytes], bytes], function: int = 0) -> None:
-        """Takes memory that is all zero.
+        """Takes memory that is all zero: slots of ENTRY_SIZE bytes, more than the `most` keys that it may hold.
 
-        Args:
-            memory: slots of ENTRY_SIZE bytes.
-            most: keys that it may hold; fewer than there are slots.
-            digest: gives the DIGEST_SIZE bytes by which keys are told apart.
-            function: address of a C function that does the same: it takes a key, its size and where to put the digest,
-                and returns NULL if it can't. 0 if there is none.
+        digest gives the DIGEST_SIZE bytes by which keys are told apart. function is the address of a C function that
+        does the same, or 0: it takes a key, its size and where to put the digest, and returns NULL if it can't.
         """
 
     def put(self, key: bytes, offset: int) -> None:
@@ -59,20 +55,10 @@ class OffsetTable(Protocol):
         first_body: int,
         first_offset: int,
     ) -> int:
-        """Sets the offsets of the keys of all records, from an offset on.
+        """Sets the offsets of the keys of all records from `first_offset` on.
 
-        Args:
-            buffer: where the rows lie.
-            rows: the table.
-            first: first row.
-            last: row before which to end.
-            bodies: of the rows, as for Renderer.render.
-            first_body: the row of the first body.
-            first_offset: records below aren't looked at.
-
-        Returns:
-            The row where it stopped: `last`, or the first with a key for which there is no room, or whose records can't
-            all be read. What is before that is in the table then.
+        Gives the row where it stopped: `last`, or the first with a key for which there is no room, or whose records
+        can't all be read. What is before that is in the table then.
         """
 
     def keep(
@@ -91,19 +77,9 @@ class OffsetTable(Protocol):
         A record is superseded if the table has a larger offset for its key; those without a key go too. None of those
         above `latest_offset` goes. A batch with a null value that would stay has to be looked at.
 
-        Args:
-            buffer: where the rows lie.
-            rows: the table.
-            first: first row.
-            last: row before which to end.
-            bodies: of the rows, as for Renderer.render.
-            first_body: the row of the first body.
-            target: where the copies go, one after another; as large as all rows together.
-            target_rows: their rows; as many as there are.
-
-        Returns:
-            The row where it stopped: `last`, or the first that has to be looked at, since it loses some records or
-            has none, since its header stays, or since its records can't all be read; and the count of copies.
+        The copies go to `target`, as large as all rows together, and their rows to `target_rows`. Gives the row where
+        it stopped: `last`, or the first that has to be looked at, since it loses some records or has none, since its
+        header stays, or since its records can't all be read; and the count of copies.
         """
 
     def rest(
@@ -111,18 +87,10 @@ class OffsetTable(Protocol):
     ) -> tuple[bytes, int, int, int] | None:
         """What is left of a v2 batch that loses some of its records.
 
-        Args:
-            buffer: where the row lies.
-            rows: the table.
-            row: the row.
-            bodies: of the rows, as for Renderer.render.
-            first_body: the row of the first body.
-
-        Returns:
-            The bytes of the records that stay, how many they are, the base timestamp to which theirs are relative now,
-            and the largest of theirs. That base is the batch's delete horizon if it has one, else the first timestamp
-            left. None, and nothing is counted, if no record stays, one of those that do has a null value, not all can
-            be read, or it isn't a v2 batch.
+        Gives the bytes of the records that stay, how many they are, the base timestamp to which theirs are relative
+        now, and the largest of theirs. That base is the batch's delete horizon if it has one, else the first timestamp
+        left. None, and nothing is counted, if no record stays, one of those that do has a null value, not all can be
+        read, or it isn't a v2 batch.
         """
 
 
@@ -282,13 +250,7 @@ class Statistics(Protocol):
     time_step: int
 
     def __init__(self, first_time: int, last_time: int, most_keys: int) -> None:
-        """Starts with nothing.
-
-        Args:
-            first_time: times before it aren't taken for times; milliseconds.
-            last_time: nor those after it.
-            most_keys: so many keys are told apart at once.
-        """
+        """Starts with nothing. Times before the first or after the last one aren't taken for times; milliseconds."""
 
     def take_headers(self, buffer: memoryview | bytes, rows: Rows, first: int, last: int) -> None:
         """Takes the headers of rows first … last - 1; no more has to lie in the buffer."""
@@ -302,7 +264,7 @@ class Statistics(Protocol):
         bodies: "Bodies | Sequence[bytes | None] | None",
         first_body: int = -1,
     ) -> None:
-        """Takes rows first … last - 1 with their records, as far as these can be read; as Renderer.render."""
+        """Takes rows first … last - 1 with their records, as far as these can be read."""
 
     def histogram(self, measure: int) -> bytes:
         """A histogram, int64: what OfHistogram names, then BUCKETS counts."""

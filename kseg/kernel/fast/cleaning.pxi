@@ -15,12 +15,6 @@ cdef enum:
     NOTHING_LEFT = 2
 
 
-cdef struct RowWalk:
-    # over the records of a row, whatever its format
-    Walk records
-    bint is_message, has_messages  # a v0 or v1 entry that is a message, or that holds some
-
-
 @cython.final
 cdef class OffsetTable:
     """See the contract. A slot holds a digest, and the offset + 1 in the machine's byte order: 0 in a free one."""
@@ -115,7 +109,7 @@ cdef class OffsetTable:
         cdef uint8_t digest[DIGEST_SIZE]
         cdef RecordView* view = &self.view
         cdef int64_t last_offset
-        start_row(&self.walk, view, buffer, rows, row, bodies, body)
+        start_row_at(&self.walk, view, buffer, rows, row, bodies, body)
         last_offset = view.slots[LAST_OFFSET]
         if last_offset < first_offset:
             return True
@@ -126,7 +120,7 @@ cdef class OffsetTable:
                 return False
             self.compute(view.texts[KEY], digest)
             self.put_digest(digest, view.slots[OFFSET])
-        if self.walk.records.problem != NO_PROBLEM:
+        if not has_all_records(&self.walk):
             return False
         self.latest_offset = last_offset
         return True
@@ -161,7 +155,7 @@ cdef class OffsetTable:
         cdef int64_t kept = 0, superseded = 0, without_key = 0
         if rows[row * ROW + 2] == 0:
             return LOOK
-        start_row(&self.walk, view, buffer, rows, row, bodies, body)
+        start_row_at(&self.walk, view, buffer, rows, row, bodies, body)
         while next_of_row(&self.walk, view):
             if self.walk.has_messages and view.slots[RECORD_IS_VALID] == 0:
                 return LOOK
@@ -175,7 +169,7 @@ cdef class OffsetTable:
                 kept += 1
             if kept and (view.texts[VALUE].size < 0 or superseded + without_key):
                 return LOOK
-        if self.walk.records.problem != NO_PROBLEM:
+        if not has_all_records(&self.walk):
             return LOOK
         if kept:
             self.kept += kept
@@ -192,7 +186,7 @@ cdef class OffsetTable:
         cdef int64_t kept = 0, superseded = 0, without_key = 0, base = 0, largest = 0
         cdef const uint8_t* at
         check_range(rows, row, row + 1, bodies, first_body)
-        start_row(&self.walk, view, buffer, rows, row, bodies, row - first_body)
+        start_row_at(&self.walk, view, buffer, rows, row, bodies, row - first_body)
         if view.slots[MAGIC] < 2 or rows[row * ROW + 2] == 0:
             return None
         at = self.walk.records.body.at
@@ -211,7 +205,7 @@ cdef class OffsetTable:
                 add_timed(left, at, self.walk.records.body.at, <int64_t>(<uint64_t>view.slots[TIMESTAMP] - <uint64_t>base))
                 kept += 1
             at = self.walk.records.body.at
-        if self.walk.records.problem != NO_PROBLEM or kept == 0:
+        if not has_all_records(&self.walk) or kept == 0:
             return None
         self.kept += kept
         self.superseded += superseded
@@ -262,54 +256,14 @@ cdef int check_range(int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, Bodie
     return 0
 
 
-cdef int start_row(RowWalk* walk, RecordView* view, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t row,
-                   Bodies bodies, Py_ssize_t body_number) except -1 nogil:
-    """Begins a walk over the records of a row, whose own facts are in the view then."""
+cdef int start_row_at(RowWalk* walk, RecordView* view, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t row,
+                      Bodies bodies, Py_ssize_t body_number) except -1 nogil:
+    """Begins a walk over the records of a row of the table."""
     cdef int64_t start = rows[row * ROW], size = rows[row * ROW + 1]
-    cdef const uint8_t* at
     cdef Bytes body
-    if start < 0 or size < LEAST_SIZE_V0 or size > buffer.shape[0] - start:
-        with gil:
-            raise IndexError("a row outside the buffer")
-    at = &buffer[start]
+    check_whole(buffer.shape[0], rows, row)
     body.at, body.size = NULL, -1
     if bodies is not None:
         bodies.look_up(&body, body_number, 1)
-    walk.is_message = walk.has_messages = False
-    if batch_magic(at) < 2 or size < BATCH_HEADER_SIZE:
-        start_entry(walk, view, at, size, rows[row * ROW + 2], body)
-        return 0
-    fill_batch(at, size, rows[row * ROW + 2], 0, view)
-    if view.slots[CODEC] == 0:
-        body.at, body.size = at + BATCH_HEADER_SIZE, size - BATCH_HEADER_SIZE
-    start_walk(&walk.records, body, view.slots[COUNT])
-    if body.size < 0:
-        walk.records.problem = Problem.BAD_RECORD
-        walk.records.count = 0
+    start_row(walk, view, &buffer[start], size, size, rows[row * ROW + 2], 0, body)
     return 0
-
-
-cdef void start_entry(RowWalk* walk, RecordView* view, const uint8_t* at, int64_t size, bint valid, Bytes body) noexcept nogil:
-    cdef bint is_readable = fill_entry(at, size, valid, 0, view)
-    if view.slots[CODEC] == 0:
-        start_walk(&walk.records, body, is_readable)
-        walk.is_message = True
-        if not is_readable:
-            walk.records.problem = Problem.BAD_RECORD
-    elif body.size < 0:
-        start_walk(&walk.records, body, 0)
-        walk.is_message = True
-        walk.records.problem = Problem.BAD_RECORD
-    else:
-        start_in_wrapper(&walk.records, body, view)
-        walk.has_messages = True
-
-
-cdef bint next_of_row(RowWalk* walk, RecordView* view) noexcept nogil:
-    """The next record into the view; False at the end, or at a problem."""
-    if walk.has_messages:
-        return next_message(&walk.records, view)
-    if walk.is_message:
-        walk.records.count -= 1
-        return walk.records.count == 0
-    return walk.records.problem == NO_PROBLEM and next_record(&walk.records, view)

@@ -46,7 +46,9 @@ cdef class Columns:
 
     cdef readonly int64_t count
     cdef readonly Growing rows, offsets, timestamps, timestamp_types, sequences, checksums, valid, control, header_offsets
-    cdef readonly Growing places
+    cdef readonly Growing places, key_offsets, key_validity, key_data, value_offsets, value_validity, value_data
+    cdef readonly Growing header_key_offsets, header_key_data
+    cdef readonly Growing header_value_offsets, header_value_validity, header_value_data
     cdef Texts keys, values, header_keys, header_values
     cdef readonly list problems
     cdef RecordView view
@@ -70,62 +72,18 @@ cdef class Columns:
         self.checksums, self.valid, self.header_offsets = Growing(), Growing(), Growing()
         self.timestamp_types, self.control = Growing(), Growing()
         self.keys, self.values, self.header_keys, self.header_values = Texts(), Texts(), Texts(), Texts()
+        self.key_offsets, self.key_validity, self.key_data = self.keys.offsets, self.keys.validity, self.keys.data
+        self.value_offsets, self.value_validity = self.values.offsets, self.values.validity
+        self.value_data = self.values.data
+        self.header_key_offsets, self.header_key_data = self.header_keys.offsets, self.header_keys.data
+        self.header_value_offsets = self.header_values.offsets
+        self.header_value_validity, self.header_value_data = self.header_values.validity, self.header_values.data
         self.problems = []
         add_int32(self.header_offsets, 0)
 
     @property
     def header_count(self):
         return self.header_keys.count
-
-    @property
-    def key_offsets(self):
-        return self.keys.offsets
-
-    @property
-    def key_validity(self):
-        return self.keys.validity
-
-    @property
-    def key_data(self):
-        return self.keys.data
-
-    @property
-    def value_offsets(self):
-        return self.values.offsets
-
-    @property
-    def value_validity(self):
-        return self.values.validity
-
-    @property
-    def value_data(self):
-        return self.values.data
-
-    @property
-    def header_key_offsets(self):
-        return self.header_keys.offsets
-
-    @property
-    def header_key_data(self):
-        return self.header_keys.data
-
-    @property
-    def header_value_offsets(self):
-        return self.header_values.offsets
-
-    @property
-    def header_value_validity(self):
-        return self.header_values.validity
-
-    @property
-    def header_value_data(self):
-        return self.header_values.data
-
-    cdef int problem(self, int kind, int64_t records_read, int64_t body_position) except -1 with gil:
-        self.problems.append(
-            RecordProblem(self.view.slots[POSITION], ProblemValue(kind), records_read, body_position)
-        )
-        return 0
 
     cdef bint takes(self) except -1 nogil:
         """Whether the record in the view is wanted; its place is kept then."""
@@ -165,33 +123,16 @@ cdef class Columns:
         self.count += 1
         return 0
 
-    cdef int add_batch(self, int64_t row, Bytes body) except -1 nogil:
-        cdef Walk walk
-        start_walk(&walk, body, self.view.slots[COUNT])
-        while next_record(&walk, &self.view):
+    cdef int add_row(self, int64_t row, RowWalk* walk) except -1 nogil:
+        """The records of a row, and what is wrong with them."""
+        while next_of_row(walk, &self.view):
             self.add(row)
             if self.is_full:
                 return 0
-        return self.end_of_walk(&walk)
-
-    cdef int add_entry(self, int64_t row, bint readable, Bytes body) except -1 nogil:
-        """A message, or the messages of a wrapper."""
-        cdef Walk walk
-        if self.view.slots[CODEC] == 0:
-            return self.add(row) if readable else self.problem(Problem.BAD_RECORD, 0, 0)
-        if body.size < 0:
-            return 0
-        start_in_wrapper(&walk, body, &self.view)
-        while next_message(&walk, &self.view):
-            self.add(row)
-            if self.is_full:
-                return 0
-        return self.end_of_walk(&walk)
-
-    cdef int end_of_walk(self, Walk* walk) except -1 nogil:
-        if walk.problem == NO_PROBLEM:
-            return 0
-        return self.problem(walk.problem, walk.index, body_position(walk))
+        if walk.records.problem != NO_PROBLEM:
+            with gil:
+                self.problems.append(problem_of(walk, &self.view))
+        return 0
 
 
 def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position, bodies,
@@ -199,6 +140,7 @@ def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
     """The records of rows first … last - 1, control records too; see the contract."""
     cdef Columns result = Columns(record_filter, contents)
     cdef const uint8_t* base = &buffer[0]
+    cdef RowWalk walk
     cdef Py_ssize_t i
     check_rows(buffer.shape[0], rows, first, last)
     cdef Bytes* given = take_bodies(bodies, first - first_body if first_body >= 0 else 0, last - first)
@@ -207,24 +149,9 @@ def columns(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
             for i in range(first, last):
                 if result.is_full:
                     break
-                columns_of(result, base + rows[i * ROW], rows[i * ROW + 1], buffer.shape[0] - rows[i * ROW],
-                           rows[i * ROW + 2], position + rows[i * ROW], i, given[i - first])
+                start_row(&walk, &result.view, base + rows[i * ROW], rows[i * ROW + 1], buffer.shape[0] - rows[i * ROW],
+                          rows[i * ROW + 2], position + rows[i * ROW], given[i - first])
+                result.add_row(i, &walk)
     finally:
         free(given)
     return result
-
-
-cdef int columns_of(Columns result, const uint8_t* at, int64_t size, int64_t room, bint valid, int64_t position,
-                    int64_t row, Bytes body) except -1 nogil:
-    """One row; `room` as in Renderer.one_batch."""
-    cdef bint readable
-    if batch_magic(at) < 2 or room < BATCH_HEADER_SIZE:
-        readable = fill_entry(at, size, valid, position, &result.view)
-        return result.add_entry(row, readable, body)
-    fill_batch(at, size, valid, position, &result.view)
-    if size < BATCH_HEADER_SIZE:
-        return result.problem(Problem.BAD_RECORD, 0, 0)
-    if result.view.slots[CODEC] == 0:
-        body.at = at + BATCH_HEADER_SIZE
-        body.size = size - BATCH_HEADER_SIZE
-    return 0 if body.size < 0 else result.add_batch(row, body)

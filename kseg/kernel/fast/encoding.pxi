@@ -44,13 +44,6 @@ cdef inline bint is_bytes(object content) noexcept:
     return content is None or type(content) is bytes
 
 
-cdef inline Bytes nullable(object content) noexcept:
-    """Bytes, or size -1 for None. unsafe: the caller keeps them alive."""
-    cdef Bytes result
-    result.at, result.size = NULL, -1
-    return result if content is None else from_object(<bytes>content)
-
-
 @cython.final
 cdef class Encoded:
     """Records as they stand in a batch, one after another."""
@@ -107,7 +100,7 @@ cdef class Encoded:
             return False
         if not 0 <= timestamp < UNUSUAL_TIME:
             return False
-        time, key, value = timestamp, nullable(key_object), nullable(value_object)
+        time, key, value = timestamp, bytes_or_null(key_object), bytes_or_null(value_object)
         if key.size + value.size > USUAL_RECORD or self.memory.used > USUAL_RECORD or self.next_delta > USUAL_RECORD:
             return False
         self.add_record(time - self.base_timestamp, self.next_delta, key, value)

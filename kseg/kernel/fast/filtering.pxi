@@ -1,4 +1,4 @@
-# A contract.RecordFilter in C's types, and the headers that it looks at.
+# The choice of records and of batches: a contract.RecordFilter in C's types, and the headers that it looks at.
 
 cdef inline bint is_part(const uint8_t* at, int64_t size, const uint8_t* part, int64_t part_size) noexcept nogil:
     """Whether some bytes hold others."""
@@ -122,3 +122,48 @@ def has_csv_headers(program):
     """Whether a template of the program shows headers as a field of CSV."""
     templates = [*program.batch, *program.record, *(program.control or ())]
     return any(CSV_HEADERS in template.ops[::3] for template in templates if template is not None)
+
+
+def select(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t count, wanted):
+    """Keeps of the first `count` rows those whose headers say what is wanted; see the contract."""
+    cdef int64_t first_offset = wanted.first_offset, last_offset = wanted.last_offset
+    cdef int64_t first_timestamp = wanted.first_timestamp, last_timestamp = wanted.last_timestamp
+    cdef bint has_producer = wanted.producer_id is not None
+    cdef int64_t producer_id = wanted.producer_id if has_producer else -1
+    cdef int transactional = -1 if wanted.is_transactional is None else wanted.is_transactional
+    cdef int control = -1 if wanted.is_control is None else wanted.is_control
+    cdef Py_ssize_t i, kept = 0
+    cdef int codecs = 0
+    cdef bint is_behind = False
+    cdef int64_t earliest = 9223372036854775807LL, previous = -1
+    cdef RecordView view
+    cdef int64_t* slots = view.slots
+    cdef const uint8_t* at
+    cdef bint is_entry, is_wrapper
+    check_rows(buffer.shape[0], rows, 0, count)
+    with nogil:
+        for i in range(count):
+            at = &buffer[0] + rows[i * ROW]
+            is_entry = batch_magic(at) < 2 or buffer.shape[0] - rows[i * ROW] < BATCH_HEADER_SIZE
+            if is_entry:
+                fill_entry_header(at, rows[i * ROW + 1], &view)
+            else:
+                fill_batch(at, rows[i * ROW + 1], True, 0, &view)
+            is_wrapper = is_entry and slots[CODEC] != 0
+            earliest = min(earliest, slots[BASE_TIMESTAMP], slots[MAX_TIMESTAMP])
+            is_behind = is_behind or (previous >= last_offset if is_wrapper else slots[BASE_OFFSET] > last_offset)
+            previous = slots[LAST_OFFSET]
+            if (slots[LAST_OFFSET] < first_offset and not (is_wrapper and slots[LAST_OFFSET] == 0)
+                    or (slots[BASE_OFFSET] > last_offset and not is_wrapper)
+                    or slots[MAX_TIMESTAMP] < first_timestamp
+                    or (slots[MAX_TIMESTAMP] > last_timestamp and (slots[TIMESTAMP_TYPE] == 1 or is_entry > is_wrapper))
+                    or (has_producer and slots[PRODUCER_ID] != producer_id)
+                    or (transactional >= 0 and slots[IS_TRANSACTIONAL] != transactional)
+                    or (control >= 0 and slots[IS_CONTROL] != control)):
+                continue
+            rows[kept * ROW] = rows[i * ROW]
+            rows[kept * ROW + 1] = rows[i * ROW + 1]
+            rows[kept * ROW + 2] = rows[i * ROW + 2]
+            codecs |= 1 << slots[CODEC]
+            kept += 1
+    return kept, codecs, earliest, bool(is_behind)

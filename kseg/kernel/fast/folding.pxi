@@ -275,9 +275,9 @@ cdef class HeaderFold:
     cdef public int watched
     cdef int keyed  # -1: nobody looked
     cdef readonly ProducerTable producers
-    cdef OffsetEntries offsets
-    cdef TimeEntries times
-    cdef EntryWriter writer
+    cdef public OffsetEntries offset_entries
+    cdef public TimeEntries time_entries
+    cdef public EntryWriter entry_writer
     cdef int64_t recent_batches[3 * RECENT]
     cdef Growing continued_ids
     cdef RecordView view
@@ -299,30 +299,6 @@ cdef class HeaderFold:
     def ends_keyed(self, is_keyed):
         self.keyed = -1 if is_keyed is None else bool(is_keyed)
 
-    @property
-    def offset_entries(self):
-        return self.offsets
-
-    @offset_entries.setter
-    def offset_entries(self, OffsetEntries entries):
-        self.offsets = entries
-
-    @property
-    def entry_writer(self):
-        return self.writer
-
-    @entry_writer.setter
-    def entry_writer(self, EntryWriter writer):
-        self.writer = writer
-
-    @property
-    def time_entries(self):
-        return self.times
-
-    @time_entries.setter
-    def time_entries(self, TimeEntries entries):
-        self.times = entries
-
     def fold(self, const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_ssize_t last, int64_t position,
              Bodies bodies=None, Py_ssize_t first_body=0):
         cdef const uint8_t* base = NULL
@@ -339,7 +315,7 @@ cdef class HeaderFold:
             while row < last:
                 body.size = -1
                 if self.watched & (EVENT_RECORDS | EVENT_ODD_NULL):
-                    self.check_whole(buffer.shape[0], rows, row)
+                    check_whole(buffer.shape[0], rows, row)
                     if bodies is not None:
                         bodies.look_up(&body, row - first_body, 1)
                 if rows[row * ROW + 2] == 0:
@@ -351,12 +327,6 @@ cdef class HeaderFold:
                     break
                 row += 1
         return row, events
-
-    cdef int check_whole(self, Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t row) except -1 nogil:
-        if rows[row * ROW] < 0 or rows[row * ROW + 1] < LEAST_SIZE_V0 or rows[row * ROW + 1] > buffer_size - rows[row * ROW]:
-            with gil:
-                raise IndexError("a row outside the buffer")
-        return 0
 
     cdef int step(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) except -1 nogil:
         """Passes a row if nothing happens in it; else the events. unsafe: its header is there."""
@@ -488,32 +458,20 @@ cdef class HeaderFold:
 
     cdef bint finds_odd_null(self, const uint8_t* at, int64_t size, int64_t position, Bytes body) noexcept nogil:
         """Whether one of the records that can be read has a negative size that isn't null's own. unsafe: as step."""
-        cdef Walk walk
-        if 2 <= at[MAGIC_AT] <= 127:
-            if batch_attributes(at) & CODEC_MASK == 0:
-                body.at, body.size = at + BATCH_HEADER_SIZE, size - BATCH_HEADER_SIZE
-            if body.size < 0:
-                return False
-            start_walk(&walk, body, batch_records_count(at))
-            while next_record(&walk, &self.view):
-                if self.view.has_odd_null:
-                    return True
-            return False
-        if not fill_entry(at, size, True, position, &self.view) or self.view.has_odd_null:
-            return self.view.has_odd_null
-        if self.view.slots[CODEC] == 0 or body.size < 0:
-            return False
-        start_in_wrapper(&walk, body, &self.view)
-        while next_message(&walk, &self.view):
+        cdef RowWalk walk
+        start_row(&walk, &self.view, at, size, size, True, position, body)
+        if walk.has_messages and self.view.has_odd_null:
+            return True
+        while next_of_row(&walk, &self.view):
             if self.view.has_odd_null:
                 return True
-        return False
+        return walk.lacks_body and walk.is_message and self.view.has_odd_null
 
     cdef bint indexes_agree(self, HeaderView* header) noexcept nogil:
-        if self.offsets is not None and not self.offsets.pass_batch(
+        if self.offset_entries is not None and not self.offset_entries.pass_batch(
                 header.base_offset, header.position, self.largest_size):
             return False
-        return self.times is None or self.times.pass_batch(header)
+        return self.time_entries is None or self.time_entries.pass_batch(header)
 
     cdef int pass_header(self, HeaderView* header) except -1 nogil:
         cdef Py_ssize_t place = self.batches % RECENT * 3
@@ -531,8 +489,8 @@ cdef class HeaderFold:
         self.batches += 1
         self.records = sum_of(self.records, header.records_count)
         self.codecs |= 1 << (header.attributes & CODEC_MASK)
-        if self.writer is not None:
-            self.writer.pass_batch(
+        if self.entry_writer is not None:
+            self.entry_writer.pass_batch(
                 header.position, header.last_offset, self.max_timestamp, self.offset_of_max_timestamp)
         return 0
 

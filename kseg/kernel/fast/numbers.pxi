@@ -13,7 +13,6 @@ cdef enum:
     KEEP = 103  # and what keeps it otherwise
     SHORT = 32  # literals up to this size are copied by one copy of this size; what it writes too much is written over
     WIDEST = 6  # bytes that one byte of text can become: \u0000 in JSON
-    FREE_PLACE = -1
     NOT_CONTINUED = 0  # open transactions of producers: no batch was passed since somebody asked,
     CONTINUED = 1  # one was,
     CONTINUED_BY_BROKER = 2  # and has the broker's time

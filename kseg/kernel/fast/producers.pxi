@@ -8,60 +8,24 @@ cdef struct Producer:
     # index.producer_state.ProducerState
     int64_t id, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, first_offset
     int64_t batches, records  # passed since it was put in
-    int continued  # whether a fold has passed a batch of its open transaction: NOT_CONTINUED, or who set the time
+    int64_t continued  # whether a fold has passed a batch of its open transaction: NOT_CONTINUED, or who set the time
 
 
 @cython.final
 cdef class ProducerTable:
-    """See the contract. Ids are hashed; a free place is probed for one after another."""
+    """See the contract."""
 
-    cdef Producer* entries  # in the order of arrival
-    cdef int32_t* places  # numbers of entries, FREE_PLACE where there is none; `place_count` is a power of two
-    cdef Py_ssize_t count, capacity, place_count
+    cdef SumTable table  # a row is a Producer
 
-    def __dealloc__(self):
-        free(self.entries)
-        free(self.places)
+    def __cinit__(self):
+        self.table = SumTable(sizeof(Producer) // sizeof(int64_t))
 
     def __len__(self):
-        return self.count
+        return self.table.count
 
-    cdef Producer* find(self, int64_t producer_id) noexcept nogil:
+    cdef inline Producer* find(self, int64_t producer_id) noexcept nogil:
         """NULL for one that isn't known."""
-        cdef uint64_t place = mixed(<uint64_t>producer_id)
-        if self.place_count == 0:
-            return NULL
-        while True:
-            place &= self.place_count - 1
-            if self.places[place] == FREE_PLACE:
-                return NULL
-            if self.entries[self.places[place]].id == producer_id:
-                return &self.entries[self.places[place]]
-            place += 1
-
-    cdef int grow(self) except -1:
-        """Makes room for another one; at most half of the places are ever taken."""
-        cdef Py_ssize_t capacity = max(2 * self.capacity, 16), i
-        cdef int32_t* places
-        cdef Producer* entries = <Producer*>realloc(self.entries, capacity * sizeof(Producer))
-        if entries == NULL:
-            raise MemoryError()
-        self.entries = entries
-        places = <int32_t*>realloc(self.places, 2 * capacity * sizeof(int32_t))
-        if places == NULL:
-            raise MemoryError()
-        self.places, self.place_count, self.capacity = places, 2 * capacity, capacity
-        for i in range(self.place_count):
-            self.places[i] = FREE_PLACE
-        for i in range(self.count):
-            self.take_place(i)
-        return 0
-
-    cdef void take_place(self, Py_ssize_t number) noexcept:
-        cdef uint64_t place = mixed(<uint64_t>self.entries[number].id) & (self.place_count - 1)
-        while self.places[place] != FREE_PLACE:
-            place = (place + 1) & (self.place_count - 1)
-        self.places[place] = number
+        return <Producer*>self.table.find(producer_id)
 
     def get(self, int64_t producer_id):
         cdef Producer* known = self.find(producer_id)
@@ -82,19 +46,14 @@ cdef class ProducerTable:
         (producer.id, producer.epoch, producer.last_sequence, producer.last_offset, producer.offset_delta,
          producer.timestamp, producer.coordinator_epoch, producer.first_offset) = [wrapped(value) for value in values]
         known = self.find(producer.id)
+        if known == NULL:
+            known = <Producer*>self.table.add(producer.id)
         producer.batches = producer.records = 0
-        producer.continued = NOT_CONTINUED if known == NULL else known.continued
-        if known != NULL:
-            known[0] = producer
-            return
-        if self.count == self.capacity:
-            self.grow()
-        self.entries[self.count] = producer
-        self.take_place(self.count)
-        self.count += 1
+        producer.continued = known.continued  # NOT_CONTINUED is 0, as in a new row
+        known[0] = producer
 
     def ids(self):
-        return [self.entries[i].id for i in range(self.count)]
+        return [(<Producer*>self.table.rows)[i].id for i in range(self.table.count)]
 
 
 cdef object wrapped(number):

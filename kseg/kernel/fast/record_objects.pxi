@@ -165,13 +165,6 @@ cdef int show_members() except -1:
     return 0
 
 
-cdef enum:
-    BETWEEN_ROWS = 0
-    IN_BATCH = 1
-    IN_WRAPPER = 2
-    AT_MESSAGE = 3
-
-
 @cython.final
 cdef class RecordReader:
     """Records of rows in lists, and what is wrong with a batch after its records; see the contract."""
@@ -182,8 +175,8 @@ cdef class RecordReader:
     cdef Bytes* given
     cdef Py_ssize_t row, first, last
     cdef int64_t position
-    cdef int place
-    cdef Walk walk
+    cdef bint is_in_row
+    cdef RowWalk walk
     cdef RecordView view
     cdef object problem  # comes after the list that is being made
 
@@ -197,14 +190,18 @@ cdef class RecordReader:
         cdef list records = []
         cdef int64_t size = 0
         while self.problem is None and len(records) < RECORDS_AT_ONCE and size < BYTES_AT_ONCE:
-            if self.place == BETWEEN_ROWS:
+            if not self.is_in_row:
                 if self.row == self.last:
                     break
                 self.begin(self.row)
                 self.row += 1
-            elif self.moves():
+            elif next_of_row(&self.walk, &self.view):
                 records.append(new_record(&self.view))
                 size += max(self.view.texts[KEY].size, 0) + max(self.view.texts[VALUE].size, 0)
+            else:
+                self.is_in_row = False
+                if self.walk.records.problem != NO_PROBLEM:
+                    self.problem = problem_of(&self.walk, &self.view)
         if records:
             return records
         problem, self.problem = self.problem, None
@@ -213,50 +210,11 @@ cdef class RecordReader:
         return problem
 
     cdef int begin(self, Py_ssize_t row) except -1:
-        """Goes to the row's first record; where nothing can be read, to the next row."""
         check_rows(self.buffer.shape[0], self.rows, row, row + 1)
-        cdef int64_t start = self.rows[row * ROW], size = self.rows[row * ROW + 1]
-        cdef const uint8_t* at = &self.buffer[start]
-        cdef Bytes body = self.given[row - self.first]
-        if batch_magic(at) < 2 or self.buffer.shape[0] - start < BATCH_HEADER_SIZE:
-            return self.begin_entry(at, size, self.rows[row * ROW + 2], self.position + start, body)
-        fill_batch(at, size, self.rows[row * ROW + 2], self.position + start, &self.view)
-        if size < BATCH_HEADER_SIZE:
-            return self.end(Problem.BAD_RECORD, 0, 0)
-        if self.view.slots[CODEC] == 0:
-            body.at = at + BATCH_HEADER_SIZE
-            body.size = size - BATCH_HEADER_SIZE
-        if body.size >= 0:
-            start_walk(&self.walk, body, self.view.slots[COUNT])
-            self.place = IN_BATCH
-        return 0
-
-    cdef int begin_entry(self, const uint8_t* at, int64_t size, bint valid, int64_t position, Bytes body) except -1:
-        cdef bint readable = fill_entry(at, size, valid, position, &self.view)
-        if self.view.slots[CODEC] == 0:
-            if not readable:
-                return self.end(Problem.BAD_RECORD, 0, 0)
-            self.place = AT_MESSAGE
-        elif body.size >= 0:
-            start_in_wrapper(&self.walk, body, &self.view)
-            self.place = IN_WRAPPER
-        return 0
-
-    cdef bint moves(self) except -1:
-        """Whether there is another record of the row; it is in the view then."""
-        if self.place == AT_MESSAGE:
-            self.place = BETWEEN_ROWS
-            return True
-        if next_record(&self.walk, &self.view) if self.place == IN_BATCH else next_message(&self.walk, &self.view):
-            return True
-        self.end(self.walk.problem, self.walk.index, body_position(&self.walk))
-        return False
-
-    cdef int end(self, int problem, int64_t records_read, int64_t body_position) except -1:
-        """Ends a row."""
-        self.place = BETWEEN_ROWS
-        if problem != NO_PROBLEM:
-            self.problem = RecordProblem(self.view.slots[POSITION], ProblemValue(problem), records_read, body_position)
+        cdef int64_t start = self.rows[row * ROW]
+        start_row(&self.walk, &self.view, &self.buffer[start], self.rows[row * ROW + 1], self.buffer.shape[0] - start,
+                  self.rows[row * ROW + 2], self.position + start, self.given[row - self.first])
+        self.is_in_row = True
         return 0
 
 
@@ -272,5 +230,4 @@ def records(const uint8_t[::1] buffer, int64_t[::1] rows, Py_ssize_t first, Py_s
     reader.row = reader.first = first
     reader.last = last
     reader.position = position
-    reader.place = BETWEEN_ROWS
     return reader

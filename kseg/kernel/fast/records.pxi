@@ -163,26 +163,30 @@ cdef void fill_batch(const uint8_t* at, int64_t size, bint valid, int64_t positi
     slots[VALUE_SIZE] = size - BATCH_HEADER_SIZE
 
 
-cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t position, RecordView* view) noexcept nogil:
-    """A v0 or v1 entry's slots, as a batch and as a message. unsafe: `size` ≥ LEAST_SIZE_V0 bytes are there."""
+cdef void fill_entry_header(const uint8_t* at, int64_t size, RecordView* view) noexcept nogil:
+    """A v0 or v1 entry's slots as a batch of one record. unsafe: the header of its magic is there, up to the key."""
     cdef int64_t* slots = view.slots
     clear_record(view)
-    cdef bint readable = read_message(at, size, view)
-    slots[MAGIC] = slots[RECORD_MAGIC]
+    slots[MAGIC] = entry_v0_magic(at)
     slots[ATTRIBUTES] = <uint8_t>entry_v0_attributes(at)
-    slots[CODEC] = slots[RECORD_CODEC]
-    slots[CRC] = slots[RECORD_CRC]
+    slots[CODEC] = slots[ATTRIBUTES] & CODEC_MASK
+    slots[CRC] = entry_v0_crc(at)
     slots[BASE_OFFSET] = slots[LAST_OFFSET] = slots[OFFSET] = entry_v0_offset(at)
-    slots[MAX_TIMESTAMP] = slots[BASE_TIMESTAMP] = slots[TIMESTAMP]
+    slots[MAX_TIMESTAMP] = slots[BASE_TIMESTAMP] = entry_v1_timestamp(at) if slots[MAGIC] == 1 else -1
     slots[TIMESTAMP_TYPE] = (slots[ATTRIBUTES] >> TIMESTAMP_TYPE_SHIFT & 1) if slots[MAGIC] == 1 else -1
     slots[IS_TRANSACTIONAL] = slots[IS_CONTROL] = slots[HAS_DELETE_HORIZON] = 0
     slots[BASE_SEQUENCE] = slots[LAST_SEQUENCE] = slots[PRODUCER_ID] = slots[PRODUCER_EPOCH] = -1
     slots[PARTITION_LEADER_EPOCH] = -1
     slots[COUNT] = 1
-    slots[POSITION] = position
     slots[SIZE] = size
-    slots[IS_VALID] = valid
-    return readable
+
+
+cdef bint fill_entry(const uint8_t* at, int64_t size, bint valid, int64_t position, RecordView* view) noexcept nogil:
+    """Likewise, and the slots of its message. unsafe: `size` >= LEAST_SIZE_V0 bytes are there."""
+    fill_entry_header(at, size, view)
+    view.slots[POSITION] = position
+    view.slots[IS_VALID] = valid
+    return read_message(at, size, view)
 
 
 cdef struct Walk:
@@ -269,3 +273,64 @@ cdef inline bint next_message(Walk* walk, RecordView* view) noexcept nogil:
     walk.body.at += size
     walk.index += 1
     return True
+
+
+cdef struct RowWalk:
+    # over the records of a row, whatever its format
+    Walk records
+    bint is_message, has_messages  # a v0 or v1 entry that is a message, or that holds some
+    bint lacks_body  # its records are compressed, and their body isn't there: none of them is read
+
+
+cdef inline void start_row(RowWalk* walk, RecordView* view, const uint8_t* at, int64_t size, int64_t room, bint valid,
+                           int64_t position, Bytes body) noexcept nogil:
+    """Begins a walk over the records of a row, whose own facts are in the view then.
+
+    A size of less than a v2 header doesn't keep Kafka from reading one, if `room` bytes are there.
+    unsafe: `size` >= LEAST_SIZE_V0 bytes are there.
+    """
+    cdef bint is_batch = batch_magic(at) >= 2 and room >= BATCH_HEADER_SIZE, is_readable = True
+    if is_batch:
+        fill_batch(at, size, valid, position, view)
+    else:
+        is_readable = fill_entry(at, size, valid, position, view)
+    walk.lacks_body = view.slots[CODEC] != 0 and body.size < 0
+    walk.is_message = not is_batch and (view.slots[CODEC] == 0 or walk.lacks_body)
+    walk.has_messages = not is_batch and not walk.is_message
+    if walk.has_messages:
+        start_in_wrapper(&walk.records, body, view)
+        return
+    if is_batch and view.slots[CODEC] == 0:
+        body.at, body.size = at + BATCH_HEADER_SIZE, size - BATCH_HEADER_SIZE
+    start_walk(&walk.records, body, 0 if walk.lacks_body else view.slots[COUNT] if is_batch else is_readable)
+    if (not is_readable and not walk.lacks_body) or (is_batch and size < BATCH_HEADER_SIZE):
+        walk.records.problem = Problem.BAD_RECORD
+
+
+cdef inline bint next_of_row(RowWalk* walk, RecordView* view) noexcept nogil:
+    """The next record into the view; False at the end, or at a problem."""
+    if walk.has_messages:
+        return next_message(&walk.records, view)
+    if walk.is_message:
+        walk.records.count -= 1
+        return walk.records.count == 0
+    return walk.records.problem == NO_PROBLEM and next_record(&walk.records, view)
+
+
+cdef inline bint has_all_records(RowWalk* walk) noexcept nogil:
+    """Whether the walk, which is over, has met all of the row's records."""
+    return walk.records.problem == NO_PROBLEM and not walk.lacks_body
+
+
+cdef object problem_of(RowWalk* walk, RecordView* view):
+    """What ended the walk too early."""
+    return RecordProblem(
+        view.slots[POSITION], ProblemValue(walk.records.problem), walk.records.index, body_position(&walk.records))
+
+
+cdef int check_whole(Py_ssize_t buffer_size, int64_t[::1] rows, Py_ssize_t row) except -1 nogil:
+    """Holds what all reading of rows rests on: a row's bytes lie within the buffer."""
+    if rows[row * ROW] < 0 or rows[row * ROW + 1] < LEAST_SIZE_V0 or rows[row * ROW + 1] > buffer_size - rows[row * ROW]:
+        with gil:
+            raise IndexError("a row outside the buffer")
+    return 0

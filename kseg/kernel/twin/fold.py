@@ -260,8 +260,8 @@ def _last_sequence(header: Header) -> int:
 
 def _has_odd_null(row: Row) -> bool:
     """Whether one of the records that can be read, or a wrapper itself, has a negative size that isn't null's own."""
-    if row.header.is_wrapper and (row.message().has_odd_null or not row.message().is_readable):
-        return row.message().has_odd_null
+    if row.header.is_wrapper and row.message().has_odd_null:
+        return True
     return any(isinstance(record, RecordValues) and record.has_odd_null for record in row.records())
 
 
@@ -351,28 +351,18 @@ class EntryWriter:
         self._base_offset, self._interval = base_offset, interval
         self._entry_position, self._last_timestamp = 0, -1
         self._last_offset: int | None = None
-        self._offsets, self._times = bytearray(), bytearray()
+        self.offset_index = self.time_index = b""
         self.skipped = 0
-
-    @property
-    def offset_index(self) -> bytes:
-        """The bytes of the .index."""
-        return bytes(self._offsets)
-
-    @property
-    def time_index(self) -> bytes:
-        """The bytes of the .timeindex."""
-        return bytes(self._times)
 
     @property
     def offset_count(self) -> int:
         """Entries of the .index."""
-        return len(self._offsets) // _OFFSET_ENTRY.size
+        return len(self.offset_index) // _OFFSET_ENTRY.size
 
     @property
     def time_count(self) -> int:
         """Entries of the .timeindex."""
-        return len(self._times) // _TIME_ENTRY.size
+        return len(self.time_index) // _TIME_ENTRY.size
 
     def add(self, position: int, last_offset: int, max_timestamp: int, offset_of_max_timestamp: int) -> None:
         """Adds the batch at a position; see the contract."""
@@ -382,7 +372,7 @@ class EntryWriter:
         relative_offset = offset - self._base_offset
         rises = self._last_offset is None or offset > self._last_offset
         if rises and 0 <= relative_offset <= _LARGEST_INT32 and position <= _LARGEST_INT32:
-            self._offsets += _OFFSET_ENTRY.pack(relative_offset, position)
+            self.offset_index += _OFFSET_ENTRY.pack(relative_offset, position)
             self._last_offset = offset
         else:
             self.skipped += 1
@@ -393,5 +383,5 @@ class EntryWriter:
         """Adds an entry of the time index, if the time is larger than the last one's."""
         relative_offset = int64(offset_of_max_timestamp) - self._base_offset
         if max_timestamp > self._last_timestamp and 0 <= relative_offset <= _LARGEST_INT32:
-            self._times += _TIME_ENTRY.pack(max_timestamp, relative_offset)
+            self.time_index += _TIME_ENTRY.pack(max_timestamp, relative_offset)
             self._last_timestamp = max_timestamp

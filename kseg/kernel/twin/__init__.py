@@ -1,45 +1,13 @@
 """The Python twin of the compiled kernel: the same entry points, as plain as they can be read."""
 
+# ruff: noqa: F401  what is imported here are the entry points
+
 from kseg.kernel.twin.cleaning import Encoded, OffsetTable
 from kseg.kernel.twin.columns import Columns, columns
-from kseg.kernel.twin.fold import (
-    EntryWriter,
-    HeaderFold,
-    OffsetEntries,
-    ProducerTable,
-    TimeEntries,
-    end_marker,
-)
+from kseg.kernel.twin.fold import EntryWriter, HeaderFold, OffsetEntries, ProducerTable, TimeEntries, end_marker
 from kseg.kernel.twin.headers import HeaderColumns, crc32c, find_header, header_columns, scan, select, walk
 from kseg.kernel.twin.rendering import Output, Renderer
 from kseg.kernel.twin.rows import Bodies, records, replace_header_values
 from kseg.kernel.twin.statistics import Statistics
-
-__all__ = [
-    "NAME",
-    "Bodies",
-    "Columns",
-    "Encoded",
-    "EntryWriter",
-    "HeaderColumns",
-    "HeaderFold",
-    "OffsetEntries",
-    "OffsetTable",
-    "Output",
-    "ProducerTable",
-    "Renderer",
-    "Statistics",
-    "TimeEntries",
-    "columns",
-    "crc32c",
-    "end_marker",
-    "find_header",
-    "header_columns",
-    "records",
-    "replace_header_values",
-    "scan",
-    "select",
-    "walk",
-]
 
 NAME = "twin"

@@ -68,7 +68,11 @@ class Lister:
         return remember
 
     def listings(
-        self, partitions: Iterable[PartitionLog], processes: int | None = 1, on_read: OnRead | None = None
+        self,
+        partitions: Iterable[PartitionLog],
+        processes: int | None = 1,
+        on_read: OnRead | None = None,
+        expect: Callable[[int], None] | None = None,
     ) -> Iterator[PartitionListing]:
         """The partitions' listings in their order.
 
@@ -76,12 +80,13 @@ class Lister:
             partitions: of what.
             processes: how many share the work, as in `shared_work`; a limit of records needs one after another.
             on_read: takes how many bytes of logs were read since the last call.
+            expect: takes how many more there are to read.
         """
         count = processes if self._left is None else 1
         work = partial(_listed, self._selection)
         with shared_work(
             work,
-            self._orders(partitions),
+            self._orders(partitions, expect),
             partial(_cost_of, self._selection),
             processes=count,
             on_read=on_read,
@@ -100,9 +105,13 @@ class Lister:
         for say in self._unsaid:
             say()
 
-    def _orders(self, partitions: Iterable[PartitionLog]) -> Iterator["_ListOrder"]:
+    def _orders(
+        self, partitions: Iterable[PartitionLog], expect: Callable[[int], None] | None
+    ) -> Iterator["_ListOrder"]:
         own = self._settings
         for partition in partitions:
+            if expect is not None:
+                expect(partition.size)
             retention, cleaning = self._topics.of(partition), self._cleaning.of(partition)
             found = self._topics.beside.topic_settings(partition)
             roll = as_the_topic_sets(found, self._settings.roll, self._given)

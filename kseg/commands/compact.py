@@ -18,6 +18,7 @@ from kseg.errors import UsageError
 from kseg.log.cleaner import CompactSettings
 from kseg.log.compaction_plan import Gone
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import form_named
 from kseg.output.progress import Refusals, note_unless, talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import compact_partition
@@ -117,6 +118,6 @@ def compact(context: click.Context, options: CompactOptions) -> None:
         for note in compaction_notes(partition, done):
             talk(f"kseg: {note}")
         without_key += done.gone[Gone.NO_KEY]
-        write_compacted(partition, done, options.output, quiet=options.quiet)
+        write_compacted(partition, done, form_named(options.output)(), quiet=options.quiet)
     flush_stdout()
     context.exit(max(refuse.status, int(without_key > 0)))

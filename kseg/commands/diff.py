@@ -16,7 +16,6 @@ from kseg.errors import KsegError
 from kseg.layouts.record_columns import SAFE_CSV
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import ProgressBar, Refusals, note_unless
-from kseg.output.rows import check_csv_safe
 from kseg.output.streams import flush_stdout
 from kseg.system.placed_path import is_far
 from kseg.text.diff import DiffReport
@@ -60,8 +59,8 @@ def diff(context: click.Context, options: DiffOptions) -> None:
     The exit status is 0 if all partitions are identical, else 1.
     """
     paths, choice, rows, work = options.paths, options.choice, options.rows, options.work
-    check_csv_safe(rows.csv_safe, rows.output)
     zone = parse_zone(options.zone)
+    form = rows.form(zone)
     show = partial(held_text, SAFE_CSV if rows.csv_safe else rows.output, zone) if options.has_records else None
     processes = work.begin()
     refuse = Refusals()
@@ -69,10 +68,7 @@ def diff(context: click.Context, options: DiffOptions) -> None:
     copies = find_copies(sides, note_unless(quiet=work.quiet), choice, leader=options.leader)
     found = as_the_cluster_has_them(copies, sides, choice)
     report = DiffReport(
-        rows.output,
-        zone=zone,
-        color=rows.color,
-        csv_safe=rows.csv_safe,
+        form,
         quiet=work.quiet,
         record_fields=CSV_FIELDS if options.has_records else (),
     )

@@ -12,6 +12,7 @@ from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings, examine, plan_examination
 from kseg.doctor.kinds import KINDS
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import form_named
 from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.text.doctor_page import DoctorReport
@@ -91,7 +92,9 @@ def doctor(context: click.Context, options: DoctorOptions) -> None:
     for passed_over in plan.passed_over:
         note(passed_over_line(passed_over))
     found = CheckUpInWork(plan, is_quick=options.quick, zone=zone)
-    report = DoctorReport(options.output, found.result, verbose=options.verbose, quiet=work.quiet, color=options.color)
+    report = DoctorReport(
+        form_named(options.output)(), found.result, verbose=options.verbose, quiet=work.quiet, color=options.color
+    )
     report.log_answer = answer
     with report, ProgressBar.before_output(work.has_bar) as bar:
         on_read = bar.counting("doctor", plan.size)
@@ -122,11 +125,11 @@ def read_answer(path: Path, *, quiet: bool) -> "LogAnswer":
 def write_answer(answer: "LogAnswer", options: DoctorOptions) -> None:
     """Writes what a broker's log tells, without directories to look into."""
     from kseg.output.pager import write_styled_lines
-    from kseg.output.rows import write_json
 
-    if options.output == "json":
+    form = form_named(options.output)()
+    if form.has_objects:
         for each in answer.objects(None):
-            write_json(each)
+            form.write_object(each)
     elif answer.causes:
         write_styled_lines(answer.lines(None, verbose=options.verbose), color=options.color)
     flush_stdout()

@@ -9,6 +9,7 @@ from kseg.commands.export_options import ExportOptions, export_of
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RedactOptions
 from kseg.errors import UsageError, missing_library
+from kseg.output.forms import form_named
 from kseg.system.shared_work import processors
 
 
@@ -55,13 +56,13 @@ def export(context: click.Context, given: ExportArguments) -> None:
     wanted = export_of(options, count)
     wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))
     if options.dry_run:
-        write_plan(plan_export(wanted), options.output)
+        write_plan(plan_export(wanted), form_named(options.output)())
         return
     with ProgressBar(options.has_bar) as bar:
         report = run_export(
             wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
         )
     if not options.quiet:
-        write_report(report, options.output, verbose=given.verbose)
+        write_report(report, form_named(options.output)(), verbose=given.verbose)
     say_refused(report.refused)
     context.exit(report.status)

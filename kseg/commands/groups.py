@@ -12,9 +12,9 @@ from kseg.commands.options.values import RowOptions
 from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import RowWriter
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout, write_stdout
-from kseg.output.table import RowWriter
 from kseg.text.groups import (
     COMMITS,
     GROUPS,

@@ -16,6 +16,7 @@ from kseg.commands.options.values import GivenSelection, RedactOptions
 from kseg.errors import UsageError
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import form_named
 from kseg.output.progress import Refusals, note_unless, talk
 from kseg.output.streams import flush_stdout, write_lines, write_stdout
 from kseg.text.lookup import absence_line, lookup_lines, lookup_object
@@ -78,8 +79,9 @@ def lookup(context: click.Context, options: LookupOptions) -> None:
     told = taken_of([replicas]).sentences(verbose=options.verbose)
     for problem in dict.fromkeys((*told, *answer.problems)):
         note(problem)
-    if options.output == "json":
-        _write_object(answer, redaction, zone)
+    form = form_named(options.output)()
+    if form.has_objects:
+        form.write_object(_object(answer, redaction, zone))
     else:
         _write_way(answer, redaction, zone, print_data=options.print_data_log)
     flush_stdout()
@@ -98,13 +100,13 @@ def _stored(answer: Lookup) -> "StoredRecord | None":
     return StoredRecord(answer.step.segment.path, batch.position, batch.size, answer.record.offset)
 
 
-def _write_object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> None:
+def _object(answer: Lookup, redaction: "Redaction | None", zone: tzinfo) -> dict[str, object]:
     from kseg.dump.record_line import record_json
-    from kseg.output.rows import JsonText, write_json
+    from kseg.output.rows import JsonText
 
     stored = _stored(answer)
     record = None if stored is None else JsonText(record_json(stored, zone=zone, redaction=redaction))
-    write_json(lookup_object(answer, record))
+    return lookup_object(answer, record)
 
 
 def _write_way(answer: Lookup, redaction: "Redaction | None", zone: tzinfo, *, print_data: bool) -> None:

@@ -1,6 +1,6 @@
 """`kseg ls`: lists topics, partitions and segments."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
@@ -12,14 +12,13 @@ from kseg.cluster.listing import Lister
 from kseg.commands.options.command import command
 from kseg.commands.options.values import GivenSelection, RowOptions, WorkOptions, is_given
 from kseg.log.cleaner import CleaningSettings
-from kseg.log.listing import ListingSettings, PartitionListing
+from kseg.log.listing import ListingSettings
 from kseg.log.listing_rows import Rows
-from kseg.log.partition import PartitionLog
 from kseg.log.segments import RetentionSettings, RollSettings
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import Count, ProgressBar, Refusals, note_unless, talk
+from kseg.output.forms import RowWriter
+from kseg.output.progress import ProgressBar, Refusals, note_unless, talk
 from kseg.output.streams import flush_stdout
-from kseg.output.table import RowWriter
 from kseg.system.page_cache import tells_cache
 from kseg.text.listing import ListingColumns, write_listings
 from kseg.tiered.placed_tiers import are_of_tiers
@@ -149,19 +148,9 @@ def ls(context: click.Context, options: LsOptions) -> None:
     note = note_unless(quiet=work.quiet)
     lister = Lister(settings, given, selection, note, cluster, options.server_properties)
     places = cluster.directories(options.choice)
-
-    def listings() -> Iterator[PartitionListing]:
-        with ProgressBar(work.has_bar) as bar:
-            count = bar.counting("ls")
-            yield from lister.listings(_expected(places, count), processes, count)
-
-    write_listings(listings(), rows, columns, writer, has_sums=not work.quiet)
+    with ProgressBar(work.has_bar) as bar:
+        count = bar.counting("ls")
+        listings = lister.listings(places, processes, count, count.expect)
+        write_listings(listings, rows, columns, writer, has_sums=not work.quiet)
     flush_stdout()
     context.exit(max(refuse.status, int(lister.found_problems)))
-
-
-def _expected(places: Iterable[PartitionLog], count: Count) -> Iterator[PartitionLog]:
-    """The partitions, each expected by the count before it comes."""
-    for place in places:
-        count.expect(place.size)
-        yield place

@@ -15,9 +15,9 @@ from kseg.commands.options.command import command
 from kseg.commands.options.values import RowOptions
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import RowWriter
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout
-from kseg.output.table import RowWriter
 from kseg.text.metadata import SETTINGS, cluster_sections, setting_rows, write_script, write_sections
 from kseg.times import parse_zone
 

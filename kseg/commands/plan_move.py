@@ -10,10 +10,10 @@ from kseg.commands.options.command import command
 from kseg.commands.options.values import RowOptions
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import RowWriter
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout
-from kseg.output.table import RowWriter
 from kseg.store.location import is_remote
 from kseg.text.transactions import REASSIGNMENT, plan_sum, write_plan
 from kseg.tiered.places import url_of

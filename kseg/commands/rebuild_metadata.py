@@ -9,9 +9,9 @@ import click
 from kseg.commands.inputs import new_directory_of
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RowOptions
+from kseg.output.forms import RowWriter
 from kseg.output.progress import Refusals, note_unless, talk
 from kseg.output.streams import flush_stdout
-from kseg.output.table import RowWriter
 from kseg.rewrite.metadata import NewVoter, find_rebuilding, parse_endpoint, write_rebuilt
 from kseg.text.metadata import rebuilding_notes, write_rebuilding
 from kseg.times import parse_zone

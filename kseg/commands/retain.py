@@ -14,6 +14,7 @@ from kseg.errors import UsageError
 from kseg.log.freeing import plan_freeing
 from kseg.log.segments import RetentionSettings
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import form_named
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import copy_retained, retain_partition
@@ -21,6 +22,9 @@ from kseg.store.target import check_absent, check_outside
 from kseg.text.compaction import RetentionReport
 from kseg.text.retention import write_freeing
 from kseg.times import now_ms, parse_time, parse_zone
+
+TIMELINE = "timeline"
+"""The form of output that shows when each segment goes."""
 
 
 class RetainOptions(NamedTuple):
@@ -71,7 +75,8 @@ def retain(context: click.Context, options: RetainOptions) -> None:
     would be, the new directory has an empty one, as a broker rolls it at the log end offset.
     """
     paths, choice, directory = options.paths, options.choice, options.directory
-    zone, output = parse_zone(options.zone), options.output
+    zone, form = parse_zone(options.zone), form_named(options.output)()
+    draws_timeline = options.output == TIMELINE
     settings = RetentionSettings(
         now_ms() if options.now is None else parse_time(options.now, zone),
         options.retention_ms,
@@ -90,18 +95,18 @@ def retain(context: click.Context, options: RetainOptions) -> None:
         else:
             note(f"left out: {left_out.text()}")
     if options.free is not None:
-        if directory is not None or output == "timeline":
+        if directory is not None or draws_timeline:
             raise UsageError("--free goes with -o text and -o json, and without --to")
         freeable = [*map(topics.freeable, partitions)]
         for problem in dict.fromkeys(problem for each in freeable for problem in each.problems):
             note(f"{problem}; the plan may lack what is there")
         plan = plan_freeing(freeable, options.free)
-        write_freeing(plan, output, zone, options.bootstrap_server)
+        write_freeing(plan, form, zone, options.bootstrap_server)
         context.exit(max(refuse.status, int(not plan.is_enough)))
     if directory is not None:
         check_absent(directory)
         check_outside(directory, paths)
-    copied, report = None, RetentionReport(output, settings.now_ms, zone)
+    copied, report = None, RetentionReport(form, settings.now_ms, zone, draws_timeline=draws_timeline)
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
         copied = None if directory is None else copy_retained(partition, retained, directory, paths)

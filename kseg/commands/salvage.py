@@ -15,6 +15,7 @@ from kseg.commands.inputs import new_directory_of
 from kseg.commands.options.command import command
 from kseg.commands.options.values import WorkOptions
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import form_named
 from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.salvage import SalvageOrder, SalvageTargets, salvage_order, salvage_orders
@@ -77,7 +78,7 @@ def salvage(context: click.Context, options: SalvageOptions) -> None:
     advised: set[str] = set()
     with target as unfinished, _diverged(options, beside) as diverged, ProgressBar(work.has_bar) as bar:
         if unfinished is not None and not work.quiet:
-            write_run(context.find_root().obj or (), options.output)
+            write_run(context.find_root().obj or (), form_named(options.output)())
             flush_stdout()
         orders = salvage_orders(partitions, None if unfinished is None else TopicIds(cluster, options.cluster_metadata))
         salvage_one = partial(_salvaged, SalvageTargets(unfinished, diverged), options, work.keep_cache)
@@ -90,7 +91,7 @@ def salvage(context: click.Context, options: SalvageOptions) -> None:
                 is_whole &= report.is_whole
                 advised |= set() if report.advised_topic is None else {report.advised_topic}
                 if not (work.quiet and report.is_whole):
-                    write_report(report)
+                    write_report(report, form_named(options.output)())
     flush_stdout()
     for topic in sorted(advised):
         note_unless(quiet=work.quiet)(advice_on_loss(topic))
@@ -114,4 +115,4 @@ def _salvaged(
     salvaged = salvage_order(
         order, targets, drop_unreadable=options.drop_unreadable, keep_cache=keep_cache, on_read=on_read
     )
-    yield salvage_report(salvaged.plan, salvaged.written, options.output)
+    yield salvage_report(salvaged.plan, salvaged.written, form_named(options.output)())

@@ -11,6 +11,7 @@ import click
 from kseg.commands.export_options import ExportOptions, export_of, own_arguments, sources_and_destination
 from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
+from kseg.output.forms import TextForm, form_named
 from kseg.output.progress import note_unless
 from kseg.output.streams import write_line, write_lines
 
@@ -112,7 +113,7 @@ def _write_dry_run(wanted: "Export", sent: str | None) -> None:
     from kseg.text.export import write_plan
 
     try:
-        write_plan(plan_export(wanted), "text")
+        write_plan(plan_export(wanted), TextForm())
     finally:
         if sent is not None:
             write_line(sent)
@@ -127,7 +128,7 @@ def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *,
     status = submit(cluster, arguments, verbose=verbose)
     if not cluster.drives_here and not options.quiet:
         destination = sources_and_destination(options)[1]
-        write_kept_report(open_destination(destination).read(REPORT), destination, options.output)
+        write_kept_report(open_destination(destination).read(REPORT), destination, form_named(options.output)())
     return status
 
 
@@ -174,6 +175,6 @@ def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, Byt
 
         report = run_export(wanted, by_spark(wanted.parallelism, progress))
     if not options.quiet:
-        write_report(report, options.output)
+        write_report(report, form_named(options.output)())
     say_refused(report.refused)
     return report.status

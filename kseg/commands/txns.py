@@ -11,9 +11,9 @@ from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RowOptions
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import RowWriter
 from kseg.output.progress import Refusals, note_unless
 from kseg.output.streams import flush_stdout, write_line
-from kseg.output.table import RowWriter
 from kseg.text.transactions import CLUES, COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS, TransactionRows
 from kseg.times import parse_zone, time_or_none
 
@@ -78,11 +78,11 @@ def txns(context: click.Context, options: TxnsOptions) -> None:
     if options.explain is not None:
         writer.write(CLUES, reading.clues(others, options.explain))
         coordinators, others = [], []
-    if coordinators and (rows.output != "csv" or not others):
+    if coordinators and (not writer.form.has_one_kind or not others):
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
     if others:
         writer.write(TRANSACTIONS, reading.rows(others))
-    if rows.output != "csv" and options.explain is None:
+    if not writer.form.has_one_kind and options.explain is None:
         writer.write(STABLE_OFFSETS, reading.stable_rows)
     for line in reading.abort_lines if writer.form.is_for_people else ():
         write_line(line)

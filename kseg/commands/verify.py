@@ -10,6 +10,7 @@ from kseg.commands.options.values import GivenSelection, WorkOptions
 from kseg.coordinators.transactions import judged_findings
 from kseg.findings.kinds import ALL_FINDINGS
 from kseg.log.selection import PartitionChoice
+from kseg.output.forms import form_named
 from kseg.output.progress import ProgressBar, Refusals, note_unless
 from kseg.output.streams import flush_stdout
 from kseg.text.findings import FindingsReport, passed_over_line, write_explanation
@@ -70,7 +71,9 @@ def verify(context: click.Context, options: VerifyOptions) -> None:
         note(passed_over_line(passed_over))
     is_judged = selection.is_everything and bool(plan.orders) and not work.quiet
     forecast = StartForecast(plan.cluster, choice) if is_judged else None
-    report = FindingsReport(options.output, len(plan.orders), forecast, verbose=options.verbose, color=options.color)
+    report = FindingsReport(
+        form_named(options.output)(), len(plan.orders), forecast, verbose=options.verbose, color=options.color
+    )
     with report, ProgressBar(work.has_bar) as bar:
         on_read = bar.counting("verify", plan.size)
         results = judged_findings(plan, selection, keep_cache=work.keep_cache, processes=processes, on_read=on_read)
@@ -81,7 +84,7 @@ def verify(context: click.Context, options: VerifyOptions) -> None:
 
             copies = find_cluster_copies(plan.cluster, choice)
             report.take(verified_copies(copies))
-            write_copies(copies, options.output, verbose=options.verbose)
+            write_copies(copies, form_named(options.output)(), verbose=options.verbose)
             note(copies_line(copies))
         report.is_complete = not refuse.status
     if not work.quiet:

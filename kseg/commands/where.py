@@ -15,8 +15,8 @@ from kseg.coordinators.stored_ids import stored_ids
 from kseg.errors import UsageError
 from kseg.log.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog
 from kseg.log.selection import parse_bytes
+from kseg.output.forms import form_named
 from kseg.output.progress import Refusals, talk
-from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
 
 
@@ -68,8 +68,9 @@ def where(context: click.Context, options: WhereOptions) -> None:
         talk(f"kseg: {home.note}")
     if paths and not home.directories and not refuse.status:
         talk(f"kseg: {home.name or 'the partition'} isn't in the given directories")
-    if options.output == "json":
-        write_json(home.as_object())
+    form = form_named(options.output)()
+    if form.has_objects:
+        form.write_object(home.as_object())
     else:
         for line in home.lines():
             write_line(line)

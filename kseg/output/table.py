@@ -1,14 +1,12 @@
 """Tables of rows: complete, growing, or in the form that a command is asked for."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from glob import escape
 from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from kseg.output.rows import CsvWriter, check_csv_safe
-from kseg.output.streams import write_line
 from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
@@ -339,29 +337,6 @@ def _sql_text(text: str) -> str:
     return f"'{doubled}'"
 
 
-@dataclass(frozen=True, slots=True)
-class OutputForm:
-    """A form: text, json, csv or table.
-
-    color: None lets the terminal and NO_COLOR decide. csv_safe: no spreadsheet evaluates a text as a formula; raises
-    UsageError with another form. zone: of printed times.
-    """
-
-    name: str
-    color: bool | None = None
-    csv_safe: bool = False
-    zone: tzinfo = UTC
-
-    def __post_init__(self) -> None:
-        """Refuses what doesn't go together."""
-        check_csv_safe(self.csv_safe, self.name)
-
-    @property
-    def is_for_people(self) -> bool:
-        """Whether it is text or a table."""
-        return self.name in ("text", "table")
-
-
 NOT_SHOWN = ""
 """Title of a column that only programs get: JSON and CSV."""
 
@@ -406,46 +381,3 @@ def _flat(value: object) -> object:
     if isinstance(value, dict):
         return ":".join(str(_flat(element)) for element in value.values())
     return value
-
-
-class RowWriter:
-    """Writes sections in one form; in CSV there may be only one. count: rows written so far."""
-
-    def __init__(self, form: OutputForm) -> None:
-        """Nothing is written yet."""
-        self.count = 0
-        self.form = form
-
-    def in_zone(self, section: Section[Row]) -> Section[Row]:
-        """A section with its times in the zone of the output."""
-        return section.in_zone(self.form.zone)
-
-    def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Writes a section. For people one that has a title is left out if it is empty."""
-        rows, section = self._counted(rows), self.in_zone(section)
-        if self.form.name == "json":
-            from kseg.output.rows import write_json
-
-            for row in rows:
-                write_json(section.as_object(row))
-        elif self.form.name == "csv":
-            writer = CsvWriter((column.name for column in section.columns), is_safe=self.form.csv_safe)
-            for row in rows:
-                writer.write(section.as_values(row))
-        elif (found := list(rows)) or section.title is None:
-            self._write_for_people(section, found)
-
-    def _counted(self, rows: Iterable[Row]) -> Iterator[Row]:
-        for row in rows:
-            self.count += 1
-            yield row
-
-    def _write_for_people(self, section: Section[Row], rows: list[Row]) -> None:
-        if self.form.name == "table":
-            title, color = section.title, self.form.color
-            write_rich_table(section.shown_columns, rows, title=title, color=color, style=section.style)
-            return
-        if section.title is not None:
-            write_line(f"{section.title}:")
-        for line in aligned_lines(section.shown_columns, rows):
-            write_line(f"  {line}")

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from kseg.errors import ClosedPipeError, KsegError, counted
+from kseg.output.forms import RowWriter
 from kseg.output.progress import note_unless, talk
 from kseg.output.streams import flush_stdout, write_line
-from kseg.output.table import RowWriter
 from kseg.query.session import SCANS, QuerySession
 from kseg.system.signals import was_asked_to_end
 from kseg.text.query import AnswerWriter

@@ -9,7 +9,7 @@ from pathlib import Path
 from kseg.errors import counted
 from kseg.log.compaction_plan import Gone
 from kseg.log.partition import PartitionLog
-from kseg.output.rows import write_json
+from kseg.output.forms import Form
 from kseg.output.streams import write_line, write_lines
 from kseg.output.table import TableColumn, aligned_lines
 from kseg.rewrite.compact import Compacted, Retained, RetainedCopy
@@ -79,10 +79,10 @@ def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
         yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so they are dropped"
 
 
-def write_compacted(partition: PartitionLog, done: Compacted, form: str, *, quiet: bool) -> None:
+def write_compacted(partition: PartitionLog, done: Compacted, form: Form, *, quiet: bool) -> None:
     """Writes a partition's report to standard output; the text is left out where the user wants quiet."""
-    if form == "json":
-        write_json(compacted_object(partition, done))
+    if form.has_objects:
+        form.write_object(compacted_object(partition, done))
     elif not quiet:
         write_lines(compacted_lines(partition, done))
 
@@ -201,10 +201,11 @@ def _sum_object(kind: str, sums: RetainedSum) -> dict[str, object]:
 
 
 class RetentionReport:
-    """Writes what retention does to standard output, as text, JSON or a timeline."""
+    """Writes what retention does to standard output, as text, a timeline, or objects."""
 
-    def __init__(self, form: str, now_ms: int, zone: tzinfo) -> None:
+    def __init__(self, form: Form, now_ms: int, zone: tzinfo, *, draws_timeline: bool) -> None:
         """Takes the form, the time that is judged by, which a timeline shows, and the zone of printed times."""
+        self._draws_timeline = draws_timeline
         self._zone = zone
         self._form = form
         self._now_ms = now_ms
@@ -213,27 +214,27 @@ class RetentionReport:
     def take(self, partition: PartitionLog, retained: list[Retained]) -> None:
         """Writes a partition's segments."""
         self._totals.add(partition, retained)
-        if self._form == "json":
+        if self._form.has_objects:
             for each in retained:
-                write_json(retained_object(partition, each))
+                self._form.write_object(retained_object(partition, each))
             return
-        if self._form == "text":
-            lines: Iterable[str] = aligned_lines(_columns(self._zone), retained)
+        if self._draws_timeline:
+            lines: Iterable[str] = timeline(retained, self._now_ms, self._zone)
         else:
-            lines = timeline(retained, self._now_ms, self._zone)
+            lines = aligned_lines(_columns(self._zone), retained)
         write_lines([str(partition.path), *(f"  {line}" for line in lines)])
 
     def finish(self, directory: Path | None, copied: RetainedCopy | None) -> None:
         """Writes the sums, and what was copied into a directory."""
-        if self._form == "json":
+        if self._form.has_objects:
             for sums in self._totals.objects():
-                write_json(sums)
+                self._form.write_object(sums)
         else:
             write_lines(self._totals.lines())
         if directory is None or copied is None:
             return
-        if self._form == "json":
-            write_json(copy_object(directory, copied))
+        if self._form.has_objects:
+            self._form.write_object(copy_object(directory, copied))
         else:
             write_line(copy_line(directory, copied))
 

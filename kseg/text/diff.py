@@ -11,8 +11,9 @@ from kseg.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecor
 from kseg.errors import counted
 from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.log.lineage import Rule
-from kseg.output.rows import CsvWriter, write_json
-from kseg.output.streams import write_line, write_stdout
+from kseg.output.forms import Form, TableForm, TextForm
+from kseg.output.rows import CsvWriter
+from kseg.output.streams import write_line, write_lines, write_stdout
 from kseg.output.table import TableColumn, write_rich_table
 from kseg.times import iso_time
 
@@ -169,28 +170,23 @@ class DiffReport:
 
     def __init__(
         self,
-        form: str,
+        form: Form,
         *,
-        zone: tzinfo = UTC,
-        color: bool | None = None,
-        csv_safe: bool = False,
         quiet: bool = False,
         record_fields: Sequence[str] = (),
     ) -> None:
-        """Takes text, json, csv or table.
+        """Takes the form.
 
         quiet: identical partitions are left out, and the sums. record_fields: of CSV with records, which then has only
         these.
         """
         self.summary = DiffSummary()
         self._form = form
-        self._zone = zone
-        self._color = color
         self._quiet = quiet
         self._rows: list[_CopyRow] = []
-        self._has_only_records = form == "csv" and bool(record_fields)
+        self._has_only_records = form.has_one_kind and bool(record_fields)
         names = record_fields or [column.name for column in COLUMNS]
-        self._csv = CsvWriter(names, is_safe=csv_safe) if form == "csv" else None
+        self._csv = CsvWriter(names, is_safe=form.csv_safe) if form.has_one_kind else None
 
     def take(self, diff: PartitionDiff | bytes) -> None:
         """Writes a partition, or lines of records that not every copy has; partitions of a table come at the end."""
@@ -201,26 +197,25 @@ class DiffReport:
         if self._has_only_records or (self._quiet and diff.verdict is DiffVerdict.IDENTICAL):
             return
         rows = [_CopyRow(diff, copy) for copy in diff.copies or (None,)]
-        if self._form == "json":
-            write_json(diff_object(diff))
+        if self._form.has_objects:
+            self._form.write_object(diff_object(diff))
         elif self._csv is not None:
             for row in rows:
                 self._csv.write(column.value(row) for column in COLUMNS)
-        elif self._form == "table":
-            self._rows += rows
+        elif isinstance(self._form, TextForm):
+            write_lines(diff_lines(diff, self._form.zone))
         else:
-            for line in diff_lines(diff, self._zone):
-                write_line(line)
+            self._rows += rows
 
     def finish(self) -> None:
         """Writes what comes last."""
-        if self._form == "table":
-            write_rich_table(COLUMNS, self._rows, color=self._color)
+        if isinstance(self._form, TableForm):
+            write_rich_table(COLUMNS, self._rows, color=self._form.color)
         if self._quiet:
             return
-        if self._form == "json":
-            write_json(self.summary.as_object())
-        elif self._form == "text":
+        if self._form.has_objects:
+            self._form.write_object(self.summary.as_object())
+        elif isinstance(self._form, TextForm):
             write_line(self.summary.line())
 
 
@@ -406,18 +401,13 @@ _COPIES = {
 }
 
 
-def write_copies(copies: ClusterCopies, form: str, *, verbose: bool) -> None:
+def write_copies(copies: ClusterCopies, form: Form, *, verbose: bool) -> None:
     """Writes the copies as JSON; as text only if all is wanted."""
-    if form == "json":
-        _write_copies_as_json(copies)
+    if form.has_objects:
+        for partition in copies.partitions:
+            form.write_object(_cluster_partition_object(partition))
     elif verbose:
         _write_copies_as_text(copies)
-
-
-def _write_copies_as_json(copies: ClusterCopies) -> None:
-    """Writes an object for each partition."""
-    for partition in copies.partitions:
-        write_json(_cluster_partition_object(partition))
 
 
 def _write_copies_as_text(copies: ClusterCopies) -> None:

@@ -11,8 +11,9 @@ from kseg.errors import counted
 from kseg.findings.at_start import AtStart
 from kseg.findings.finding_kind import Severity
 from kseg.log.listing_rows import counted_directories
+from kseg.output.forms import Form
 from kseg.output.pager import BOLD, FAINT, Fold, StyledLine, write_styled_lines
-from kseg.output.rows import human_size, write_json
+from kseg.output.rows import human_size
 from kseg.output.table import bar
 from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
 from kseg.verify.start_effects import StartForecast
@@ -252,14 +253,14 @@ class DoctorReport:
     """Writes a check-up when it is left, so that whoever interrupts it sees what was found until then."""
 
     def __init__(
-        self, form: str, result: Callable[[], CheckUp], *, verbose: bool, quiet: bool, color: bool | None
+        self, form: Form, result: Callable[[], CheckUp], *, verbose: bool, quiet: bool, color: bool | None
     ) -> None:
         """Takes text or json; what gives the check-up; how much is wanted; colours, None: the terminal's.
 
         verbose: every place, topic and note. quiet: nothing but findings, in text only those that count. is_complete:
         whether all was examined. log_answer: what a broker's log told, which stands before all.
         """
-        self._is_json = form == "json"
+        self._form = form
         self._result = result
         self._verbose = verbose
         self._quiet = quiet
@@ -275,13 +276,13 @@ class DoctorReport:
     ) -> None:
         found = self._result()
         has_page = bool(found.partitions or found.troubles or self.is_complete)
-        if not (has_page or self.log_answer or self._is_json):
+        if not (has_page or self.log_answer or self._form.has_objects):
             return  # nothing could be opened, as stderr says
-        if self._is_json:
+        if self._form.has_objects:
             for each in self.log_answer.objects(found if has_page else None) if self.log_answer else ():
-                write_json(each)
+                self._form.write_object(each)
             for each in check_up_objects(found, is_complete=self.is_complete, quiet=self._quiet):
-                write_json(each)
+                self._form.write_object(each)
             return
         write_styled_lines(self._lines(found, has_page=has_page), color=self._color)
 

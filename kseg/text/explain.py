@@ -3,7 +3,7 @@
 import io
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ from kseg.errors import UsageError
 from kseg.explain.field import ExplainedField, FieldNote, hex_pieces, json_value, notes_of, shown_value, value_pieces
 from kseg.explain.walk import LARGE, format_page, format_rows, whole_page
 from kseg.formats.batch import FORMATS
-from kseg.output.rows import write_json, write_json_by_pieces
+from kseg.output.forms import FORMS
 from kseg.output.streams import flush_stdout, write_stdout, write_styled
 from kseg.system.terminal_text import escaped_text
 
@@ -372,31 +372,42 @@ def _note(text: str, depth: int, style: str) -> "Text":
     return Text(f"{' ' * 50}{'  ' * depth}{escaped_text(text)}", style=style)
 
 
-def write_file(path: Path, items: Iterable[tuple[int, "Item"]], form: str, color: bool | None) -> None:
-    """Writes a file's items, with their numbers, to standard output: as text, JSON, a page of HTML or a picture."""
-    if form == "text":
-        write_items((item for _, item in items), color=color)
-    elif form == "json":
+def _html(path: Path, items: Iterable[tuple[int, "Item"]]) -> Iterator[str]:
+    return html_page((item for _, item in items), str(path))
+
+
+def _svg(path: Path, items: Iterable[tuple[int, "Item"]]) -> Iterator[str]:
+    yield svg_picture((item for _, item in items), path.name)
+
+
+PAGES: dict[str, Callable[[Path, Iterable[tuple[int, "Item"]]], Iterator[str]]] = {"html": _html, "svg": _svg}
+"""Forms of output that only `explain` has: a page of HTML, a picture."""
+
+
+def write_file(path: Path, items: Iterable[tuple[int, "Item"]], name: str, color: bool | None) -> None:
+    """Write a file's items, with their numbers, to standard output, in the form of a name."""
+    if name in PAGES:
+        for piece in PAGES[name](path, items):
+            write_stdout(piece.encode())
+    elif (form := FORMS[name](color)).has_objects:
         for number, item in items:
             for members in item_objects(item, number, str(path)):
-                write_json_by_pieces(members)
-    elif form == "html":
-        for piece in html_page((item for _, item in items), str(path)):
-            write_stdout(piece.encode())
+                form.write_object(members)
     else:
-        write_stdout(svg_picture((item for _, item in items), path.name).encode())
+        write_items((item for _, item in items), color=color)
     flush_stdout()
 
 
-def write_format(name: str, form: str) -> None:
-    """Writes the table of a format, or of `all`. Raises UsageError for a form that tables don't have."""
-    if form == "json":
+def write_format(name: str, form_name: str) -> None:
+    """Write the table of a format, or of `all`. Raises UsageError for a form that tables don't have."""
+    if form_name in PAGES:
+        raise UsageError("--grammar goes with -o text or json")
+    form = FORMS[form_name]()
+    if form.has_objects:
         for each in FORMATS if name == "all" else (name,):
             for row in format_rows(each):
-                write_json({"format": each, **row._asdict()})
-    elif form == "text":
+                form.write_object({"format": each, **row._asdict()})
+    else:
         page = whole_page() if name == "all" else format_page((name,))
         write_stdout(page.encode())
-    else:
-        raise UsageError("--grammar goes with -o text or json")
     flush_stdout()

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from kseg.errors import KsegError, counted
 from kseg.log.committed import why_withheld
+from kseg.output.forms import Form
 from kseg.output.progress import talk
-from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import TableColumn, aligned_lines, duckdb_query, polars_expression
 
@@ -308,18 +308,18 @@ def _sums(report: _ReportShape) -> dict[str, Any]:
     }
 
 
-def write_plan(plan: _PlanShape, form: str) -> None:
+def write_plan(plan: _PlanShape, form: Form) -> None:
     """Writes a plan to standard output; says on stderr what can't be read."""
-    _write(plan_objects(plan) if form == "json" else plan_lines(plan))
+    _write(form, plan_objects(plan) if form.has_objects else plan_lines(plan))
     say_refused(plan.refused)
 
 
-def write_report(report: _ReportShape, form: str, *, verbose: bool = False) -> None:
+def write_report(report: _ReportShape, form: Form, *, verbose: bool = False) -> None:
     """Writes a report to standard output. verbose: its text says of each partition which copy answers."""
-    _write(report_objects(report) if form == "json" else report_lines(report, verbose=verbose))
+    _write(form, report_objects(report) if form.has_objects else report_lines(report, verbose=verbose))
 
 
-def write_kept_report(content: bytes | None, destination: str, form: str) -> None:
+def write_kept_report(content: bytes | None, destination: str, form: Form) -> None:
     """Writes to standard output what a destination's report says; None: it isn't there."""
     if content is None:
         talk(f"kseg: {destination}: there is no report")
@@ -327,10 +327,10 @@ def write_kept_report(content: bytes | None, destination: str, form: str) -> Non
     report = json.loads(content)
     partitions = report.pop("partitions")
     sums = {name: sum(partition[name] for partition in partitions) for name in ("recordsIn", "recordsOut", "lost")}
-    if form == "json":
+    if form.has_objects:
         for partition in partitions:
-            write_json({"type": "partition", **partition})
-        write_json({"type": "summary", "partitions": len(partitions), **report, **sums})
+            form.write_object({"type": "partition", **partition})
+        form.write_object({"type": "summary", "partitions": len(partitions), **report, **sums})
     else:
         write_line(
             f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost;"
@@ -339,12 +339,12 @@ def write_kept_report(content: bytes | None, destination: str, form: str) -> Non
     flush_stdout()
 
 
-def _write(rows: Iterator[dict[str, Any]] | Iterator[str]) -> None:
+def _write(form: Form, rows: Iterator[dict[str, Any]] | Iterator[str]) -> None:
     for row in rows:
         if isinstance(row, str):
             write_line(row)
         else:
-            write_json(row)
+            form.write_object(row)
     flush_stdout()
 
 

@@ -10,7 +10,7 @@ from kseg.findings.finding_kind import FindingKind, Severity
 from kseg.findings.findings import Finding
 from kseg.findings.kinds import explanation
 from kseg.formats.foreign import what_has_name
-from kseg.output.rows import write_json
+from kseg.output.forms import Form
 from kseg.output.streams import flush_stdout, takes_colors, write_line, write_stdout, write_styled
 from kseg.system.terminal_text import escaped_text
 from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
@@ -83,7 +83,7 @@ class FindingsReport:
 
     def __init__(
         self,
-        form: str,
+        form: Form,
         partition_count: int,
         forecast: StartForecast | None,
         *,
@@ -95,7 +95,7 @@ class FindingsReport:
         forecast: what a start ends in, to which findings are added; None if not all of a partition is looked at.
         is_complete: whether everything requested was read.
         """
-        self._is_json = form == "json"
+        self._form = form
         self._forecast = forecast
         self._partition_count = partition_count
         self._verbose = verbose
@@ -111,7 +111,7 @@ class FindingsReport:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._forecast is not None and self._verbose and not self._is_json:
+        if self._forecast is not None and self._verbose and not self._form.has_objects:
             write_line(forecast_sentence(self._forecast, is_all=self.is_complete))
             write_line(f"assumed: {assumptions(self._forecast)}")
         write_findings(self._found, color=self._color)
@@ -121,8 +121,8 @@ class FindingsReport:
         if self._forecast is not None:
             self._forecast.take(verified.effects)
         for finding in verified.findings:
-            if self._is_json:
-                write_json(finding_object(finding))
+            if self._form.has_objects:
+                self._form.write_object(finding_object(finding))
             elif self._verbose or finding.counts:
                 self._found.append(finding)
         self._counts.update(finding.severity for finding in verified.findings)
@@ -141,8 +141,8 @@ class FindingsReport:
 
     def finish(self) -> None:
         """Writes the end."""
-        if self._is_json:
-            write_json(self._summary())
+        if self._form.has_objects:
+            self._form.write_object(self._summary())
         elif self.is_well and self.is_complete:
             write_stdout(b"ok\n")
 
@@ -162,7 +162,7 @@ class FindingsReport:
         severities = ", ".join(counted(counts[each], each) for each in Severity)
         places = counted(self._partition_count, "partition")
         more = "" if self.is_well else "; `kseg verify --explain ID` tells more"
-        is_hidden = counts[Severity.NOTE] and not self._verbose and not self._is_json
+        is_hidden = counts[Severity.NOTE] and not self._verbose and not self._form.has_objects
         return f"{severities} in {places}{more}{'; -v lists the notes' if is_hidden else ''}"
 
     def _summary(self) -> dict[str, object]:

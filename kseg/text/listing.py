@@ -15,11 +15,12 @@ from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow, counted_directories
 from kseg.log.partition import PARTITION_METADATA
 from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
+from kseg.output.forms import RowWriter, TextForm
 from kseg.output.pager import paged_lines
 from kseg.output.progress import talk
-from kseg.output.rows import exact_size, human_size, write_json
+from kseg.output.rows import exact_size, human_size
 from kseg.output.streams import write_line
-from kseg.output.table import NOT_SHOWN, GrowingLines, RowWriter, Section, TableColumn, aligned_lines, bar
+from kseg.output.table import NOT_SHOWN, GrowingLines, Section, TableColumn, aligned_lines, bar
 from kseg.text.retention import cleaning_text, keys_text
 from kseg.times import time_text
 
@@ -441,13 +442,13 @@ def write_listings(
     has_sums: whether the end is wanted.
     """
     found = rows.of(listings)
-    if writer.form.name == "text":
+    if isinstance(writer.form, TextForm):
         with paged_lines() as write:
             _write_lines(found, rows, columns, write)
             for line in _last_lines(rows, columns) if has_sums else ():
                 write(line)
         return
-    if writer.form.name == "table":
+    if writer.form.is_for_people:
         writer.write(columns.section(), _with_largest(found))
         for line in _last_lines(rows, columns) if has_sums else ():
             write_line(line)
@@ -455,10 +456,10 @@ def write_listings(
     writer.write(columns.section(), found)
     if not has_sums:
         return
-    if writer.form.name == "json":
+    if writer.form.has_objects:
         if rows.cut.rows:
-            write_json({"type": "cut", "rows": rows.cut.rows, "bytes": rows.cut.size})
-        write_json(columns.total().as_object(rows.total))
+            writer.form.write_object({"type": "cut", "rows": rows.cut.rows, "bytes": rows.cut.size})
+        writer.form.write_object(columns.total().as_object(rows.total))
     elif rows.cut.rows:
         talk(f"kseg: {_cut_line(rows, columns)}")
 

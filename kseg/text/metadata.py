@@ -31,9 +31,9 @@ from kseg.cluster.recreate_script import Script
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, SettingSource, resolve_all
 from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
-from kseg.output.rows import write_json
+from kseg.output.forms import RowWriter
 from kseg.output.streams import flush_stdout, write_line
-from kseg.output.table import NOT_SHOWN, RowWriter, Section, TableColumn
+from kseg.output.table import NOT_SHOWN, Section, TableColumn
 from kseg.text.groups import column, iso_time_column, number_column, numbers_text, timestamp_column, unless_negative
 
 if TYPE_CHECKING:
@@ -493,9 +493,9 @@ def write_sections(
     show: str | None,
 ) -> None:
     """Writes all kinds of rows, or one; CSV can have one only. JSON begins with the moment."""
-    wanted = show or ("partitions" if writer.form.name == "csv" else None)
-    if wanted is None and writer.form.name == "json":
-        write_json(writer.in_zone(METADATA).as_object(found))
+    wanted = show or ("partitions" if writer.form.has_one_kind else None)
+    if wanted is None and writer.form.has_objects:
+        writer.form.write_object(writer.in_zone(METADATA).as_object(found))
     for name, section, rows in sections:
         if wanted in (None, name):
             writer.write(section, rows)

@@ -5,8 +5,9 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from kseg.output.rows import CsvWriter, JsonText, finite_json, write_json
-from kseg.output.table import GrowingLines, OutputForm, TableColumn, write_rich_table
+from kseg.output.forms import Form, TableForm
+from kseg.output.rows import CsvWriter, JsonText, finite_json
+from kseg.output.table import GrowingLines, TableColumn, write_rich_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,7 +19,7 @@ Values = tuple[Any, ...]
 class AnswerWriter:
     """Writes answers in one form. count: rows written of the last one."""
 
-    def __init__(self, form: OutputForm) -> None:
+    def __init__(self, form: Form) -> None:
         """Nothing is written yet."""
         self.count = 0
         self.form = form
@@ -28,18 +29,17 @@ class AnswerWriter:
         self.count = 0
         names = names_once(schema.names)
         rows = self._counted(rows_of(batches, self.form.zone))
-        match self.form.name:
-            case "json":
-                for row in rows:
-                    write_json(dict(zip(names, map(_as_json, row), strict=True)))
-            case "csv":
-                writer = CsvWriter(names, is_safe=self.form.csv_safe)
-                for row in rows:
-                    writer.write(map(_as_field, row))
-            case "table":
-                write_rich_table(_columns(names, schema), list(rows), color=self.form.color)
-            case _:
-                self._write_lines(_columns(names, schema), rows)
+        if self.form.has_objects:
+            for row in rows:
+                self.form.write_object(dict(zip(names, map(_as_json, row), strict=True)))
+        elif self.form.has_one_kind:
+            writer = CsvWriter(names, is_safe=self.form.csv_safe)
+            for row in rows:
+                writer.write(map(_as_field, row))
+        elif isinstance(self.form, TableForm):
+            write_rich_table(_columns(names, schema), list(rows), color=self.form.color)
+        else:
+            self._write_lines(_columns(names, schema), rows)
 
     def _write_lines(self, columns: Sequence[TableColumn[Values]], rows: Iterator[Values]) -> None:
         from kseg.output.pager import paged_lines

@@ -8,7 +8,8 @@ from kseg.errors import counted
 from kseg.formats.codes import UNLIMITED
 from kseg.log.cleaner import CleanerStop, CleanerVerdict, Cleaning
 from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment
-from kseg.output.rows import human_size, write_json
+from kseg.output.forms import Form
+from kseg.output.rows import human_size
 from kseg.output.streams import flush_stdout, write_lines
 from kseg.output.table import TableColumn, aligned_lines
 from kseg.times import duration_text, time_text
@@ -27,22 +28,23 @@ def _age(ms: int) -> str:
     return "unlimited" if ms == UNLIMITED else duration_text(ms)
 
 
-def write_freeing(plan: FreeingPlan, form: str, zone: tzinfo, bootstrap_server: str) -> None:
-    """Writes a plan to standard output, as text or JSON."""
-    if form == "json":
-        _write_json(plan, bootstrap_server)
+def write_freeing(plan: FreeingPlan, form: Form, zone: tzinfo, bootstrap_server: str) -> None:
+    """Writes a plan to standard output, as text or objects."""
+    if form.has_objects:
+        for each in _objects(plan, bootstrap_server):
+            form.write_object(each)
     else:
         write_lines(_lines(plan, zone, bootstrap_server))
     flush_stdout()
 
 
-def _write_json(plan: FreeingPlan, bootstrap_server: str) -> None:
+def _objects(plan: FreeingPlan, bootstrap_server: str) -> Iterator[dict[str, object]]:
     for lowered in plan.lowered:
         row = {column.name: column.value(lowered) for column in _COLUMNS}
         lines = {"command": _command(lowered, bootstrap_server), "undo": _undo(lowered, bootstrap_server)}
-        write_json({"type": "lowered", **row, **lines})
+        yield {"type": "lowered", **row, **lines}
     for pinned in plan.pinned:
-        write_json(
+        yield (
             {
                 "type": "pinned",
                 "topic": pinned.topic,
@@ -53,7 +55,7 @@ def _write_json(plan: FreeingPlan, bootstrap_server: str) -> None:
                 "retentionBytes": pinned.retention_bytes,
             }
         )
-    write_json(
+    yield (
         {
             "type": "plan",
             "wantedBytes": plan.wanted,

@@ -13,7 +13,7 @@ from kseg.log.segments import Rolled
 from kseg.log.side_files import SideFile
 from kseg.log.transactions import Outcome
 from kseg.log.writer import WrittenSegment
-from kseg.output.rows import write_json
+from kseg.output.forms import Form
 from kseg.output.streams import write_line, write_lines
 from kseg.rewrite.lost_markers import LostEnd
 from kseg.rewrite.reindex import Reindexed
@@ -257,13 +257,13 @@ def _file_object(file: WrittenFile) -> dict[str, object]:
     }
 
 
-def write_run(arguments: Sequence[str], form: str) -> None:
+def write_run(arguments: Sequence[str], form: Form) -> None:
     """Says which kseg makes what follows, when, and by which command."""
     from importlib.metadata import version
 
     run = {"type": "run", "version": version("kseg"), "time": iso_time(now_ms())}
-    if form == "json":
-        write_json({**run, "command": ["kseg", *arguments]})
+    if form.has_objects:
+        form.write_object({**run, "command": ["kseg", *arguments]})
     else:
         write_line(f"kseg {run['version']}, {run['time']}: kseg {shlex.join(arguments)}")
 
@@ -280,17 +280,17 @@ class SalvageReport(NamedTuple):
     content: dict[str, object] | tuple[str, ...]
 
 
-def salvage_report(salvage: Salvage, written: Written, form: str) -> SalvageReport:
+def salvage_report(salvage: Salvage, written: Written, form: Form) -> SalvageReport:
     """The report on a partition, in a form of `-o`."""
-    content = salvage_object(salvage, written) if form == "json" else tuple(salvage_lines(salvage, written))
+    content = salvage_object(salvage, written) if form.has_objects else tuple(salvage_lines(salvage, written))
     needs_advice = salvage.topic in _AFTER_A_LOSS and bool(salvage.holes or salvage.inner_problems)
     return SalvageReport(salvage.is_whole, salvage.topic if needs_advice else None, content)
 
 
-def write_report(report: SalvageReport) -> None:
+def write_report(report: SalvageReport, form: Form) -> None:
     """Writes a partition's report to standard output."""
     if isinstance(report.content, dict):
-        write_json(report.content)
+        form.write_object(report.content)
     else:
         write_lines(report.content)
 

@@ -20,8 +20,9 @@ from kseg.log.transactions import (
     Transaction,
     coordinator_transactions,
 )
+from kseg.output.forms import RowWriter
 from kseg.output.rows import human_size
-from kseg.output.table import NOT_SHOWN, RowWriter, Section
+from kseg.output.table import NOT_SHOWN, Section
 from kseg.text.groups import column, iso_time_column, number_column, numbers_text, timestamp_column, unless_negative
 from kseg.times import duration_text
 
@@ -243,7 +244,7 @@ REASSIGNMENT = "reassignment"
 
 def write_plan(plan: MovePlan, writer: RowWriter) -> None:
     """Writes a plan: the directories and the moves; in CSV the moves alone."""
-    if writer.form.name != "csv":
+    if not writer.form.has_one_kind:
         writer.write(FILLS, plan.fills)
     writer.write(MOVES, plan.moves)
 

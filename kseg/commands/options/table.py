@@ -174,9 +174,9 @@ SELECTION = (
 
 OUTPUT = (
     Option("-o --output", f"compact doctor lookup protocol salvage verify where {EXPORTS}", "Form of the output.",
-        ("text", "json"), default="text"),
-    Option("-o --output", "diff ls metadata query txns", "Form of the output.", ("text", "json", "csv", "table"),
-        default="text"),
+        Late("kseg.output.forms", "OBJECT_FORMS"), default="text"),
+    Option("-o --output", "diff ls metadata query txns", "Form of the output.",
+        Late("kseg.output.forms", "FORMS"), default="text"),
     Option("-o --output", "groups", "Form of the output; reset-csv is a file for kafka-consumer-groups.sh.",
         ("text", "json", "csv", "table", "reset-csv"), default="text"),
     Option("-o --output", "dump", "Form of the output; kcat is a script that sends the records.",

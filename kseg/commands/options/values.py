@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 if TYPE_CHECKING:
     from kseg.log.selection import IsolationLevel, Selection
-    from kseg.output.table import OutputForm
+    from kseg.output.forms import Form
     from kseg.redaction import Part, Redaction
 
 
@@ -53,11 +53,14 @@ class RowOptions(NamedTuple):
     color: bool | None
     csv_safe: bool = False
 
-    def form(self, zone: tzinfo = UTC) -> "OutputForm":
-        """The form of the output, with times in a zone. Raises UsageError for --csv-safe in another than CSV."""
-        from kseg.output.table import OutputForm
+    def form(self, zone: tzinfo = UTC) -> "Form":
+        """The form of the output, with times in a zone; text for one that a command has alone.
 
-        return OutputForm(self.output, self.color, csv_safe=self.csv_safe, zone=zone)
+        Raises UsageError for --csv-safe in another than CSV.
+        """
+        from kseg.output.forms import form_named
+
+        return form_named(self.output)(self.color, csv_safe=self.csv_safe, zone=zone)
 
 
 class RedactOptions(NamedTuple):

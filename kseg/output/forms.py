@@ -1,0 +1,143 @@
+"""Forms of output, as `-o` names them: each writes rows and objects in its own way."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, tzinfo
+from typing import ClassVar, TypeVar
+
+from kseg.output.rows import CsvWriter, check_csv_safe, write_json, write_json_by_pieces
+from kseg.output.streams import write_line
+from kseg.output.table import Section, aligned_lines, write_rich_table
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of output, for people or for programs.
+
+    color: None lets the terminal and NO_COLOR decide. csv_safe: no spreadsheet evaluates a text as a formula; raises
+    UsageError with another form. zone: of printed times.
+    """
+
+    name: ClassVar[str]
+    is_for_people: ClassVar[bool] = False
+    has_objects: ClassVar[bool] = False
+    "Whether it has objects of any kind, one after another; others have lines of text, or rows of columns."
+    has_one_kind: ClassVar[bool] = False
+    "Whether all of its rows have the same columns."
+
+    color: bool | None = None
+    csv_safe: bool = False
+    zone: tzinfo = UTC
+
+    def __post_init__(self) -> None:
+        """Refuse what doesn't go together."""
+        check_csv_safe(self.csv_safe, self.name)
+
+    def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
+        """Write a section's rows to standard output."""
+        raise NotImplementedError
+
+    def write_object(self, members: Mapping[str, object]) -> None:
+        """Write an object to standard output, in a form that has objects.
+
+        A member that is an iterator gives its JSON piece by piece.
+        """
+        raise NotImplementedError
+
+
+class TextForm(Form):
+    """Aligned lines of text below the section's title."""
+
+    name = "text"
+    is_for_people = True
+
+    def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
+        """Write a section's rows; nothing of one that has a title and no rows."""
+        found = list(rows)
+        if not found and section.title is not None:
+            return
+        if section.title is not None:
+            write_line(f"{section.title}:")
+        for line in aligned_lines(section.shown_columns, found):
+            write_line(f"  {line}")
+
+
+class TableForm(Form):
+    """Tables with lines and colours."""
+
+    name = "table"
+    is_for_people = True
+
+    def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
+        """Write a section's rows; nothing of one that has a title and no rows."""
+        found = list(rows)
+        if found or section.title is None:
+            title, style = section.title, section.style
+            write_rich_table(section.shown_columns, found, title=title, color=self.color, style=style)
+
+
+class JsonForm(Form):
+    """Lines of JSON, an object in each."""
+
+    name = "json"
+    has_objects = True
+
+    def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
+        """Write an object for each row."""
+        for row in rows:
+            write_json(section.as_object(row))
+
+    def write_object(self, members: Mapping[str, object]) -> None:
+        """Write an object as a line."""
+        if any(isinstance(each, Iterator) for each in members.values()):
+            write_json_by_pieces(members)
+        else:
+            write_json(members)
+
+
+class CsvForm(Form):
+    """Rows of CSV below the columns' names; there may be only one section."""
+
+    name = "csv"
+    has_one_kind = True
+
+    def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
+        """Write the names, and a line for each row."""
+        writer = CsvWriter((column.name for column in section.columns), is_safe=self.csv_safe)
+        for row in rows:
+            writer.write(section.as_values(row))
+
+
+FORMS: dict[str, type[Form]] = {each.name: each for each in (TextForm, JsonForm, CsvForm, TableForm)}
+"""By their names."""
+OBJECT_FORMS = {name: form for name, form in FORMS.items() if form is TextForm or form.has_objects}
+"""Those of commands whose output isn't rows of columns."""
+
+
+def form_named(name: str) -> type[Form]:
+    """Return the form of a name; text for one that a command has alone, and writes itself."""
+    return FORMS.get(name, TextForm)
+
+
+class RowWriter:
+    """Writes sections in one form; in one that has a single kind of rows there may be only one. count: rows written."""
+
+    def __init__(self, form: Form) -> None:
+        """Nothing is written yet."""
+        self.count = 0
+        self.form = form
+
+    def in_zone(self, section: Section[Row]) -> Section[Row]:
+        """A section with its times in the zone of the output."""
+        return section.in_zone(self.form.zone)
+
+    def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
+        """Write a section. For people one that has a title is left out if it is empty."""
+        self.form.write_rows(self.in_zone(section), self._counted(rows))
+
+    def _counted(self, rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            self.count += 1
+            yield row

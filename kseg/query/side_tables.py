@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,8 +26,7 @@ from kseg.export.settings import COLUMNS
 from kseg.findings.findings import Finding
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS, VERSION, codec_name
-from kseg.formats.file_names import parse_partition_directory, plain_text
-from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
+from kseg.formats.file_names import PartitionDirectory, parse_partition_directory, plain_text
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import (
     METADATA_RECORDS,
@@ -116,35 +114,33 @@ class BatchRow(NamedTuple):
     header: BatchHeader
 
 
-def _of_header(name: str) -> Callable[[BatchRow], object]:
-    return attrgetter(f"header.{name}")
-
-
-def _number(name: str, attribute: str) -> RowColumn:
-    return RowColumn(name, pa.int64(), _of_header(attribute))
+def _number(name: str, value: Callable[[BatchRow], object]) -> RowColumn:
+    return RowColumn(name, pa.int64(), value)
 
 
 _BATCH_COLUMNS = (
-    RowColumn("topic", pa.string(), attrgetter("topic")),
-    RowColumn("partition", pa.int32(), attrgetter("partition")),
-    RowColumn("segment", pa.string(), attrgetter("segment")),
-    _number("position", "position"),
-    _number("size", "size"),
-    _number("baseOffset", "base_offset"),
-    _number("lastOffset", "last_offset"),
-    _number("count", "records_count"),
-    _number("magic", "magic"),
+    RowColumn("topic", pa.string(), lambda row: row.topic),
+    RowColumn("partition", pa.int32(), lambda row: row.partition),
+    RowColumn("segment", pa.string(), lambda row: row.segment),
+    _number("position", lambda row: row.header.position),
+    _number("size", lambda row: row.header.size),
+    _number("baseOffset", lambda row: row.header.base_offset),
+    _number("lastOffset", lambda row: row.header.last_offset),
+    _number("count", lambda row: row.header.records_count),
+    _number("magic", lambda row: row.header.magic),
     RowColumn("compression", pa.string(), lambda row: codec_name(row.header.codec) or str(row.header.codec)),
-    _number("crc", "crc"),
-    RowColumn("isValid", pa.bool_(), _of_header("is_valid")),
-    _number("attributes", "attributes"),
+    _number("crc", lambda row: row.header.crc),
+    RowColumn("isValid", pa.bool_(), lambda row: row.header.is_valid),
+    _number("attributes", lambda row: row.header.attributes),
     RowColumn("timestampType", pa.int64(), lambda row: row.header.timestamp_type.value),
-    RowColumn("baseTimestamp", TIMESTAMP, _of_header("base_timestamp")),
-    RowColumn("maxTimestamp", TIMESTAMP, _of_header("max_timestamp")),
-    *(_number(camel_case(name), name) for name in PRODUCER_NAMES),
-    _number("partitionLeaderEpoch", "partition_leader_epoch"),
-    RowColumn("isTransactional", pa.bool_(), _of_header("is_transactional")),
-    RowColumn("isControl", pa.bool_(), _of_header("is_control")),
+    RowColumn("baseTimestamp", TIMESTAMP, lambda row: row.header.base_timestamp),
+    RowColumn("maxTimestamp", TIMESTAMP, lambda row: row.header.max_timestamp),
+    _number("producerId", lambda row: row.header.producer_id),
+    _number("producerEpoch", lambda row: row.header.producer_epoch),
+    _number("baseSequence", lambda row: row.header.base_sequence),
+    _number("partitionLeaderEpoch", lambda row: row.header.partition_leader_epoch),
+    RowColumn("isTransactional", pa.bool_(), lambda row: row.header.is_transactional),
+    RowColumn("isControl", pa.bool_(), lambda row: row.header.is_control),
 )
 """Named as in `kseg dump -o json`."""
 
@@ -287,21 +283,30 @@ def _say_notes(reading: TransactionRows, log: QueryLog) -> None:
 # --- findings ---------------------------------------------------------------------------------------------------------
 
 
-def _place_of(finding: Finding, part: str) -> object:
-    name = parse_partition_directory(finding.file if finding.file.is_dir() else finding.file.parent)
-    return None if name is None else getattr(name, part)
+def _place_of(finding: Finding) -> PartitionDirectory | None:
+    return parse_partition_directory(finding.file if finding.file.is_dir() else finding.file.parent)
+
+
+def _topic_of(finding: Finding) -> str | None:
+    place = _place_of(finding)
+    return None if place is None else place.topic
+
+
+def _partition_of(finding: Finding) -> int | None:
+    place = _place_of(finding)
+    return None if place is None else place.partition
 
 
 _FINDING_COLUMNS = (
-    RowColumn("id", pa.string(), attrgetter("id")),
-    RowColumn("severity", pa.string(), attrgetter("severity")),
-    RowColumn("topic", pa.string(), lambda row: _place_of(row, "topic")),
-    RowColumn("partition", pa.int32(), lambda row: _place_of(row, "partition")),
-    RowColumn("file", pa.string(), attrgetter("file")),
-    RowColumn("position", pa.int64(), attrgetter("position")),
-    RowColumn("firstOffset", pa.int64(), attrgetter("first_offset")),
-    RowColumn("lastOffset", pa.int64(), attrgetter("last_offset")),
-    RowColumn("sentence", pa.string(), attrgetter("sentence")),
+    RowColumn("id", pa.string(), lambda row: row.id),
+    RowColumn("severity", pa.string(), lambda row: row.severity),
+    RowColumn("topic", pa.string(), _topic_of),
+    RowColumn("partition", pa.int32(), _partition_of),
+    RowColumn("file", pa.string(), lambda row: row.file),
+    RowColumn("position", pa.int64(), lambda row: row.position),
+    RowColumn("firstOffset", pa.int64(), lambda row: row.first_offset),
+    RowColumn("lastOffset", pa.int64(), lambda row: row.last_offset),
+    RowColumn("sentence", pa.string(), lambda row: row.sentence),
 )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
-from operator import attrgetter
 from pathlib import Path
 
 from kseg.errors import counted
@@ -152,13 +151,13 @@ class RetainedSum:
 
 
 SUM_COLUMNS: tuple[TableColumn[RetainedSum], ...] = (
-    TableColumn("name", "total of", -1, attrgetter("name")),
-    TableColumn("partitions", "partitions", 1, attrgetter("partitions")),
-    TableColumn("copies", "of these copies", 1, attrgetter("copies")),
-    TableColumn("segments", "segments", 1, attrgetter("segments")),
-    TableColumn("bytes", "bytes", 1, attrgetter("size")),
-    TableColumn("segmentsToDelete", "segments to delete", 1, attrgetter("to_delete")),
-    TableColumn("bytesToDelete", "bytes to delete", 1, attrgetter("size_to_delete")),
+    TableColumn("name", "total of", -1, lambda row: row.name),
+    TableColumn("partitions", "partitions", 1, lambda row: row.partitions),
+    TableColumn("copies", "of these copies", 1, lambda row: row.copies),
+    TableColumn("segments", "segments", 1, lambda row: row.segments),
+    TableColumn("bytes", "bytes", 1, lambda row: row.size),
+    TableColumn("segmentsToDelete", "segments to delete", 1, lambda row: row.to_delete),
+    TableColumn("bytesToDelete", "bytes to delete", 1, lambda row: row.size_to_delete),
 )
 _TOPIC, _LOG_DIR, _TOTAL = "topic", "directory", "total"
 

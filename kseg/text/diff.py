@@ -1,7 +1,7 @@
 """Differences between copies of partitions, and whether a cluster's copies are enough, as text and JSON."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
 from typing import NamedTuple
 
@@ -357,11 +357,6 @@ class _CopyRow(NamedTuple):
         return next((each for each in self.diff.truncations if str(each.path) == self.path), None)
 
 
-def _of_copy(name: str) -> Callable[[_CopyRow], int | None]:
-    """A number of the copy, by its attribute's name."""
-    return lambda row: None if row.copy is None else getattr(row.copy, name)
-
-
 def _to_offset(row: _CopyRow) -> int | None:
     return None if row.truncation is None else row.truncation.to_offset
 
@@ -379,12 +374,12 @@ COLUMNS: tuple[TableColumn[_CopyRow], ...] = (
     TableColumn("partition", "partition", 1, lambda row: row.diff.partition),
     TableColumn("verdict", "verdict", -1, lambda row: str(row.diff.verdict)),
     TableColumn("path", "copy", -1, lambda row: row.path),
-    TableColumn("logStartOffset", "log start", 1, _of_copy("log_start_offset")),
-    TableColumn("logEndOffset", "log end", 1, _of_copy("log_end_offset")),
-    TableColumn("highWatermark", "high watermark", 1, _of_copy("high_watermark")),
-    TableColumn("lastEpoch", "last epoch", 1, _of_copy("last_epoch")),
-    TableColumn("records", "only here", 1, _of_copy("records")),
-    TableColumn("missing", "missing", 1, _of_copy("missing")),
+    TableColumn("logStartOffset", "log start", 1, lambda row: row.copy and row.copy.log_start_offset),
+    TableColumn("logEndOffset", "log end", 1, lambda row: row.copy and row.copy.log_end_offset),
+    TableColumn("highWatermark", "high watermark", 1, lambda row: row.copy and row.copy.high_watermark),
+    TableColumn("lastEpoch", "last epoch", 1, lambda row: row.copy and row.copy.last_epoch),
+    TableColumn("records", "only here", 1, lambda row: row.copy and row.copy.records),
+    TableColumn("missing", "missing", 1, lambda row: row.copy and row.copy.missing),
     TableColumn("firstDifference", "differs from", 1, lambda row: row.diff.first_difference),
     TableColumn("divergenceOffset", "diverged at", 1, _divergence),
     TableColumn("toOffset", "truncates to", 1, _to_offset),

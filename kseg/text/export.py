@@ -1,10 +1,9 @@
 """Plans and reports of exports, as tables and as JSON objects."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from operator import attrgetter
 from typing import Any, Protocol
 
 from kseg.errors import KsegError, counted
@@ -21,42 +20,42 @@ def _shown(value: object) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def _column(title: str, name: str, width: int = 0) -> TableColumn[Any]:
-    return TableColumn(name, title, width, attrgetter(name), lambda row: _shown(attrgetter(name)(row)))
+def _column(title: str, name: str, value: Callable[[Any], object], width: int = 0) -> TableColumn[Any]:
+    return TableColumn(name, title, width, value, lambda row: _shown(value(row)))
 
 
 _PLAN_COLUMNS = (
-    _column("topic", "topic", -1),
-    _column("partition", "partition"),
-    _column("orders", "orders"),
-    _column("bytes", "bytes"),
-    _column("files", "files"),
+    _column("topic", "topic", lambda row: row.topic, -1),
+    _column("partition", "partition", lambda row: row.partition),
+    _column("orders", "orders", lambda row: row.orders),
+    _column("bytes", "bytes", lambda row: row.bytes),
+    _column("files", "files", lambda row: row.files),
 )
-_REPORT_COLUMNS = (
-    _column("topic", "topic", -1),
-    _column("partition", "partition"),
-    _column("from", "from_offset"),
-    _column("to", "to_offset"),
-    _column("in", "records_in"),
-    _column("out", "records_out"),
-    _column("control", "control"),
-    _column("aborted", "aborted"),
-    _column("gaps", "gaps"),
+_REPORT_COLUMNS: tuple[TableColumn[Any], ...] = (
+    _column("topic", "topic", lambda row: row.topic, -1),
+    _column("partition", "partition", lambda row: row.partition),
+    _column("from", "from_offset", lambda row: row.from_offset),
+    _column("to", "to_offset", lambda row: row.to_offset),
+    _column("in", "records_in", lambda row: row.records_in),
+    _column("out", "records_out", lambda row: row.records_out),
+    _column("control", "control", lambda row: row.control),
+    _column("aborted", "aborted", lambda row: row.aborted),
+    _column("gaps", "gaps", lambda row: row.gaps),
     TableColumn(
-        "lost", "lost", 0, attrgetter("lost"), lambda row: f"{row.lost}+" if row.has_lost_more else str(row.lost)
+        "lost", "lost", 0, lambda row: row.lost, lambda row: f"{row.lost}+" if row.has_lost_more else str(row.lost)
     ),
-    _column("recovered", "recovered"),
-    _column("bytes", "bytes"),
+    _column("recovered", "recovered", lambda row: row.recovered),
+    _column("bytes", "bytes", lambda row: row.bytes),
 )
 _RARE_COLUMNS = (
-    _column("passed over", "passed_over"),
-    _column("missed", "missed"),
-    _column("withheld", "withheld"),
-    _column("unasked", "unasked"),
-    _column("unselected", "unselected"),
+    _column("passed over", "passed_over", lambda row: row.passed_over),
+    _column("missed", "missed", lambda row: row.missed),
+    _column("withheld", "withheld", lambda row: row.withheld),
+    _column("unasked", "unasked", lambda row: row.unasked),
+    _column("unselected", "unselected", lambda row: row.unselected),
 )
 """In a report only if one of its partitions has some."""
-_TOPIC_ID = _column("topic id", "topic_id", -1)
+_TOPIC_ID = _column("topic id", "topic_id", lambda row: row.topic_id, -1)
 """In a report only if a topic was recreated."""
 
 

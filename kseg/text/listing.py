@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
+from functools import partial
 from itertools import groupby
-from operator import attrgetter
 from typing import Any
 
 from kseg.cluster.metadata_copy import TopicIdSource
@@ -39,34 +39,32 @@ def _ratio(row: SegmentRow) -> float | None:
     return None if row.segment.ratio is None else round(row.segment.ratio, 2)
 
 
-def _of(names: str) -> Callable[[Any], object]:
-    return attrgetter(names)
+def _selected_in_segment(column: TableColumn[SelectedRow], row: SegmentRow) -> object:
+    return None if row.segment.selected is None else column.value(row.segment.selected)
 
 
-def _of_selected(name: str) -> Callable[[Any], object]:
-    return lambda row: getattr(row.selected or SelectedRow(), name)
-
-
-def _of_cleaning(name: str) -> Callable[[PartitionSummary], object]:
-    return lambda row: getattr(row.cleaning, name, None)
+def _selected_in_sum(column: TableColumn[SelectedRow], row: PartitionSummary | ListingSum) -> object:
+    return column.value(row.selected or SelectedRow())
 
 
 # --- segments ---------------------------------------------------------------------------------------------------------
 
-_SEGMENT_NAMES: tuple[Column, ...] = (
-    TableColumn("topic", "TOPIC", -1, _of("partition.topic")),
-    TableColumn("partition", "PART", 1, _of("partition.partition")),
-    TableColumn("directory", "DIRECTORY", -1, _of("partition.directory")),
+_SEGMENT_NAMES: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("topic", "TOPIC", -1, lambda row: row.partition.topic),
+    TableColumn("partition", "PART", 1, lambda row: row.partition.partition),
+    TableColumn("directory", "DIRECTORY", -1, lambda row: row.partition.directory),
 )
-_SEGMENT_SIZES: tuple[Column, ...] = (
-    TableColumn("baseOffset", "BASE", 1, _of("segment.base_offset")),
-    TableColumn("lastOffset", "LAST", 1, _of("segment.last_offset")),
-    TableColumn("bytes", "SIZE", 1, _of("segment.size")),
+_SEGMENT_SIZES: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("baseOffset", "BASE", 1, lambda row: row.segment.base_offset),
+    TableColumn("lastOffset", "LAST", 1, lambda row: row.segment.last_offset),
+    TableColumn("bytes", "SIZE", 1, lambda row: row.segment.size),
 )
-_BAR: Column = TableColumn("", "", -1, lambda _: None, lambda row: bar(row.segment.size, row.largest_size))
-_SEGMENT_TIMES: tuple[Column, ...] = (
-    TableColumn("firstTimestamp", "FIRST TIME", -1, _of("segment.first_timestamp")),
-    TableColumn("largestTimestamp", "LARGEST TIME", -1, _of("segment.largest_timestamp")),
+_BAR: TableColumn[SegmentRow] = TableColumn(
+    "", "", -1, lambda _: None, lambda row: bar(row.segment.size, row.largest_size)
+)
+_SEGMENT_TIMES: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("firstTimestamp", "FIRST TIME", -1, lambda row: row.segment.first_timestamp),
+    TableColumn("largestTimestamp", "LARGEST TIME", -1, lambda row: row.segment.largest_timestamp),
     TableColumn(
         "codecs",
         "CODECS",
@@ -82,9 +80,9 @@ _SEGMENT_TIMES: tuple[Column, ...] = (
         lambda row: ",".join(map(str, row.segment.magics)),
     ),
 )
-_SEGMENT_HEADERS: tuple[Column, ...] = (
-    TableColumn("records", "RECORDS", 1, _of("segment.records")),
-    TableColumn("batches", "BATCHES", 1, _of("segment.batches")),
+_SEGMENT_HEADERS: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("records", "RECORDS", 1, lambda row: row.segment.records),
+    TableColumn("batches", "BATCHES", 1, lambda row: row.segment.batches),
     TableColumn("compressionRatio", "RATIO", 1, _ratio),
     TableColumn(
         "producerIds",
@@ -93,13 +91,13 @@ _SEGMENT_HEADERS: tuple[Column, ...] = (
         lambda row: None if row.segment.producer_ids is None else list(row.segment.producer_ids),
         lambda row: "" if row.segment.producer_ids is None else str(len(row.segment.producer_ids)),
     ),
-    TableColumn("openTransactions", "OPEN TXN", 1, _of("segment.open_transactions")),
+    TableColumn("openTransactions", "OPEN TXN", 1, lambda row: row.segment.open_transactions),
 )
-_SEGMENT_STATE: tuple[Column, ...] = (
-    TableColumn("abortedTransactions", "ABORTED", 1, _of("segment.aborted_transactions")),
-    TableColumn("indexEntries", "INDEX", 1, _of("segment.index_entries")),
-    TableColumn("timeIndexEntries", "TIMES", 1, _of("segment.time_index_entries")),
-    TableColumn("indexHealth", "HEALTH", -1, _of("segment.index_health"), lambda row: _health(row.segment)),
+_SEGMENT_STATE: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("abortedTransactions", "ABORTED", 1, lambda row: row.segment.aborted_transactions),
+    TableColumn("indexEntries", "INDEX", 1, lambda row: row.segment.index_entries),
+    TableColumn("timeIndexEntries", "TIMES", 1, lambda row: row.segment.time_index_entries),
+    TableColumn("indexHealth", "HEALTH", -1, lambda row: row.segment.index_health, lambda row: _health(row.segment)),
     TableColumn("damagePosition", NOT_SHOWN, 1, lambda row: row.segment.damage and row.segment.damage.position),
     TableColumn("rolled", "ROLLED", -1, lambda row: str(row.segment.rolled)),
     TableColumn(
@@ -109,26 +107,26 @@ _SEGMENT_STATE: tuple[Column, ...] = (
         lambda row: None if row.segment.retention is None else str(row.segment.retention),
     ),
 )
-_SEGMENT_SELECTED: tuple[Column, ...] = tuple(
-    TableColumn(name, title, width, _of(f"segment.selected.{attribute}"))
-    for name, title, width, attribute in (
-        ("selectedRecords", "SEL RECORDS", 1, "records"),
-        ("selectedBatches", "SEL BATCHES", 1, "batches"),
-        ("selectedBytes", "SEL SIZE", 1, "size"),
-        ("selectedFirstOffset", "SEL FIRST", 1, "first_offset"),
-        ("selectedLastOffset", "SEL LAST", 1, "last_offset"),
-        ("selectedFirstTimestamp", "SEL FIRST TIME", -1, "first_timestamp"),
-        ("selectedLargestTimestamp", "SEL LARGEST TIME", -1, "largest_timestamp"),
-    )
+_SELECTED_SUMS: tuple[TableColumn[SelectedRow], ...] = (
+    TableColumn("selectedRecords", "SEL RECORDS", 1, lambda row: row.records),
+    TableColumn("selectedBatches", "SEL BATCHES", 1, lambda row: row.batches),
+    TableColumn("selectedBytes", "SEL SIZE", 1, lambda row: row.size),
+    TableColumn("selectedFirstOffset", "SEL FIRST", 1, lambda row: row.first_offset),
+    TableColumn("selectedLastOffset", "SEL LAST", 1, lambda row: row.last_offset),
+    TableColumn("selectedFirstTimestamp", "SEL FIRST TIME", -1, lambda row: row.first_timestamp),
+    TableColumn("selectedLargestTimestamp", "SEL LARGEST TIME", -1, lambda row: row.largest_timestamp),
 )
-_SEGMENT_TIER: tuple[Column, ...] = (
+_SEGMENT_SELECTED: tuple[TableColumn[SegmentRow], ...] = tuple(
+    TableColumn(each.name, each.title, each.width, partial(_selected_in_segment, each)) for each in _SELECTED_SUMS
+)
+_SEGMENT_TIER: tuple[TableColumn[SegmentRow], ...] = (
     TableColumn("storedBytes", "STORED", 1, lambda row: row.segment.tier and row.segment.tier.stored_size),
     TableColumn("standing", "STANDING", -1, lambda row: row.segment.tier and row.segment.tier.standing),
     TableColumn("keyId", "KEY", -1, lambda row: row.segment.tier and row.segment.tier.key_id),
     TableColumn("segmentId", NOT_SHOWN, -1, lambda row: row.segment.tier and row.segment.tier.segment_id),
 )
-_SEGMENT_CACHE: tuple[Column, ...] = (
-    TableColumn("cachedBytes", "CACHED", 1, _of("segment.cached_size"), lambda row: _share(row.segment)),
+_SEGMENT_CACHE: tuple[TableColumn[SegmentRow], ...] = (
+    TableColumn("cachedBytes", "CACHED", 1, lambda row: row.segment.cached_size, lambda row: _share(row.segment)),
     TableColumn(
         "", "", -1, lambda _: None, lambda row: bar(row.segment.cached_size or 0, row.segment.size, _CACHE_BAR)
     ),
@@ -176,71 +174,70 @@ def _reason(row: PartitionSummary) -> str | None:
     return None if row.cleaning is None else cleaning_text(row.cleaning)
 
 
-_PARTITION_NAMES: tuple[Column, ...] = (
-    TableColumn("topic", NOT_SHOWN, -1, _of("topic")),
-    TableColumn("partition", NOT_SHOWN, 1, _of("partition")),
-    TableColumn("directory", "PARTITION", -1, _of("directory")),
-    TableColumn("state", NOT_SHOWN, -1, _of("state")),
-    TableColumn("topicId", NOT_SHOWN, -1, _of("topic_id")),
-    TableColumn("topicIdSource", NOT_SHOWN, -1, _of("topic_id_source")),
+_PARTITION_NAMES: tuple[TableColumn[PartitionSummary], ...] = (
+    TableColumn("topic", NOT_SHOWN, -1, lambda row: row.topic),
+    TableColumn("partition", NOT_SHOWN, 1, lambda row: row.partition),
+    TableColumn("directory", "PARTITION", -1, lambda row: row.directory),
+    TableColumn("state", NOT_SHOWN, -1, lambda row: row.state),
+    TableColumn("topicId", NOT_SHOWN, -1, lambda row: row.topic_id),
+    TableColumn("topicIdSource", NOT_SHOWN, -1, lambda row: row.topic_id_source),
 )
-_SUMS: tuple[Column, ...] = (
-    TableColumn("segments", "SEGMENTS", 1, _of("segments")),
-    TableColumn("bytes", "SIZE", 1, _of("size")),
-    TableColumn("allocatedBytes", NOT_SHOWN, 1, _of("allocated")),
-    TableColumn("records", "RECORDS", 1, _of("records")),
+_SUMS: tuple[TableColumn[PartitionSummary | ListingSum], ...] = (
+    TableColumn("segments", "SEGMENTS", 1, lambda row: row.segments),
+    TableColumn("bytes", "SIZE", 1, lambda row: row.size),
+    TableColumn("allocatedBytes", NOT_SHOWN, 1, lambda row: row.allocated),
+    TableColumn("records", "RECORDS", 1, lambda row: row.records),
 )
-_PARTITION_OFFSETS: tuple[Column, ...] = (
-    TableColumn("logStartOffset", "FIRST", 1, _of("log_start_offset")),
-    TableColumn("lastOffset", "LAST", 1, _of("last_offset")),
-    TableColumn("logEndOffset", NOT_SHOWN, 1, _of("log_end_offset")),
+_PARTITION_OFFSETS: tuple[TableColumn[PartitionSummary], ...] = (
+    TableColumn("logStartOffset", "FIRST", 1, lambda row: row.log_start_offset),
+    TableColumn("lastOffset", "LAST", 1, lambda row: row.last_offset),
+    TableColumn("logEndOffset", NOT_SHOWN, 1, lambda row: row.log_end_offset),
     TableColumn("localStartOffset", NOT_SHOWN, 1, lambda row: row.tier and row.tier.local_start_offset),
-    TableColumn("highWatermark", NOT_SHOWN, 1, _of("high_watermark")),
-    TableColumn("recoveryPoint", NOT_SHOWN, 1, _of("recovery_point")),
-    TableColumn("leaderEpoch", NOT_SHOWN, 1, _of("leader_epoch")),
+    TableColumn("highWatermark", NOT_SHOWN, 1, lambda row: row.high_watermark),
+    TableColumn("recoveryPoint", NOT_SHOWN, 1, lambda row: row.recovery_point),
+    TableColumn("leaderEpoch", NOT_SHOWN, 1, lambda row: row.leader_epoch),
 )
-_SUMS_OF_STATE: tuple[Column, ...] = (
-    TableColumn("largestTimestamp", "LARGEST TIME", -1, _of("largest_timestamp")),
-    TableColumn("segmentsToDelete", NOT_SHOWN, 1, _of("segments_to_delete")),
-    TableColumn("bytesToDelete", "DELETABLE", 1, _of("size_to_delete")),
+_SUMS_OF_STATE: tuple[TableColumn[PartitionSummary | ListingSum], ...] = (
+    TableColumn("largestTimestamp", "LARGEST TIME", -1, lambda row: row.largest_timestamp),
+    TableColumn("segmentsToDelete", NOT_SHOWN, 1, lambda row: row.segments_to_delete),
+    TableColumn("bytesToDelete", "DELETABLE", 1, lambda row: row.size_to_delete),
 )
-_CLEANING: tuple[Column, ...] = (
+_CLEANING: tuple[TableColumn[PartitionSummary], ...] = (
     TableColumn("dirtyRatio", "DIRTY", 1, _rounded_ratio, _dirty_text),
-    TableColumn("cleanable", NOT_SHOWN, -1, _of_cleaning("is_cleanable")),
+    TableColumn("cleanable", NOT_SHOWN, -1, lambda row: row.cleaning and row.cleaning.is_cleanable),
     TableColumn("cleanableReason", NOT_SHOWN, -1, _reason),
-    TableColumn("firstDirtyOffset", NOT_SHOWN, 1, _of_cleaning("first_dirty")),
-    TableColumn("firstUncleanableOffset", NOT_SHOWN, 1, _of_cleaning("end_offset")),
-    TableColumn("cleanBytes", NOT_SHOWN, 1, _of_cleaning("clean_size")),
-    TableColumn("cleanableBytes", NOT_SHOWN, 1, _of_cleaning("cleanable_size")),
+    TableColumn("firstDirtyOffset", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.first_dirty),
+    TableColumn("firstUncleanableOffset", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.end_offset),
+    TableColumn("cleanBytes", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.clean_size),
+    TableColumn("cleanableBytes", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.cleanable_size),
     TableColumn("cleanerStop", NOT_SHOWN, -1, lambda row: row.cleaning and str(row.cleaning.stop)),
-    TableColumn("cleanerStopOffset", NOT_SHOWN, 1, _of_cleaning("stop_offset")),
-    TableColumn("keysToCleanAtMost", NOT_SHOWN, 1, _of_cleaning("most_records")),
-    TableColumn("keysAtOnce", NOT_SHOWN, 1, _of_cleaning("most_keys")),
-    TableColumn("cleanedByTimestamp", NOT_SHOWN, 1, _of("cleaned_by_ms")),
+    TableColumn("cleanerStopOffset", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.stop_offset),
+    TableColumn("keysToCleanAtMost", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.most_records),
+    TableColumn("keysAtOnce", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.most_keys),
+    TableColumn("cleanedByTimestamp", NOT_SHOWN, 1, lambda row: row.cleaned_by_ms),
 )
-_PARTITION_FILES: tuple[Column, ...] = (
-    TableColumn("unhealthySegments", NOT_SHOWN, 1, _of("unhealthy_segments")),
+_PARTITION_FILES: tuple[TableColumn[PartitionSummary], ...] = (
+    TableColumn("unhealthySegments", NOT_SHOWN, 1, lambda row: row.unhealthy_segments),
     TableColumn("leftovers", NOT_SHOWN, -1, lambda row: list(row.leftovers)),
     TableColumn("orphans", NOT_SHOWN, -1, lambda row: list(row.orphans)),
     TableColumn("problems", NOT_SHOWN, -1, lambda row: list(row.problems)),
 )
-_TIER: tuple[Column, ...] = (
+_TIER: tuple[TableColumn[PartitionSummary], ...] = (
     TableColumn("storedBytes", "STORED", 1, lambda row: row.tier_sums and row.tier_sums.stored_size),
     TableColumn("layout", NOT_SHOWN, -1, lambda row: row.tier_sums and row.tier_sums.layout),
     TableColumn("keyIds", NOT_SHOWN, -1, lambda row: row.tier_sums and list(row.tier_sums.key_ids)),
     TableColumn("joinedFromOffset", NOT_SHOWN, 1, lambda row: row.tier_sums and row.tier_sums.local_start),
     TableColumn("standings", NOT_SHOWN, -1, lambda row: row.tier_sums and dict(row.tier_sums.standings)),
 )
-_NOTES: Column = TableColumn("", "NOTES", -1, lambda _: None, lambda row: "; ".join(notes_on(row)))
-_SELECTED: tuple[Column, ...] = tuple(
-    column._replace(value=_of_selected(attribute))
-    for column, attribute in zip(
-        _SEGMENT_SELECTED,
-        ("records", "batches", "size", "first_offset", "last_offset", "first_timestamp", "largest_timestamp"),
-        strict=True,
-    )
+_NOTES: TableColumn[PartitionSummary] = TableColumn(
+    "", "NOTES", -1, lambda _: None, lambda row: "; ".join(notes_on(row))
 )
-_CACHE: Column = TableColumn("cachedBytes", "CACHED", 1, _of("cached_size"), _share)
+_SELECTED: tuple[TableColumn[PartitionSummary | ListingSum], ...] = tuple(
+    TableColumn(each.name, each.title, each.width, partial(_selected_in_sum, each)) for each in _SELECTED_SUMS
+)
+_CACHE: TableColumn[PartitionSummary | ListingSum] = TableColumn(
+    "cachedBytes", "CACHED", 1, lambda row: row.cached_size, _share
+)
 
 
 def notes_on(row: PartitionSummary) -> list[str]:
@@ -307,20 +304,20 @@ def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzin
 
 # --- topics and log directories ---------------------------------------------------------------------------------------
 
-_COUNTS: tuple[Column, ...] = (
-    TableColumn("partitions", "PARTITIONS", 1, _of("partitions")),
-    TableColumn("copies", NOT_SHOWN, 1, _of("copies")),
-    TableColumn("notInUse", NOT_SHOWN, 1, _of("not_in_use")),
-    TableColumn("incomplete", NOT_SHOWN, 1, _of("incomplete")),
+_COUNTS: tuple[TableColumn[ListingSum], ...] = (
+    TableColumn("partitions", "PARTITIONS", 1, lambda row: row.partitions),
+    TableColumn("copies", NOT_SHOWN, 1, lambda row: row.copies),
+    TableColumn("notInUse", NOT_SHOWN, 1, lambda row: row.not_in_use),
+    TableColumn("incomplete", NOT_SHOWN, 1, lambda row: row.incomplete),
 )
-_CLEANABLE: tuple[Column, ...] = (
-    TableColumn("cleanablePartitions", NOT_SHOWN, 1, _of("cleanable_partitions")),
-    TableColumn("cleanableBytes", "CLEANABLE", 1, _of("cleanable_size")),
+_CLEANABLE: tuple[TableColumn[ListingSum], ...] = (
+    TableColumn("cleanablePartitions", NOT_SHOWN, 1, lambda row: row.cleanable_partitions),
+    TableColumn("cleanableBytes", "CLEANABLE", 1, lambda row: row.cleanable_size),
 )
-_NAMES_OF_SUMS: dict[str, tuple[Column, ...]] = {
-    "topic": (TableColumn("topic", "TOPIC", -1, _of("name")),),
+_NAMES_OF_SUMS: dict[str, tuple[TableColumn[ListingSum], ...]] = {
+    "topic": (TableColumn("topic", "TOPIC", -1, lambda row: row.name),),
     "directory": (
-        TableColumn("directory", "DIRECTORY", -1, _of("name")),
+        TableColumn("directory", "DIRECTORY", -1, lambda row: row.name),
         TableColumn("topics", "TOPICS", 1, lambda row: len(row.topics)),
     ),
     "total": (TableColumn("topics", "TOPICS", 1, lambda row: len(row.topics)),),

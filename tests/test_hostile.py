@@ -253,7 +253,7 @@ def test_long_texts_of_control_characters_are_escaped_without_a_call_for_each(tm
     arguments = ["dump", "-o", "json", NAME]
     record = json.loads(kseg(arguments, tmp_path).stdout.splitlines()[1])
     assert record["value"].encode() == value
-    assert calls_of(arguments, tmp_path) < len(value) // 4
+    assert calls_of(arguments, tmp_path) < len(value) // 3
 
 
 # --- indexes ---------------------------------------------------------------------------------------------------------

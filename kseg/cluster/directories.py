@@ -20,13 +20,12 @@ from kseg.formats.file_names import (
 )
 from kseg.log.partition import (
     Checkpoints,
-    DirectoryNames,
     PartitionLog,
-    list_names,
     read_checkpoints,
     read_small_file,
 )
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
+from kseg.system.directory_names import DirectoryNames, list_names
 from kseg.system.placed_path import as_path
 
 META_PROPERTIES = "meta.properties"

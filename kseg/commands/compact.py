@@ -118,6 +118,6 @@ def compact(context: click.Context, options: CompactOptions) -> None:
         for note in compaction_notes(partition, done):
             talk(f"kseg: {note}")
         without_key += done.gone[Gone.NO_KEY]
-        write_compacted(partition, done, form_named(options.output)(), quiet=options.quiet)
+        write_compacted(partition, done, form_named(options.output), quiet=options.quiet)
     flush_stdout()
     context.exit(max(refuse.status, int(without_key > 0)))

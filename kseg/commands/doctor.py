@@ -93,7 +93,7 @@ def doctor(context: click.Context, options: DoctorOptions) -> None:
         note(passed_over_line(passed_over))
     found = CheckUpInWork(plan, is_quick=options.quick, zone=zone)
     report = DoctorReport(
-        form_named(options.output)(), found.result, verbose=options.verbose, quiet=work.quiet, color=options.color
+        form_named(options.output), found.result, verbose=options.verbose, quiet=work.quiet, color=options.color
     )
     report.log_answer = answer
     with report, ProgressBar.before_output(work.has_bar) as bar:
@@ -126,7 +126,7 @@ def write_answer(answer: "LogAnswer", options: DoctorOptions) -> None:
     """Writes what a broker's log tells, without directories to look into."""
     from kseg.output.pager import write_styled_lines
 
-    form = form_named(options.output)()
+    form = form_named(options.output)
     if form.has_objects:
         for each in answer.objects(None):
             form.write_object(each)

@@ -56,13 +56,13 @@ def export(context: click.Context, given: ExportArguments) -> None:
     wanted = export_of(options, count)
     wanted = replace(wanted, read=replace(wanted.read, redaction=redaction))
     if options.dry_run:
-        write_plan(plan_export(wanted), form_named(options.output)())
+        write_plan(plan_export(wanted), form_named(options.output))
         return
     with ProgressBar(options.has_bar) as bar:
         report = run_export(
             wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
         )
     if not options.quiet:
-        write_report(report, form_named(options.output)(), verbose=given.verbose)
+        write_report(report, form_named(options.output), verbose=given.verbose)
     say_refused(report.refused)
     context.exit(report.status)

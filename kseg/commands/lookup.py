@@ -79,7 +79,7 @@ def lookup(context: click.Context, options: LookupOptions) -> None:
     told = taken_of([replicas]).sentences(verbose=options.verbose)
     for problem in dict.fromkeys((*told, *answer.problems)):
         note(problem)
-    form = form_named(options.output)()
+    form = form_named(options.output)
     if form.has_objects:
         form.write_object(_object(answer, redaction, zone))
     else:

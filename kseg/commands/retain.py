@@ -75,7 +75,7 @@ def retain(context: click.Context, options: RetainOptions) -> None:
     would be, the new directory has an empty one, as a broker rolls it at the log end offset.
     """
     paths, choice, directory = options.paths, options.choice, options.directory
-    zone, form = parse_zone(options.zone), form_named(options.output)()
+    zone, form = parse_zone(options.zone), form_named(options.output)
     draws_timeline = options.output == TIMELINE
     settings = RetentionSettings(
         now_ms() if options.now is None else parse_time(options.now, zone),

@@ -78,7 +78,7 @@ def salvage(context: click.Context, options: SalvageOptions) -> None:
     advised: set[str] = set()
     with target as unfinished, _diverged(options, beside) as diverged, ProgressBar(work.has_bar) as bar:
         if unfinished is not None and not work.quiet:
-            write_run(context.find_root().obj or (), form_named(options.output)())
+            write_run(context.find_root().obj or (), form_named(options.output))
             flush_stdout()
         orders = salvage_orders(partitions, None if unfinished is None else TopicIds(cluster, options.cluster_metadata))
         salvage_one = partial(_salvaged, SalvageTargets(unfinished, diverged), options, work.keep_cache)
@@ -91,7 +91,7 @@ def salvage(context: click.Context, options: SalvageOptions) -> None:
                 is_whole &= report.is_whole
                 advised |= set() if report.advised_topic is None else {report.advised_topic}
                 if not (work.quiet and report.is_whole):
-                    write_report(report, form_named(options.output)())
+                    write_report(report, form_named(options.output))
     flush_stdout()
     for topic in sorted(advised):
         note_unless(quiet=work.quiet)(advice_on_loss(topic))
@@ -115,4 +115,4 @@ def _salvaged(
     salvaged = salvage_order(
         order, targets, drop_unreadable=options.drop_unreadable, keep_cache=keep_cache, on_read=on_read
     )
-    yield salvage_report(salvaged.plan, salvaged.written, form_named(options.output)())
+    yield salvage_report(salvaged.plan, salvaged.written, form_named(options.output))

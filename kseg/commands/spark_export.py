@@ -128,7 +128,7 @@ def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *,
     status = submit(cluster, arguments, verbose=verbose)
     if not cluster.drives_here and not options.quiet:
         destination = sources_and_destination(options)[1]
-        write_kept_report(open_destination(destination).read(REPORT), destination, form_named(options.output)())
+        write_kept_report(open_destination(destination).read(REPORT), destination, form_named(options.output))
     return status
 
 
@@ -175,6 +175,6 @@ def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, Byt
 
         report = run_export(wanted, by_spark(wanted.parallelism, progress))
     if not options.quiet:
-        write_report(report, form_named(options.output)())
+        write_report(report, form_named(options.output))
     say_refused(report.refused)
     return report.status

@@ -72,7 +72,7 @@ def verify(context: click.Context, options: VerifyOptions) -> None:
     is_judged = selection.is_everything and bool(plan.orders) and not work.quiet
     forecast = StartForecast(plan.cluster, choice) if is_judged else None
     report = FindingsReport(
-        form_named(options.output)(), len(plan.orders), forecast, verbose=options.verbose, color=options.color
+        form_named(options.output), len(plan.orders), forecast, verbose=options.verbose, color=options.color
     )
     with report, ProgressBar(work.has_bar) as bar:
         on_read = bar.counting("verify", plan.size)
@@ -84,7 +84,7 @@ def verify(context: click.Context, options: VerifyOptions) -> None:
 
             copies = find_cluster_copies(plan.cluster, choice)
             report.take(verified_copies(copies))
-            write_copies(copies, form_named(options.output)(), verbose=options.verbose)
+            write_copies(copies, form_named(options.output), verbose=options.verbose)
             note(copies_line(copies))
         report.is_complete = not refuse.status
     if not work.quiet:

@@ -68,7 +68,7 @@ def where(context: click.Context, options: WhereOptions) -> None:
         talk(f"kseg: {home.note}")
     if paths and not home.directories and not refuse.status:
         talk(f"kseg: {home.name or 'the partition'} isn't in the given directories")
-    form = form_named(options.output)()
+    form = form_named(options.output)
     if form.has_objects:
         form.write_object(home.as_object())
     else:

@@ -13,7 +13,7 @@ from kseg.dump.reader import DirectoryReader
 from kseg.errors import OpenError, UnreadableError
 from kseg.formats.file_names import LOG_KINDS, FileKind
 from kseg.layouts import template as layout
-from kseg.output.progress import ProgressBar, Talk
+from kseg.output.progress import ProgressBar, Refusals, Talk
 from kseg.output.streams import flush_stdout, write_stdout
 from kseg.system.placed_path import StrPath, as_path
 
@@ -90,7 +90,7 @@ def dump_files(
             anything is printed.
     """
     with ProgressBar(False if quiet else progress) as bar, ExitStack() as stack:
-        talk = Talk(bar)
+        talk = Talk(Refusals(), bar.show)
         check_options(options, talk.say)
         if options.key_decoder is not None or options.value_decoder is not None:
             from kseg.decode.record_decoders import check_decoders
@@ -114,7 +114,7 @@ def dump_files(
             flush_stdout()
     if not quiet:
         _tell(problems, options, talk)
-    return max(talk.status, int(problems.is_wrong))
+    return max(talk.refuse.status, int(problems.is_wrong))
 
 
 def _tell(problems: Problems, options: DumpOptions, talk: Talk) -> None:
@@ -142,37 +142,38 @@ def _print(plan: DumpPlan, form: Form) -> None:
 
 
 def _print_directories(plan: DumpPlan, form: Form, refuse: Callable[[OpenError], None]) -> list[DirectoryReader]:
-    """Print the files of each directory; return the readers of its logs."""
+    """Print the files of each directory; return the readers of logs that a selection was taken of."""
     left = form.options.selection.limit
     readers: list[DirectoryReader] = []
     for each in plan.directories:
         reader = DirectoryReader(each, form.printing)
         reader.left = left
-        _print_directory(each, reader, form, refuse)
+        if _print_directory(each, reader, form, refuse):
+            readers.append(reader)
         left = reader.left
-        readers += [reader] if each.logs else []
     return readers
 
 
 def _print_directory(
     directory: DumpedDirectory, reader: DirectoryReader, form: Form, refuse: Callable[[OpenError], None]
-) -> None:
-    """Print the files of a directory in their order; of a selection the others before the logs."""
-    if form.options.selection.is_everything:
-        for path in directory.files:
-            _print_file(path, reader, form, refuse)
-        return
-    logs = directory.logs
-    for path in directory.files:
-        if path not in logs:
-            _print_file(path, reader, form, refuse)
-    if not logs or reader.left == 0:
-        return
+) -> bool:
+    """Print the files of a directory in their order; of a selection the others before the logs, if any are wanted.
+
+    Returns:
+        Whether a selection was taken of logs.
+    """
+    is_everything = form.options.selection.is_everything
+    for path in directory.files if is_everything else directory.others:
+        _print_file(path, reader, form, refuse)
+    if is_everything or not directory.logs or reader.left == 0:
+        return False
     try:
         for path in reader.logs():
             _print_log(form, refuse, path, reader)
     except OpenError as error:
         refuse(error)
+        return False
+    return True
 
 
 def _print_file(path: StrPath, reader: DirectoryReader, form: Form, refuse: Callable[[OpenError], None]) -> None:

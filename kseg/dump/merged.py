@@ -35,12 +35,10 @@ def print_merged(directories: "Sequence[DumpedDirectory]", form: "Form", refuse:
     """
     merged: dict[StrPath, DumpedDirectory] = {}
     for each in directories:
-        logs = each.logs
-        for path in each.files:
-            if path not in logs:
-                refuse(OpenError("isn't a log: --merge is for logs", path))
+        for path in each.others:
+            refuse(OpenError("isn't a log: --merge is for logs", path))
         known = merged.get(each.place)
-        merged[each.place] = each._replace(files=(*(() if known is None else known.files), *logs))
+        merged[each.place] = each._replace(files=(*(() if known is None else known.files), *each.logs))
     merged = {place: each for place, each in merged.items() if each.files}
     if len(merged) > MOST_PARTITIONS:
         count = f"{len(merged)} partitions are more than the {MOST_PARTITIONS} that can be merged at once"

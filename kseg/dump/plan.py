@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kseg.cluster.directories import FoundAt
     from kseg.cluster.joined_log import JoinedCopies
     from kseg.dump.options import DumpOptions
-    from kseg.log.partition import DirectoryNames
     from kseg.log.selection import PartitionChoice
+    from kseg.system.directory_names import DirectoryNames
 
 SHOWN_NAMES = 3
 """The most names that a note lists of what isn't sent."""
@@ -47,6 +47,11 @@ class DumpedDirectory(NamedTuple):
         """Those of the files that have batches."""
         return [file for file in self.files if parse_file_name(file).kind in LOG_KINDS]
 
+    @property
+    def others(self) -> list[StrPath]:
+        """Those that have none."""
+        return [file for file in self.files if parse_file_name(file).kind not in LOG_KINDS]
+
 
 class DumpPlan(NamedTuple):
     """Everything that is printed.
@@ -71,7 +76,8 @@ def plan_dump(paths: list[StrPath], options: "DumpOptions", problems: Problems) 
         NoSuchPartitionError: if there are partitions, but none that is meant.
         UsageError: if copies to be joined are of two clusters.
     """
-    planning = _Planning(options, problems, {path: None for path in paths if not os.path.isdir(path)})  # noqa: PTH112  of any length
+    files = [path for path in paths if not os.path.isdir(path)]  # noqa: PTH112  pathlib raises for a name that is too long
+    planning = _Planning(options, problems, dict.fromkeys(files))
     for path in paths:
         if path not in planning.found:
             planning.find(path)
@@ -225,7 +231,7 @@ class _Planning:
     def _listed(self, directory: Path, names: "DirectoryNames | None") -> DumpedDirectory:
         """Return the files of a directory that are printed."""
         if names is None:
-            from kseg.log.partition import list_names
+            from kseg.system.directory_names import list_names
 
             try:
                 names = list_names(directory)

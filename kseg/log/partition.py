@@ -3,7 +3,6 @@
 import errno
 import os
 import stat
-import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
@@ -28,6 +27,7 @@ from kseg.log.segments import FoundFile, SegmentFiles, path_text, read_tail, swa
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile
+from kseg.system.directory_names import DirectoryNames, find_settled_ns, list_names
 from kseg.system.files import read_text_file
 from kseg.system.placed_path import PlacedPath, as_path
 from kseg.tiered.placed_tiers import placed_at
@@ -122,39 +122,6 @@ def is_gapless(topic: str | None, checkpoints: Checkpoints, first_offset: int, *
     return is_told and not was_compacted(topic, checkpoints, first_offset)
 
 
-class DirectoryNames(NamedTuple):
-    """Names in a directory, as it was listed; a link counts as what it leads to.
-
-    files: all that aren't directories. settled_ns: when the names last became others; 0 if that can't be known, or is
-    too near for a coarse clock.
-    """
-
-    files: tuple[str, ...]
-    directories: tuple[str, ...]
-    settled_ns: int
-
-
-def list_names(path: Path) -> DirectoryNames:
-    """List a directory. Raises OpenError if it can't be listed."""
-    files: list[str] = []
-    directories: list[str] = []
-    settled_ns = _settled_ns(path)
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                (directories if _is_directory(entry) else files).append(entry.name)
-    except OSError as error:
-        raise OpenError(f"can't be listed: {error.strerror}", path) from error
-    return DirectoryNames(tuple(files), tuple(directories), settled_ns)
-
-
-def _is_directory(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link that leads to itself
-        return False
-
-
 class PartitionLog:
     """A partition's directory as it was listed; segments are read only when needed.
 
@@ -210,7 +177,7 @@ class PartitionLog:
 
         Itself if they are surely the same; logs may have grown. Raises OpenError if the directory has gone.
         """
-        if self._settled_ns == _settled_ns(self.path) != 0:
+        if self._settled_ns == find_settled_ns(self.path) != 0:
             return self
         listed = PartitionLog(self.path)
         listed.open_whole = self.open_whole
@@ -427,11 +394,6 @@ def read_topic_id(directory: Path) -> str | None:
 
     content = read_small_file(path_text(directory, PARTITION_METADATA))
     return None if content is None else parse_partition_metadata(content).topic_id
-
-
-def _settled_ns(directory: Path) -> int:
-    changed = os.stat(directory).st_mtime_ns if os.path.isdir(directory) else 0  # noqa: PTH112, PTH116  quicker
-    return changed if time.time_ns() - changed > 1_000_000_000 else 0
 
 
 def _segments(

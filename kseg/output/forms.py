@@ -116,9 +116,9 @@ OBJECT_FORMS = {name: form for name, form in FORMS.items() if form is TextForm o
 """Those of commands whose output isn't rows of columns."""
 
 
-def form_named(name: str) -> type[Form]:
-    """Return the form of a name; text for one that a command has alone, and writes itself."""
-    return FORMS.get(name, TextForm)
+def form_named(name: str, color: bool | None = None, *, csv_safe: bool = False, zone: tzinfo = UTC) -> Form:
+    """Return the form of a name; text for one that a command has alone, and writes itself. UsageError as for Form."""
+    return FORMS.get(name, TextForm)(color, csv_safe=csv_safe, zone=zone)
 
 
 class RowWriter:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.errors import KsegError
 from kseg.output.streams import takes_colors
@@ -169,27 +169,6 @@ def note_unless(*, quiet: bool) -> Callable[[str], None]:
     return note
 
 
-class Talk:
-    """Everything that a command says on stderr while it works: lines, errors of single paths, progress.
-
-    status: the exit status that the errors ask for, 0 without any.
-    """
-
-    def __init__(self, bar: ProgressBar) -> None:
-        """Take the bar that shows progress."""
-        self.status = 0
-        self.show_progress = bar.show
-
-    def say(self, *lines: str) -> None:
-        """Print some lines."""
-        talk(*lines)
-
-    def refuse(self, error: KsegError) -> None:
-        """Report an error, and remember its status."""
-        talk(f"kseg: {error}")
-        self.status = max(self.status, error.status)
-
-
 class Refusals:
     """Takes errors of single paths; `status` is the resulting exit status, 0 without any."""
 
@@ -200,3 +179,14 @@ class Refusals:
         """Reports an error, and remembers its status."""
         talk(f"kseg: {error}")
         self.status = max(self.status, error.status)
+
+
+class Talk(NamedTuple):
+    """Everything that a command says on stderr while it works: lines, errors of single paths, progress."""
+
+    refuse: Refusals
+    show_progress: Callable[[str, int, int], None]
+
+    def say(self, *lines: str) -> None:
+        """Print some lines."""
+        talk(*lines)

@@ -235,8 +235,3 @@ def folder_of(path: StrPath) -> StrPath:
 def within(directory: PlacedPath | None, path: str) -> StrPath:
     """A real path in a directory: placed as that is, if it is."""
     return path if directory is None else directory / path
-
-
-def entry_path(directory: StrPath, entry: os.DirEntry[str]) -> StrPath:
-    """The path of what was found in a directory: as text, unless the directory is placed."""
-    return directory / entry.name if isinstance(directory, PlacedPath) else entry.path

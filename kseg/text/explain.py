@@ -13,7 +13,7 @@ from kseg.errors import UsageError
 from kseg.explain.field import ExplainedField, FieldNote, hex_pieces, json_value, notes_of, shown_value, value_pieces
 from kseg.explain.walk import LARGE, format_page, format_rows, whole_page
 from kseg.formats.batch import FORMATS
-from kseg.output.forms import FORMS
+from kseg.output.forms import form_named
 from kseg.output.streams import flush_stdout, write_stdout, write_styled
 from kseg.system.terminal_text import escaped_text
 
@@ -389,7 +389,7 @@ def write_file(path: Path, items: Iterable[tuple[int, "Item"]], name: str, color
     if name in PAGES:
         for piece in PAGES[name](path, items):
             write_stdout(piece.encode())
-    elif (form := FORMS[name](color)).has_objects:
+    elif (form := form_named(name, color)).has_objects:
         for number, item in items:
             for members in item_objects(item, number, str(path)):
                 form.write_object(members)
@@ -402,7 +402,7 @@ def write_format(name: str, form_name: str) -> None:
     """Write the table of a format, or of `all`. Raises UsageError for a form that tables don't have."""
     if form_name in PAGES:
         raise UsageError("--grammar goes with -o text or json")
-    form = FORMS[form_name]()
+    form = form_named(form_name)
     if form.has_objects:
         for each in FORMATS if name == "all" else (name,):
             for row in format_rows(each):

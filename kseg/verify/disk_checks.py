@@ -20,8 +20,9 @@ from kseg.formats.file_names import (
     parse_partition_directory,
 )
 from kseg.formats.foreign import what_has_name
-from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, Checkpoints, DirectoryNames
+from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, Checkpoints
 from kseg.log.selection import PartitionChoice
+from kseg.system.directory_names import DirectoryNames
 from kseg.system.owners import closed_to_owner
 
 if TYPE_CHECKING:

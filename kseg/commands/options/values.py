@@ -60,7 +60,7 @@ class RowOptions(NamedTuple):
         """
         from kseg.output.forms import form_named
 
-        return form_named(self.output)(self.color, csv_safe=self.csv_safe, zone=zone)
+        return form_named(self.output, self.color, csv_safe=self.csv_safe, zone=zone)
 
 
 class RedactOptions(NamedTuple):

@@ -15,7 +15,7 @@ MOST_OVER_PARQUET = 1.15
 
 def tables(work: Path, repeat: int, data_set: DataSet = GIBIBYTE) -> Iterator[Figure]:
     """CPU seconds of exports in each format; the first round warms up."""
-    from kseg.export.settings import TableFormat
+    from kseg.export.commit.formats import FORMATS
 
     logs, out = work / "logs", work / "out"
     segment = make_segment(data_set, 0)
@@ -25,15 +25,15 @@ def tables(work: Path, repeat: int, data_set: DataSet = GIBIBYTE) -> Iterator[Fi
     with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
         ways: dict[str, tuple[int, Callable[[], object]]] = {
             "plain pyarrow": (segment.records, lambda: plain(pool, logs, out)),
-            **{name: (segment.records, partial(export_as, name, pool, logs, out)) for name in TableFormat},
+            **{name: (segment.records, partial(export_as, name, pool, logs, out)) for name in FORMATS},
         }
         times = measured(ways, out, repeat)
     for name, taken in times.items():
         yield Figure(f"{name}, {data_set.name}", f"{taken.wall:.2f} s wall, {taken.cpu:.2f} s CPU")
-    parquet = times[TableFormat.PARQUET]
+    parquet = times["parquet"]
     yield over("kseg export ÷ plain pyarrow", parquet, times["plain pyarrow"], MOST_OVER_PLAIN)
-    for name in TableFormat:
-        if name is not TableFormat.PARQUET:
+    for name in FORMATS:
+        if name != "parquet":
             yield over(f"{name} ÷ parquet", times[name], parquet, MOST_OVER_PARQUET)
 
 
@@ -45,7 +45,7 @@ def over(work: str, first: Times, second: Times, target: float) -> Figure:
 def export_as(table_format: str, pool: ProcessPoolExecutor, logs: Path, out: Path) -> object:
     """An export in a format of tables, in processes that are there already."""
     from kseg.export.run import Export, run_export
-    from kseg.export.settings import FileOptions, TableFormat
+    from kseg.export.settings import FileOptions
 
-    files = FileOptions(table_format=TableFormat(table_format))
+    files = FileOptions(table_format=table_format)
     return run_export(Export((str(logs),), str(out), files=files, parallelism=PROCESSES), in_pool(pool))

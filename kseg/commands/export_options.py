@@ -8,13 +8,14 @@ import click
 from kseg.commands.options.types import Folders
 from kseg.commands.options.values import GivenSelection
 from kseg.errors import UsageError
+from kseg.export.commit.formats import FORMATS
 from kseg.log.selection import PartitionChoice
 from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
     from kseg.export.commit.table_log import TableName
     from kseg.export.run import Export
-    from kseg.export.settings import ReadOptions, TableFormat
+    from kseg.export.settings import ReadOptions
     from kseg.log.selection import Selection
 
 
@@ -74,10 +75,9 @@ class ExportOptions(NamedTuple):
 def export_of(options: ExportOptions, parallelism: int) -> "Export":
     """The export that the options ask for. Raises UsageError if there is no destination, or no source."""
     from kseg.export.run import Export
-    from kseg.export.settings import FileOptions, LogSelection, OffsetRange, TableFormat
+    from kseg.export.settings import FileOptions, LogSelection, OffsetRange
 
     sources, destination = sources_and_destination(options)
-    table_format = TableFormat(options.table_format)
     selected = options.selected.selection()
     is_remote = any("://" in str(source) for source in sources)
     return Export(
@@ -94,22 +94,23 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
             target_size=options.target_file_size,
             compression=options.compression,
             bloom_filter=options.bloom_filter,
-            table_format=table_format,
+            table_format=options.table_format,
         ),
         parallelism,
         options.overwrite,
-        _table_of(options, table_format),
+        _table_of(options),
         options.merge_files,
         reads_back=options.verify == "full",
     )
 
 
-def _table_of(options: ExportOptions, table_format: "TableFormat") -> "TableName":
+def _table_of(options: ExportOptions) -> "TableName":
     from kseg.export.commit.table_log import TableName
 
     for name, given in (("catalog", options.catalog), ("table", options.table)):
-        if given is not None and table_format != "iceberg":
-            raise UsageError(f"--{name} is for --format iceberg: other formats have no catalog")
+        if given is not None and name not in FORMATS[options.table_format].options:
+            fit = " or ".join(each.name for each in FORMATS.values() if name in each.options)
+            raise UsageError(f"--{name} is for --format {fit}: other formats have no catalog")
     return TableName(options.catalog, TableName().name if options.table is None else options.table)
 
 

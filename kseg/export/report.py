@@ -12,8 +12,9 @@ from pyarrow import csv
 
 from kseg.cluster.taken import Taken
 from kseg.errors import OpenError
+from kseg.export.commit.formats import PARQUET
 from kseg.export.results import LostOffsets, Result, Tally, count, damaged, intact, missed, missing, union
-from kseg.export.settings import OffsetRange, TableFormat
+from kseg.export.settings import OffsetRange
 from kseg.formats.file_names import plain_text
 from kseg.times import iso_time
 
@@ -129,7 +130,7 @@ class Report:
     refused: tuple[OpenError, ...] = ()
     left_alone: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
-    table_format: TableFormat = TableFormat.PARQUET
+    table_format: str = PARQUET
     merged: tuple[int, int] | None = None
     table: str = ""
     taken_up: int = 0

@@ -35,7 +35,7 @@ from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
 from kseg.export.report import NAME as NAME_OF_DAMAGES
 from kseg.export.report import PartitionReport, Report, compared, damage_rows, reconcile, to_csv
 from kseg.export.results import Result, explained
-from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions, TableFormat
+from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOptions
 from kseg.export.write import parquet
 from kseg.export.write.typed_plan import with_typed_columns, without_writers
 from kseg.log.selection import NoSuchPartitionError, PartitionChoice
@@ -57,20 +57,17 @@ def ledger_of(
     overwrite: bool,
 ) -> Ledger:
     """The ledger of a destination. Raises UsageError if the format's library isn't installed, or lacks something."""
-    if files.table_format is TableFormat.PARQUET:
+    if not files.format.has_log:
         return ManifestLedger(place, processes)
     return TableLedger(place, table_log(place, table, files), processes, overwrite=overwrite)
 
 
 def table_log(place: Destination, table: TableName, files: FileOptions) -> TableLog:
     """The log of the table at a destination."""
-    if files.table_format is TableFormat.DELTA:
-        from kseg.export.commit.delta import DeltaLog
-
-        return DeltaLog(place, files)
-    from kseg.export.commit.iceberg import IcebergLog
-
-    return IcebergLog(place, files, table)
+    module = files.format.load()
+    files.format.require_address(place.url)
+    log: TableLog = module.open_log(place, files, table)
+    return log
 
 
 Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]

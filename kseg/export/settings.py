@@ -16,6 +16,7 @@ from kseg.codecs.bodies import DEFAULT_LIMIT
 from kseg.errors import KsegError
 from kseg.export.columns.column_types import arrow_type, unlike
 from kseg.export.columns.typed_cells import TypedColumn
+from kseg.export.commit.formats import FORMATS, PARQUET, TableFormat
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
 from kseg.redaction import Redaction
 
@@ -395,14 +396,6 @@ class Tombstones(StrEnum):
     KEEP = "keep"
 
 
-class TableFormat(StrEnum):
-    """What lists the files, and says what went into them: the manifest, or a table's own log."""
-
-    PARQUET = "parquet"
-    DELTA = "delta"
-    ICEBERG = "iceberg"
-
-
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
     """Offsets from `first` to below `end`; None leaves a side open."""
@@ -500,7 +493,7 @@ class FileOptions:
     partition_by: folders, of `topic`, `partition`, `date` (of the timestamp, in UTC); their columns are in the folders'
     names and not in the files. target_size: bytes of log that a file is made of, and of a file. row_group_size: bytes
     of records in memory. compression: a codec that pyarrow's Parquet writer knows. bloom_filter: a column that gets one
-    in each row group. table_format: whose files they are.
+    in each row group. table_format: one of FORMATS.
     """
 
     partition_by: tuple[str, ...] = ("topic",)
@@ -508,12 +501,17 @@ class FileOptions:
     row_group_size: int = 64 * MIB
     compression: str = "zstd"
     bloom_filter: str | None = None
-    table_format: TableFormat = TableFormat.PARQUET
+    table_format: str = PARQUET
+
+    @property
+    def format(self) -> TableFormat:
+        """The row of the format."""
+        return FORMATS[self.table_format]
 
     @property
     def columns_of_folders(self) -> tuple[str, ...]:
-        """The columns that are in the folders' names only. Iceberg's files have all: its folders mean nothing."""
-        return () if self.table_format is TableFormat.ICEBERG else self.partition_by
+        """The columns that are in the folders' names only."""
+        return () if self.format.has_field_ids else self.partition_by
 
     def to_json(self) -> dict[str, Any]:
         """The options as JSON's values."""
@@ -522,5 +520,5 @@ class FileOptions:
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> "FileOptions":
         """The options of `to_json`."""
-        table_format = TableFormat(members.get("table_format", TableFormat.PARQUET))
+        table_format = FORMATS[members.get("table_format", PARQUET)].name
         return cls(**{**members, "partition_by": tuple(members["partition_by"]), "table_format": table_format})

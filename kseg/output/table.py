@@ -301,27 +301,24 @@ _FOLDER_TYPES = {
 """Named, since both would take a topic whose name has only digits for a number."""
 
 
-_SCANS = {"delta": ("delta_scan", "pl.scan_delta"), "iceberg": ("iceberg_scan", "pl.scan_iceberg")}
-"""What reads tables, by their format: in DuckDB, whose extension of that name is needed, and in Polars."""
-
-
-def duckdb_query(url: str, folders: Sequence[str], table_format: str, *, is_typed: bool) -> str:
+def duckdb_query(url: str, folders: Sequence[str], scan: str | None, *, is_typed: bool) -> str:
     """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names.
 
-    is_typed: later files may have more fields in their decoded columns.
+    scan: the function that opens a table; None for plain Parquet files. is_typed: later files may have more fields in
+    their decoded columns.
     """
-    if table_format in _SCANS:
-        return f"FROM {_SCANS[table_format][0]}({_sql_text(url)})"
+    if scan is not None:
+        return f"FROM {scan}({_sql_text(url)})"
     types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[name].duckdb}" for name in folders)
     hive = f", hive_partitioning = true, hive_types = {{{types}}}" if folders else ""
     union = ", union_by_name = true" if is_typed else ""
     return f"FROM read_parquet({_sql_text(_files(url))}{hive}{union})"
 
 
-def polars_expression(url: str, folders: Sequence[str], table_format: str) -> str:
-    """The Python expression with which Polars, imported as `pl`, does."""
-    if table_format in _SCANS:
-        return f"{_SCANS[table_format][1]}({url!r})"
+def polars_expression(url: str, folders: Sequence[str], scan: str | None) -> str:
+    """The Python expression with which Polars, imported as `pl`, does; arguments as for `duckdb_query`."""
+    if scan is not None:
+        return f"{scan}({url!r})"
     types = ", ".join(f"{name!r}: {_FOLDER_TYPES[name].polars}" for name in folders)
     hive = f", hive_schema={{{types}}}" if folders else ""
     return f"pl.scan_parquet({_files(url)!r}{hive})"

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 from kseg.errors import KsegError, counted
+from kseg.export.commit.formats import FORMATS
 from kseg.log.committed import why_withheld
 from kseg.output.forms import Form
 from kseg.output.progress import talk
@@ -282,10 +283,12 @@ def _readers(report: _ReportShape) -> dict[str, str]:
     """What reads the export, by the reader's name; nothing if there is nothing to read."""
     if not report.has_files:
         return {}
-    place, folders, table_format = report.table or report.destination, report.folders, report.table_format
+    place, folders = report.table or report.destination, report.folders
+    scan = FORMATS[report.table_format].scan
+    duckdb, polars = (None, None) if scan is None else scan
     return {
-        "duckdb": duckdb_query(place, folders, table_format, is_typed=report.is_typed),
-        "polars": polars_expression(place, folders, table_format),
+        "duckdb": duckdb_query(place, folders, duckdb, is_typed=report.is_typed),
+        "polars": polars_expression(place, folders, polars),
     }
 
 

@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from aiokafka.record.memory_records import MemoryRecords  # type: ignore[import-untyped]
 
 import kseg
-from kseg.export.settings import TableFormat
 from kseg.formats.file_names import parse_partition_directory
 from tests import golden, run
 
@@ -227,10 +226,10 @@ def _iceberg(destination: Path) -> pa.Table:
     return catalog.load_table(name).scan().to_arrow()
 
 
-TABLES: dict[TableFormat, Callable[[Path], pa.Table]] = {
-    TableFormat.PARQUET: pq.read_table,
-    TableFormat.DELTA: _delta,
-    TableFormat.ICEBERG: _iceberg,
+TABLES: dict[str, Callable[[Path], pa.Table]] = {
+    "parquet": pq.read_table,
+    "delta": _delta,
+    "iceberg": _iceberg,
 }
 """What reads a table of a format, knowing nothing of kseg."""
 

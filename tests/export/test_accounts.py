@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import kseg
+from kseg.export.commit.formats import FORMATS
 from kseg.export.report import PartitionReport, Report
-from kseg.export.settings import Isolation, OffsetRange, TableFormat, Tombstones
+from kseg.export.settings import Isolation, OffsetRange, Tombstones
 from kseg.log.selection import PartitionChoice
 from kseg.text.export import report_lines
 from tests.commands.test_remote_tier import write_metadata
@@ -298,10 +299,8 @@ def test_what_retention_took_between_two_runs_is_missed(tmp_path: Path) -> None:
     assert "before this run: 0 offsets lost, 100 missed" in report_lines(report)
 
 
-@pytest.mark.parametrize("form", TableFormat)
-def test_damage_ends_the_run_that_finds_it_with_1_and_no_later_one(
-    form: TableFormat, restored: Path, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("form", FORMATS)
+def test_damage_ends_the_run_that_finds_it_with_1_and_no_later_one(form: str, restored: Path, tmp_path: Path) -> None:
     disk, out = tmp_path / "disk", tmp_path / "out"
     shutil.copytree(restored / "damaged" / "210-wiped-batch", disk)
     first = exports.export([disk], out, table_format=form)

@@ -8,11 +8,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kseg.errors import KsegError
+from kseg.export.commit.formats import FORMATS
 from kseg.export.commit.order import Job
 from kseg.export.plan import WorkOrder
 from kseg.export.results import Result
 from kseg.export.run import Execute, Export, execute_here, run_export
-from kseg.export.settings import FileOptions, TableFormat
+from kseg.export.settings import FileOptions
 from tests import run
 from tests.export import exports
 from tests.loops import for_each
@@ -57,7 +58,7 @@ def spoiling(spoil: Callable[[Path], None], out: Path) -> Execute:
     return execute
 
 
-def export_spoilt(tmp_path: Path, table_format: TableFormat, spoil: Callable[[Path], None], **options: Any) -> str:
+def export_spoilt(tmp_path: Path, table_format: str, spoil: Callable[[Path], None], **options: Any) -> str:
     """What is said of an export whose files are spoilt."""
     out = tmp_path / "out"
     exports.write_log(tmp_path / "disk/orders-0", 0, COUNT)
@@ -72,38 +73,34 @@ def export_spoilt(tmp_path: Path, table_format: TableFormat, spoil: Callable[[Pa
     return line
 
 
-@for_each("table_format", TableFormat)
-def test_files_with_other_rows_than_the_report_says_are_an_error(table_format: TableFormat, tmp_path: Path) -> None:
+@for_each("table_format", FORMATS)
+def test_files_with_other_rows_than_the_report_says_are_an_error(table_format: str, tmp_path: Path) -> None:
     said = export_spoilt(tmp_path, table_format, without_the_last_row)
     assert f"has {COUNT - 1} rows, not {COUNT} as the report says" in said
 
 
 @for_each("spoil", [without_an_end, without_anything])
 def test_files_without_a_footer_are_an_error(spoil: Callable[[Path], None], tmp_path: Path) -> None:
-    for table_format in (TableFormat.PARQUET, TableFormat.DELTA):
+    for table_format in ("parquet", "delta"):
         assert ".parquet can't be read: " in export_spoilt(tmp_path / table_format, table_format, spoil)
 
 
-@for_each("table_format", [TableFormat.PARQUET, TableFormat.DELTA])
-def test_files_with_other_columns_are_an_error(table_format: TableFormat, tmp_path: Path) -> None:
+@for_each("table_format", ["parquet", "delta"])
+def test_files_with_other_columns_are_an_error(table_format: str, tmp_path: Path) -> None:
     """pyiceberg refuses such a file itself."""
     assert "the columns aren't those of the export" in export_spoilt(tmp_path, table_format, with_another_column)
 
 
-@for_each("table_format", TableFormat)
-def test_verify_full_reads_all_rows(table_format: TableFormat, tmp_path: Path) -> None:
+@for_each("table_format", FORMATS)
+def test_verify_full_reads_all_rows(table_format: str, tmp_path: Path) -> None:
     assert "not all rows can be read" in export_spoilt(tmp_path, table_format, with_broken_pages, reads_back=True)
 
 
-@for_each(
-    "table_format, options", [(each, ["--partition-by", "none"]) for each in TableFormat] + [(TableFormat.DELTA, [])]
-)
-def test_verify_full_of_sound_tables_says_nothing(
-    table_format: TableFormat, options: list[str], tmp_path: Path
-) -> None:
+@for_each("table_format, options", [(each, ["--partition-by", "none"]) for each in FORMATS] + [("delta", [])])
+def test_verify_full_of_sound_tables_says_nothing(table_format: str, options: list[str], tmp_path: Path) -> None:
     for number in range(2):
         exports.write_log(tmp_path / f"disk/orders-{number}", 0, COUNT)
-        options = ["--verify", "full", "--format", table_format.value, "--merge-files", *options]
+        options = ["--verify", "full", "--format", table_format, "--merge-files", *options]
         ran = run.kseg(["export", str(tmp_path / "disk"), str(tmp_path / "out"), "-q", *options], tmp_path)
         assert (ran.status, ran.stdout, ran.stderr) == (0, b"", b"")
 
@@ -113,8 +110,8 @@ def test_verify_full_finds_rows_that_others_took(tmp_path: Path) -> None:
 
     out = tmp_path / "out"
     exports.write_log(tmp_path / "disk/orders-0", 0, COUNT)
-    exports.export([tmp_path / "disk"], out, table_format=TableFormat.DELTA)
+    exports.export([tmp_path / "disk"], out, table_format="delta")
     DeltaTable(str(out)).delete("offset < 10")
-    exports.export([tmp_path / "disk"], out, table_format=TableFormat.DELTA)
+    exports.export([tmp_path / "disk"], out, table_format="delta")
     with pytest.raises(KsegError, match=f"the table has {COUNT - 10} rows of orders-0, not {COUNT} as the report says"):
-        exports.export([tmp_path / "disk"], out, table_format=TableFormat.DELTA, reads_back=True)
+        exports.export([tmp_path / "disk"], out, table_format="delta", reads_back=True)

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kseg.export.settings import TableFormat
 from tests import golden
 from tests.export import exports
 from tests.export.typed_logs import TypedLogs
@@ -12,7 +11,7 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 
 
 def export(sources: list[Path], out: Path, **options: object) -> None:
-    exports.export(sources, out, table_format=TableFormat.DELTA, **options)
+    exports.export(sources, out, table_format="delta", **options)
 
 
 def offsets(out: Path) -> list[int]:

@@ -7,8 +7,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from kseg.export.commit.formats import FORMATS
 from kseg.export.commit.table_log import NO_TABLE
-from kseg.export.settings import TableFormat
 from kseg.text.export import report_lines
 from tests import run
 from tests.export import exports
@@ -22,7 +22,7 @@ TIMES = (
     *(NOW_MS, NOW_MS * 1000, NOW_MS // 1000, -NOW_MS * 1000, 0, -1, FIRST_MS, FIRST_MS - 1, LAST_MS, LAST_MS + 1),
     *((1 << 63) - 1, -(1 << 63), NOW_MS * 1_000_000),
 )
-WAYS = [*((table_format, ("topic", "date")) for table_format in TableFormat), (TableFormat.ICEBERG, ())]
+WAYS = [*((table_format, ("topic", "date")) for table_format in FORMATS), ("iceberg", ())]
 
 
 def held(milliseconds: int) -> int | None:
@@ -35,20 +35,20 @@ def write(directory: Path, times: tuple[int, ...], first: int = 0) -> None:
     write_segment(directory, batches, first)
 
 
-def table_of(out: Path, table_format: TableFormat) -> pa.Table:
+def table_of(out: Path, table_format: str) -> pa.Table:
     """All rows by offset, as the format's own library reads them; of Parquet files, as pyarrow does."""
-    if table_format is TableFormat.DELTA:
+    if table_format == "delta":
         from deltalake import DeltaTable
 
         found = DeltaTable(str(out)).to_pyarrow_table()
-    elif table_format is TableFormat.ICEBERG:
+    elif table_format == "iceberg":
         found = catalog(out).load_table(NO_TABLE.name).scan().to_arrow()
     else:
         found = pa.concat_tables([table for *_, table in exports.tables(out)], promote_options="default")
     return found.sort_by("offset")
 
 
-def times_of(out: Path, table_format: TableFormat) -> list[int | None]:
+def times_of(out: Path, table_format: str) -> list[int | None]:
     """The timestamps of all rows, in microseconds."""
     found: list[int | None] = table_of(out, table_format).column("timestamp").cast(pa.int64()).to_pylist()
     return found
@@ -62,13 +62,13 @@ def integers(*names: str) -> dict[str, Any]:
     return objects(**{name: {"type": "integer"} for name in names})
 
 
-def export_by_schema(place: Path, schema: object, table_format: TableFormat, *options: str) -> run.Run:
+def export_by_schema(place: Path, schema: object, table_format: str, *options: str) -> run.Run:
     """Exports a record whose value is an empty object, with typed columns by a JSON Schema."""
     write_segment(place / "disk/orders-0", [NewBatch([NewRecord(b"k", b"{}", NOW_MS)], 0)])
     (place / "schema.json").write_text(json.dumps(schema))
     decoding = ["--value-decoder", "json", "--schema", str(place / "schema.json")]
     return run.kseg(
-        ["export", str(place / "disk"), str(place / "out"), "--format", table_format.value, *decoding, *options], place
+        ["export", str(place / "disk"), str(place / "out"), "--format", table_format, *decoding, *options], place
     )
 
 
@@ -78,7 +78,7 @@ def told(report: Any) -> list[str]:
 
 @for_each("table_format, folders", WAYS)
 def test_times_outside_of_the_years_1_to_9999_are_null_and_their_milliseconds_kept(
-    table_format: TableFormat, folders: tuple[str, ...], tmp_path: Path
+    table_format: str, folders: tuple[str, ...], tmp_path: Path
 ) -> None:
     out, count = tmp_path / "out", sum(held(time) is None for time in TIMES)
     write(tmp_path / "disk/orders-0", TIMES)
@@ -102,17 +102,17 @@ def test_times_outside_of_the_years_1_to_9999_are_null_and_their_milliseconds_ke
         assert_found(out, table_format, nulls=2 * count)
 
 
-def assert_found(out: Path, table_format: TableFormat, nulls: int) -> None:
+def assert_found(out: Path, table_format: str, nulls: int) -> None:
     """The libraries skip files by their partitions; no row may be lost to that."""
     days = {time // 86_400_000 for time in TIMES if held(time) is not None}
-    if table_format is TableFormat.ICEBERG:
+    if table_format == "iceberg":
         table = catalog(out).load_table(NO_TABLE.name)
         counts = [
             table.scan(row_filter=f"timestamp {test}").to_arrow().num_rows
             for test in ("is null", "is not null", "< '0001-01-02T00:00:00+00:00'", ">= '9999-12-31T00:00:00+00:00'")
         ]
         assert counts == [nulls, 2 * len(TIMES) - nulls, 2, 2]
-    elif table_format is TableFormat.DELTA:
+    elif table_format == "delta":
         dates = table_of(out, table_format).column("date")
         assert (dates.null_count, len(dates.unique().drop_null())) == (nulls, len(days))
     else:
@@ -120,8 +120,8 @@ def assert_found(out: Path, table_format: TableFormat, nulls: int) -> None:
         assert duckdb.sql(f"{select} read_parquet('{out}/**/*.parquet')").fetchall() == [(nulls, len(days))]
 
 
-@for_each("table_format", TableFormat)
-def test_a_table_without_milliseconds_keeps_its_columns(table_format: TableFormat, tmp_path: Path) -> None:
+@for_each("table_format", FORMATS)
+def test_a_table_without_milliseconds_keeps_its_columns(table_format: str, tmp_path: Path) -> None:
     out, disk = tmp_path / "out", tmp_path / "disk"
     options: dict[str, Any] = {"table_format": table_format, "partition_by": ("date",)}
     write(disk / "orders-0", (NOW_MS,))
@@ -138,28 +138,26 @@ def test_a_table_without_milliseconds_keeps_its_columns(table_format: TableForma
     ]
     exports.export([disk], out, **options, overwrite=True)
     has_column = "timestampMs" in table_of(out, table_format).schema.names
-    assert has_column == (table_format is not TableFormat.ICEBERG)  # which keeps its columns
+    assert has_column == (table_format != "iceberg")  # which keeps its columns
 
 
-@for_each("table_format, folders", [(each, folders) for each in TableFormat for folders in ("topic,date", "none")])
-def test_a_topic_with_the_name_of_no_topic_is_refused_or_kept(
-    table_format: TableFormat, folders: str, tmp_path: Path
-) -> None:
+@for_each("table_format, folders", [(each, folders) for each in FORMATS for folders in ("topic,date", "none")])
+def test_a_topic_with_the_name_of_no_topic_is_refused_or_kept(table_format: str, folders: str, tmp_path: Path) -> None:
     out, topic = tmp_path / "out", "__HIVE_DEFAULT_PARTITION__"
     write(tmp_path / f"disk/{topic}-0", TIMES)
-    ran = run.kseg(["export", "disk", "out", "--format", table_format.value, "--partition-by", folders], tmp_path)
-    if "topic" in folders and table_format is not TableFormat.ICEBERG:
+    ran = run.kseg(["export", "disk", "out", "--format", table_format, "--partition-by", folders], tmp_path)
+    if "topic" in folders and table_format != "iceberg":
         assert (ran.status, out.exists()) == (2, False)
         assert ran.stderr.startswith(f"kseg: readers take the folder topic={topic} for no topic: ".encode())
     else:
         assert table_of(out, table_format).column("topic").to_pylist() == [topic] * len(TIMES)
 
 
-@for_each("table_format, folders", [(each, folders) for each in TableFormat for folders in (("topic", "date"), ())])
+@for_each("table_format, folders", [(each, folders) for each in FORMATS for folders in (("topic", "date"), ())])
 def test_names_that_an_address_has_to_quote_are_those_of_files(
-    table_format: TableFormat, folders: tuple[str, ...], tmp_path: Path
+    table_format: str, folders: tuple[str, ...], tmp_path: Path
 ) -> None:
-    out, topic = tmp_path / "out é %+", f"a b%20é>+;{'' if table_format is TableFormat.ICEBERG else '?#'}"
+    out, topic = tmp_path / "out é %+", "a b%20é>+;" + ("" if table_format == "iceberg" else "?#")
     disk = tmp_path / "disk"
     options: dict[str, Any] = {"table_format": table_format, "partition_by": folders, "reads_back": True}
     for times, merges in ((TIMES, False), (TIMES[:2], False), (TIMES[2:4], True)):  # the log is another each time
@@ -178,17 +176,17 @@ def test_an_iceberg_table_has_no_files_whose_names_readers_cut(name: str, tmp_pa
 
 
 UNADDRESSABLE = {
-    TableFormat.DELTA: ["o%20x", "o%2f..%2fx", "o#x", "o?x", "o\\x", "o\nx", "o\udcff"],
-    TableFormat.ICEBERG: ["o#x", "o?x", "o\udcff"],
+    "delta": ["o%20x", "o%2f..%2fx", "o#x", "o?x", "o\\x", "o\nx", "o\udcff"],
+    "iceberg": ["o#x", "o?x", "o\udcff"],
 }
 
 
 @for_each("table_format, name", [(each, name) for each, names in UNADDRESSABLE.items() for name in names])
 def test_a_place_that_the_library_would_look_for_elsewhere_is_refused(
-    table_format: TableFormat, name: str, tmp_path: Path
+    table_format: str, name: str, tmp_path: Path
 ) -> None:
     write(tmp_path / "disk/orders-0", TIMES)
-    ran = run.kseg(["export", "disk", f"out/{name}", "--format", table_format.value], tmp_path)
+    ran = run.kseg(["export", "disk", f"out/{name}", "--format", table_format], tmp_path)
     assert (ran.status, (tmp_path / "out").exists(), ran.stderr.count(b"\n")) == (2, False, 1)
     assert b"table can lie at a path with " in ran.stderr
 
@@ -213,17 +211,17 @@ ALIKE = {
 def test_names_that_are_one_in_a_table_are_refused_before_anything_is_written(
     problem: str, schema: object, tmp_path: Path
 ) -> None:
-    for table_format in TableFormat:
+    for table_format in FORMATS:
         ran = export_by_schema(tmp_path, schema, table_format)
         (line,) = ran.stderr.decode().splitlines()
         assert (ran.status, problem in line) == (2, True), line
         assert line.endswith("--decoded text makes them text, --on-mismatch raw leaves their values raw")
         assert not (tmp_path / "out").exists()
-    assert export_by_schema(tmp_path, schema, TableFormat.DELTA, "--on-mismatch", "raw").status == 0
+    assert export_by_schema(tmp_path, schema, "delta", "--on-mismatch", "raw").status == 0
 
 
 def test_a_later_schema_whose_name_differs_only_in_case_is_refused(tmp_path: Path) -> None:
-    for table_format in TableFormat:
+    for table_format in FORMATS:
         place = tmp_path / table_format
         assert export_by_schema(place, integers("id"), table_format).status == 0
         before = sorted((place / "out").rglob("*"))
@@ -234,7 +232,7 @@ def test_a_later_schema_whose_name_differs_only_in_case_is_refused(tmp_path: Pat
 
 def test_names_of_any_other_kind_are_columns(tmp_path: Path) -> None:
     names = ["", "a b,;{}()\n\t=", "n" * 3000, "a.b", "a\"b`c'", "a/b\\c%25", "*", "element", "ß", "timestamp", "date"]
-    for table_format in TableFormat:
+    for table_format in FORMATS:
         place = tmp_path / table_format
         for _ in range(2):
             ran = export_by_schema(place, integers(*names), table_format, "--partition-by", "date", "--merge-files")

@@ -16,7 +16,7 @@ from kseg.export.destination import open_destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import Result
 from kseg.export.run import Export, execute_here, run_export
-from kseg.export.settings import FileOptions, TableFormat
+from kseg.export.settings import FileOptions
 from kseg.store import remote_files as remote
 from tests.export import exports
 from tests.export.object_store import meant, serving
@@ -125,6 +125,6 @@ def test_without_conditions_a_second_run_is_refused(
 
 
 def test_an_iceberg_table_in_it_needs_a_catalog(out: str, sources: list[str]) -> None:
-    files = FileOptions(table_format=TableFormat.ICEBERG)
+    files = FileOptions(table_format="iceberg")
     with pytest.raises(UsageError, match="needs a catalog that isn't a file: --catalog NAME"):
         run_export(Export(tuple(sources), out, files=files), execute_here)

@@ -16,7 +16,7 @@ from kseg.export.commit.order import Job
 from kseg.export.plan import WorkOrder
 from kseg.export.results import Result
 from kseg.export.run import Export, execute_here, run_export
-from kseg.export.settings import FileOptions, TableFormat
+from kseg.export.settings import FileOptions
 from tests import golden, run
 from tests.export import exports
 from tests.export.test_hostile_destination import listing
@@ -86,7 +86,7 @@ def test_a_destination_that_is_replaced_meanwhile_is_status_3(table_format: str,
         place.swap()
         return results
 
-    files = FileOptions(table_format=TableFormat(table_format))
+    files = FileOptions(table_format=table_format)
     export = Export((str(place.source),), str(place.out), files=files, overwrite=True)
     with pytest.raises(KsegError) as raised:
         run_export(export, execute)
@@ -107,7 +107,7 @@ def test_a_folder_that_is_replaced_meanwhile_gets_nothing(table_format: str, nam
         place.swap(name)
         return results
 
-    files = FileOptions(table_format=TableFormat(table_format))
+    files = FileOptions(table_format=table_format)
     export = Export((str(place.source),), str(place.out), files=files, overwrite=True)
     with pytest.raises(KsegError, match=r"symbolic link|was replaced"):
         run_export(export, execute)

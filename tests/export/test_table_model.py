@@ -22,14 +22,14 @@ from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.table_log import NO_TABLE, TableChange, TableLog
 from kseg.export.destination import open_destination
 from kseg.export.run import Export, table_log
-from kseg.export.settings import FileOptions, ReadOptions, TableFormat
+from kseg.export.settings import FileOptions, ReadOptions
 from tests.export import exports
 from tests.export.stepped import Exporter, paused
 from tests.export.test_tables import FORMATS, log_of, rows
 from tests.loops import TAKES_ALL, for_each
 
 PARTITIONS = 3
-SEEDS = {TableFormat.DELTA: 10, TableFormat.ICEBERG: 4} if TAKES_ALL else {TableFormat.DELTA: 4, TableFormat.ICEBERG: 2}
+SEEDS = {"delta": 10, "iceberg": 4} if TAKES_ALL else {"delta": 4, "iceberg": 2}
 """Random histories of each format: what differs between the formats is the table's log, and pyiceberg's is slow."""
 
 
@@ -156,7 +156,7 @@ class SteppedLog:
 class Table:
     """Partitions that grow and change, and runs that export them."""
 
-    def __init__(self, folder: Path, table_format: TableFormat) -> None:
+    def __init__(self, folder: Path, table_format: str) -> None:
         self.table_format = table_format
         self.sources = [folder / f"orders-{number}" for number in range(PARTITIONS)]
         self.store = TableStore(folder / "out")
@@ -216,7 +216,7 @@ class Table:
     shards=2,
 )
 def test_runs_that_meet_or_are_killed_anywhere_neither_lose_nor_double_rows(
-    table_format: TableFormat, seed: int, tmp_path: Path
+    table_format: str, seed: int, tmp_path: Path
 ) -> None:
     chance = random.Random(seed)
     table = Table(tmp_path, table_format)
@@ -242,7 +242,7 @@ def test_runs_that_meet_or_are_killed_anywhere_neither_lose_nor_double_rows(
 
 
 def paused_runs(
-    folder: Path, table_format: TableFormat, change: Callable[[Table], None], first: int = 0, **options: bool
+    folder: Path, table_format: str, change: Callable[[Table], None], first: int = 0, **options: bool
 ) -> Iterator[tuple[Table, Exporter]]:
     """A run over a table that one partition is in, after some change, which pauses before its steps in turn.
 
@@ -257,12 +257,12 @@ def paused_runs(
         change(table)
         return table, table.come(**options)
 
-    stride = 1 if table_format is TableFormat.DELTA else 4 if TAKES_ALL else 2
+    stride = 1 if table_format == "delta" else 4 if TAKES_ALL else 2
     return paused(begin, stride, at_least=15, first=first)
 
 
 @FORMATS
-def test_a_run_may_be_killed_before_each_of_its_steps(tmp_path: Path, table_format: TableFormat) -> None:
+def test_a_run_may_be_killed_before_each_of_its_steps(tmp_path: Path, table_format: str) -> None:
     for table, killed in paused_runs(tmp_path, table_format, lambda table: table.change(0)):
         killed.crash()
         table.end()
@@ -273,9 +273,7 @@ def test_a_run_may_be_killed_before_each_of_its_steps(tmp_path: Path, table_form
 
 @FORMATS
 @pytest.mark.parametrize("overwrite", [False, True], ids=["adding", "overwriting"])
-def test_a_run_may_pause_anywhere_while_another_commits(
-    overwrite: bool, tmp_path: Path, table_format: TableFormat
-) -> None:
+def test_a_run_may_pause_anywhere_while_another_commits(overwrite: bool, tmp_path: Path, table_format: str) -> None:
     runs = paused_runs(
         tmp_path, table_format, lambda table: table.grow(0), first=2 + 3 * overwrite, overwrite=overwrite
     )
@@ -290,13 +288,13 @@ def test_a_run_may_pause_anywhere_while_another_commits(
 @FORMATS
 @pytest.mark.parametrize("merges", [False, True], ids=["adding", "merging"])
 def test_a_run_may_pause_anywhere_in_a_merge_while_another_commits(
-    merges: bool, tmp_path: Path, table_format: TableFormat
+    merges: bool, tmp_path: Path, table_format: str
 ) -> None:
     """Each step into a Delta table; into an Iceberg table, one half while the other adds, and one while it merges.
 
     In `make test`, each step into a Delta table in one of the two ways, and fewer into an Iceberg table.
     """
-    is_delta = table_format is TableFormat.DELTA
+    is_delta = table_format == "delta"
     for number in range(6) if is_delta and TAKES_ALL else range(merges, 6, 2 if is_delta or TAKES_ALL else 3):
         table = Table(tmp_path / str(number), table_format)
         for _ in range(2):

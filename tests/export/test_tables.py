@@ -14,20 +14,20 @@ from kseg.export.plan import WorkOrder
 from kseg.export.report import Report
 from kseg.export.results import Result
 from kseg.export.run import Export, execute_here, run_export, table_log
-from kseg.export.settings import FileOptions, TableFormat
+from kseg.export.settings import FileOptions
 from kseg.text.export import report_lines
 from tests import golden
 from tests.export import exports
 from tests.export.test_incarnations import FIRST, SECOND, topic
 
-FORMATS = pytest.mark.parametrize("table_format", [TableFormat.DELTA, TableFormat.ICEBERG], ids=str)
+FORMATS = pytest.mark.parametrize("table_format", ["delta", "iceberg"], ids=str)
 Row = tuple[str, int | None, int, bytes | None]
 
 
-def rows(out: Path, table_format: TableFormat) -> list[Row]:
+def rows(out: Path, table_format: str) -> list[Row]:
     """Topic, partition, offset and value of all rows, in this order, as the format's own library reads them."""
     columns = ("topic", "partition", "offset", "value")
-    if table_format is TableFormat.DELTA:
+    if table_format == "delta":
         from deltalake import DeltaTable
 
         table = DeltaTable(str(out)).to_pyarrow_table(columns=list(columns))
@@ -53,11 +53,11 @@ def plain_rows(out: Path) -> list[Row]:
     return sorted(found, key=lambda row: (row[0], -1 if row[1] is None else row[1], row[2]))
 
 
-def offsets(out: Path, table_format: TableFormat) -> list[int]:
+def offsets(out: Path, table_format: str) -> list[int]:
     return [offset for _, _, offset, _ in rows(out, table_format)]
 
 
-def log_of(out: Path, table_format: TableFormat, **options: Any) -> TableLog:
+def log_of(out: Path, table_format: str, **options: Any) -> TableLog:
     files = FileOptions(table_format=table_format, **options)
     return table_log(open_destination(str(out)), NO_TABLE, files)
 
@@ -71,9 +71,7 @@ def accounts(report: Report) -> list[dict[str, Any]]:
 
 
 @FORMATS
-def test_a_later_run_adds_what_is_new_and_one_without_news_commits_nothing(
-    tmp_path: Path, table_format: TableFormat
-) -> None:
+def test_a_later_run_adds_what_is_new_and_one_without_news_commits_nothing(tmp_path: Path, table_format: str) -> None:
     source, out = tmp_path / "orders-0", tmp_path / "out"
     exports.write_log(source, 0, 100)
     exports.export([source], out, table_format=table_format)
@@ -87,7 +85,7 @@ def test_a_later_run_adds_what_is_new_and_one_without_news_commits_nothing(
 
 
 @FORMATS
-def test_no_manifest_is_beside_a_table_and_no_run_leaves_anything(tmp_path: Path, table_format: TableFormat) -> None:
+def test_no_manifest_is_beside_a_table_and_no_run_leaves_anything(tmp_path: Path, table_format: str) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 10)
     exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format=table_format)
     there = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out" / "_kseg").rglob("*.*")}
@@ -95,7 +93,7 @@ def test_no_manifest_is_beside_a_table_and_no_run_leaves_anything(tmp_path: Path
 
 
 @FORMATS
-def test_what_was_replaced_leaves_the_table_in_the_same_commit(tmp_path: Path, table_format: TableFormat) -> None:
+def test_what_was_replaced_leaves_the_table_in_the_same_commit(tmp_path: Path, table_format: str) -> None:
     source, out = tmp_path / "orders-0", tmp_path / "out"
     exports.write_log(source, 0, 100)
     exports.write_log(tmp_path / "orders-1", 0, 20)
@@ -112,7 +110,7 @@ def test_what_was_replaced_leaves_the_table_in_the_same_commit(tmp_path: Path, t
 @FORMATS
 @pytest.mark.parametrize("folders", [(), ("topic",), ("topic", "partition"), ("topic", "date")])
 def test_rows_are_replaced_in_files_that_others_share_after_a_merge(
-    folders: tuple[str, ...], tmp_path: Path, table_format: TableFormat
+    folders: tuple[str, ...], tmp_path: Path, table_format: str
 ) -> None:
     """Progress names no files, so a table may be compacted between two runs."""
     out, sources = tmp_path / "out", [tmp_path / f"orders-{number}" for number in range(3)]
@@ -132,7 +130,7 @@ def test_rows_are_replaced_in_files_that_others_share_after_a_merge(
 
 
 @FORMATS
-def test_another_selection_is_refused_and_overwrite_replaces_all(tmp_path: Path, table_format: TableFormat) -> None:
+def test_another_selection_is_refused_and_overwrite_replaces_all(tmp_path: Path, table_format: str) -> None:
     out = tmp_path / "out"
     for number in range(2):
         exports.write_log(tmp_path / f"orders-{number}", 0, 20)
@@ -146,23 +144,23 @@ def test_another_selection_is_refused_and_overwrite_replaces_all(tmp_path: Path,
 
 def test_overwriting_a_delta_table_may_change_its_columns(tmp_path: Path) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 20)
-    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format=TableFormat.DELTA)
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format="delta")
     options = {"batch_columns": True, "partition_by": ("partition",)}
-    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format=TableFormat.DELTA, overwrite=True, **options)
-    assert offsets(tmp_path / "out", TableFormat.DELTA) == list(range(20))
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format="delta", overwrite=True, **options)
+    assert offsets(tmp_path / "out", "delta") == list(range(20))
 
 
 def test_overwriting_an_iceberg_table_keeps_its_columns(tmp_path: Path) -> None:
     exports.write_log(tmp_path / "orders-0", 0, 20)
-    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format=TableFormat.ICEBERG)
-    options: dict[str, Any] = {"table_format": TableFormat.ICEBERG, "overwrite": True, "batch_columns": True}
+    exports.export([tmp_path / "orders-0"], tmp_path / "out", table_format="iceberg")
+    options: dict[str, Any] = {"table_format": "iceberg", "overwrite": True, "batch_columns": True}
     with pytest.raises(UsageError, match="has other columns or partitions: choose another one by --table"):
         exports.export([tmp_path / "orders-0"], tmp_path / "out", **options)
-    assert offsets(tmp_path / "out", TableFormat.ICEBERG) == list(range(20))
+    assert offsets(tmp_path / "out", "iceberg") == list(range(20))
 
 
 @FORMATS
-def test_only_the_latest_of_each_key_stays(tmp_path: Path, table_format: TableFormat) -> None:
+def test_only_the_latest_of_each_key_stays(tmp_path: Path, table_format: str) -> None:
     source, out = tmp_path / "orders-0", tmp_path / "out"
     from kseg.export.settings import Tombstones
 
@@ -182,8 +180,8 @@ def test_rows_and_accounts_of_golden_directories_are_those_of_plain_files(
     plain, again = (accounts(exports.export(sources, tmp_path / "plain")) for _ in range(2))
     expected = plain_rows(tmp_path / "plain")
     assert expected != []
-    for table_format in (TableFormat.DELTA, TableFormat.ICEBERG):
-        out = tmp_path / table_format.value
+    for table_format in ("delta", "iceberg"):
+        out = tmp_path / table_format
         assert accounts(exports.export(sources, out, table_format=table_format)) == plain, table_format
         assert accounts(exports.export(sources, out, table_format=table_format)) == again, table_format
         assert rows(out, table_format) == expected, table_format
@@ -193,7 +191,7 @@ def test_rows_and_accounts_of_golden_directories_are_those_of_plain_files(
 
 
 @FORMATS
-def test_rows_of_a_topic_and_of_a_later_one_of_its_name_stay_once(tmp_path: Path, table_format: TableFormat) -> None:
+def test_rows_of_a_topic_and_of_a_later_one_of_its_name_stay_once(tmp_path: Path, table_format: str) -> None:
     out = tmp_path / "out"
     log = topic(tmp_path / "disk" / "orders-0", FIRST, 20, b"a")
     exports.export([tmp_path / "disk"], out, table_format=table_format)
@@ -209,7 +207,7 @@ def test_rows_of_a_topic_and_of_a_later_one_of_its_name_stay_once(tmp_path: Path
 
 
 @FORMATS
-def test_rows_that_would_go_with_an_earlier_topics_are_not_touched(tmp_path: Path, table_format: TableFormat) -> None:
+def test_rows_that_would_go_with_an_earlier_topics_are_not_touched(tmp_path: Path, table_format: str) -> None:
     out = tmp_path / "out"
     log = topic(tmp_path / "disk" / "orders-0", FIRST, 20, b"a")
     for count in (10, 40):
@@ -229,7 +227,7 @@ def test_rows_that_would_go_with_an_earlier_topics_are_not_touched(tmp_path: Pat
 
 
 @FORMATS
-def test_small_files_are_joined_and_later_runs_go_on(tmp_path: Path, table_format: TableFormat) -> None:
+def test_small_files_are_joined_and_later_runs_go_on(tmp_path: Path, table_format: str) -> None:
     out, source = tmp_path / "out", tmp_path / "orders-0"
     for start in range(0, 50, 10):
         exports.write_log(source, start, 10)
@@ -250,7 +248,7 @@ def test_small_files_are_joined_and_later_runs_go_on(tmp_path: Path, table_forma
 
 
 @FORMATS
-def test_nothing_of_a_run_that_was_broken_off_is_taken_up(tmp_path: Path, table_format: TableFormat) -> None:
+def test_nothing_of_a_run_that_was_broken_off_is_taken_up(tmp_path: Path, table_format: str) -> None:
     sources, out = [tmp_path / f"orders-{number}" for number in range(2)], tmp_path / "out"
     for source in sources:
         exports.write_log(source, 0, 20)
@@ -268,9 +266,7 @@ def test_nothing_of_a_run_that_was_broken_off_is_taken_up(tmp_path: Path, table_
 
 
 @FORMATS
-def test_rows_of_segments_that_have_gone_stay_where_offsets_stop_rising(
-    tmp_path: Path, table_format: TableFormat
-) -> None:
+def test_rows_of_segments_that_have_gone_stay_where_offsets_stop_rising(tmp_path: Path, table_format: str) -> None:
     source, out = tmp_path / "orders-0", tmp_path / "out"
     exports.write_log(source, 0, 100)
     exports.write_log(source, 100, 50)

@@ -16,7 +16,7 @@ from kseg.export.commit.table_log import NO_TABLE
 from kseg.export.plan import WorkOrder
 from kseg.export.results import Result
 from kseg.export.run import Export, execute_here, run_export
-from kseg.export.settings import ColumnDecoding, DecodedAs, FileOptions, ReadOptions, TableFormat
+from kseg.export.settings import ColumnDecoding, DecodedAs, FileOptions, ReadOptions
 from tests.export.test_tables import catalog
 from tests.export.typed_logs import TypedLogs, report
 
@@ -153,7 +153,7 @@ def test_files_are_joined_whose_columns_have_grown(table_format: str, logs: Type
 def test_columns_that_grow_while_a_run_is_under_way_end_it(table_format: str, logs: TypedLogs, tmp_path: Path) -> None:
     out = tmp_path / "out"
     logs.avro("orders", OLD, [OLD_VALUE])
-    wanted = typed_export(logs, out, FileOptions(table_format=TableFormat(table_format)))
+    wanted = typed_export(logs, out, FileOptions(table_format=table_format))
 
     def overtaken(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
         results = list(execute_here(orders, job))

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
+from kseg.export.commit.formats import FORMATS
 from kseg.export.run import Execute, Export, run_export
-from kseg.export.settings import ColumnDecoding, DecodedAs, FileOptions, ReadOptions, TableFormat
+from kseg.export.settings import ColumnDecoding, DecodedAs, FileOptions, ReadOptions
 from kseg.text.export import report_lines
 from tests.export import exports
 from tests.export.test_hostile_records import SCHEMA, avro_bytes, avro_long, avro_map
@@ -56,7 +57,7 @@ class Way(NamedTuple):
     """How a table is made, in two runs: the second adds to it or overwrites it."""
 
     decoder: str
-    table_format: TableFormat
+    table_format: str
     folders: tuple[str, ...]
     overwrites: bool
 
@@ -67,7 +68,7 @@ class Way(NamedTuple):
         return "-".join((self.decoder, self.table_format, "+".join(self.folders) or "none", second))
 
 
-WAYS = tuple(map(Way._make, product(("avro", "json"), TableFormat, ((), ("topic",), ("date",)), (False, True))))
+WAYS = tuple(map(Way._make, product(("avro", "json"), FORMATS, ((), ("topic",), ("date",)), (False, True))))
 
 
 # --- records ---------------------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ def tables(place: Path) -> Iterator[Table]:
     """The tables that were made below a directory."""
     for file in sorted(place.rglob("table.json")):
         (decoder, table_format, folders, overwrites), location, lines = json.loads(file.read_bytes())
-        way = Way(decoder, TableFormat(table_format), tuple(folders), overwrites)
+        way = Way(decoder, table_format, tuple(folders), overwrites)
         yield Table(way, file.parent / "out", location, lines)
 
 
@@ -263,8 +264,8 @@ def tables(place: Path) -> Iterator[Table]:
 
 
 def _read(session: "SparkSession", table: Table) -> "DataFrame":
-    reader = session.read.format(table.way.table_format.value)
-    if table.way.table_format is TableFormat.PARQUET:
+    reader = session.read.format(table.way.table_format)
+    if table.way.table_format == "parquet":
         reader = reader.option("mergeSchema", "true")
     return reader.load(table.location)
 
@@ -294,7 +295,7 @@ def main(place: Path, jars: str) -> None:
             if table.is_filtered:
                 read.createOrReplaceTempView("found")
                 counts = session.sql(counting(table.way, "found")).collect()
-                is_delta = table.way.table_format is TableFormat.DELTA
+                is_delta = table.way.table_format == "delta"
                 files = _files_read(read.filter(f"partition = {LOGS[1][1]}").select("offset")) if is_delta else None
                 table.counts.write_text(json.dumps([sorted(map(list, counts)), files]))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kseg.export.settings import TableFormat
+from kseg.export.commit.formats import FORMATS
 from tests import golden
 from tests.export import every_partition
 from tests.live.one_broker import OneBroker
@@ -43,13 +43,13 @@ def export(way: str, sources: list[Path], out: Path, *options: str) -> int:
 
 
 @pytest.mark.parametrize("isolation", every_partition.ISOLATIONS)
-@pytest.mark.parametrize("table_format", TableFormat)
+@pytest.mark.parametrize("table_format", FORMATS)
 def test_every_partitions_rows_are_those_that_others_read(
-    table_format: TableFormat, isolation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    table_format: str, isolation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "logs").mkdir()
     places = every_partition.linked(tmp_path / "logs")
-    options = ("--format", table_format.value, "--isolation", isolation)
+    options = ("--format", table_format, "--isolation", isolation)
     assert export("spark-export", [tmp_path / "logs"], tmp_path / "out", *options) == 1, "some are damaged"
     table = every_partition.TABLES[table_format](tmp_path / "out")
     assert every_partition.differences(places, table, isolation) == []

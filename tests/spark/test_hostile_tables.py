@@ -18,7 +18,6 @@ import pytest
 
 from kseg.export.commit.table_log import NO_TABLE
 from kseg.export.run import execute_here
-from kseg.export.settings import TableFormat
 from tests import golden
 from tests.export.test_tables import catalog
 from tests.spark.hostile_tables import CONNECTORS, EXPORT, WAYS, Table, counting, make, rows_of, tables
@@ -63,7 +62,7 @@ def by_duckdb(table: Table) -> pa.Table:
     """By the report's line; of a table with a log, whose extensions come from DuckDB's own servers, by its files."""
     with duckdb.connect() as connection:
         connection.execute("SET timezone = 'UTC'")
-        if table.way.table_format is TableFormat.PARQUET:
+        if table.way.table_format == "parquet":
             return connection.sql(table.lines["duckdb"]).to_arrow_table()
         topic = "hive_types = {'topic': VARCHAR}" if "topic" in table.way.folders else "hive_partitioning = false"
         files = f"read_parquet({_files(table)}, union_by_name = true, {topic})"
@@ -72,7 +71,7 @@ def by_duckdb(table: Table) -> pa.Table:
 
 def _files(table: Table) -> list[str]:
     """The files that a table's log names."""
-    if table.way.table_format is TableFormat.DELTA:
+    if table.way.table_format == "delta":
         from deltalake import DeltaTable
 
         uris = DeltaTable(str(table.out)).file_uris()
@@ -83,11 +82,11 @@ def _files(table: Table) -> list[str]:
 
 def by_own_library(table: Table) -> pa.Table:
     """pyarrow, deltalake or pyiceberg."""
-    if table.way.table_format is TableFormat.DELTA:
+    if table.way.table_format == "delta":
         from deltalake import DeltaTable
 
         return DeltaTable(str(table.out)).to_pyarrow_table()
-    if table.way.table_format is TableFormat.ICEBERG:
+    if table.way.table_format == "iceberg":
         return catalog(table.out).load_table(NO_TABLE.name).scan().to_arrow()
     types = {"topic": pa.string(), "date": pa.date32()}
     folders = ds.partitioning(pa.schema([(name, types[name]) for name in table.way.folders]), flavor="hive")
@@ -167,4 +166,4 @@ def test_filters_of_spark_take_all_rows_and_read_few_files(made: list[Table]) ->
         assert found == counts, table.way.name
         assert all(count for _, count in counts)
         if table.way.folders != ("date",):  # else a partition has many files
-            assert files == (1 if table.way.table_format is TableFormat.DELTA else None), table.way.name
+            assert files == (1 if table.way.table_format == "delta" else None), table.way.name

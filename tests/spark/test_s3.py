@@ -19,7 +19,7 @@ from kseg.export.destination import open_destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import Result
 from kseg.export.run import Export, execute_here, run_export, table_log
-from kseg.export.settings import FileOptions, Isolation, LogSelection, OffsetRange, ReadOptions, TableFormat
+from kseg.export.settings import FileOptions, Isolation, LogSelection, OffsetRange, ReadOptions
 from kseg.log.selection import PartitionChoice
 from kseg.store import remote_files as remote
 from tests import golden
@@ -106,10 +106,10 @@ def _lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_lake")
-@pytest.mark.parametrize("table_format", [TableFormat.DELTA, TableFormat.ICEBERG], ids=str)
-def test_tables_in_s3_grow_and_change(table_format: TableFormat, s3: fs.FileSystem, tmp_path: Path) -> None:
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"], ids=str)
+def test_tables_in_s3_grow_and_change(table_format: str, s3: fs.FileSystem, tmp_path: Path) -> None:
     """The store is a process of its own: deltalake lets no other thread of this one answer while it asks."""
-    table = TableName("lake" if table_format is TableFormat.ICEBERG else None)
+    table = TableName("lake" if table_format == "iceberg" else None)
     files, source = FileOptions(table_format=table_format), tmp_path / "orders-0"
     wanted = Export((str(source),), "s3://kafka/out", files=files, table=table)
     exports.write_log(source, 0, 20)
@@ -122,10 +122,10 @@ def test_tables_in_s3_grow_and_change(table_format: TableFormat, s3: fs.FileSyst
     assert sorted(pq.read_table(f"kafka/out/{name}", filesystem=s3).num_rows for name in active) == [5, 20]
 
 
-def rows_of_table(out: str, table_format: TableFormat) -> list[tuple[str, int, bytes]]:
+def rows_of_table(out: str, table_format: str) -> list[tuple[str, int, bytes]]:
     """Topic, offset and value of all rows, as the format's own library reads them."""
     columns = ("topic", "offset", "value")
-    if table_format is TableFormat.DELTA:
+    if table_format == "delta":
         table = DeltaTable(out, storage_options={"AWS_ALLOW_HTTP": "true"}).to_pyarrow_table(columns=list(columns))
     else:
         properties = {"s3.endpoint": os.environ["AWS_ENDPOINT_URL"], "s3.region": "us-east-1"}
@@ -139,14 +139,12 @@ def rows_of_table(out: str, table_format: TableFormat) -> list[tuple[str, int, b
 
 
 @pytest.mark.usefixtures("_lake")
-@pytest.mark.parametrize("table_format", [TableFormat.DELTA, TableFormat.ICEBERG], ids=str)
-def test_tables_in_s3_are_exported_by_runs_that_meet(
-    table_format: TableFormat, s3: fs.FileSystem, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("table_format", ["delta", "iceberg"], ids=str)
+def test_tables_in_s3_are_exported_by_runs_that_meet(table_format: str, s3: fs.FileSystem, tmp_path: Path) -> None:
     for number in range(4):
         exports.write_log(tmp_path / f"topic{number}-0", 0, 10)
     sources, out = sorted(map(str, tmp_path.glob("topic*"))), "s3://kafka/out"
-    table = TableName("lake" if table_format is TableFormat.ICEBERG else None)
+    table = TableName("lake" if table_format == "iceberg" else None)
     files = FileOptions(table_format=table_format)
 
     def meets_another(orders: Sequence[WorkOrder], job: Job) -> list[Result]:

@@ -26,6 +26,7 @@ from kseg.commands.options.types import (
     long_number,
     size_text,
 )
+from kseg.export.commit.formats import FORMATS, PARQUET
 from kseg.formats import codes
 from kseg.formats.file_names import KINDS_WITH_OFFSET
 from kseg.store.location import MAX_UNPACKED
@@ -206,7 +207,7 @@ OUTPUT = (
     Option("--keep-diverged", "salvage", "Write records of lineages that the cluster abandoned to this new directory.",
         _PATH, "DIR"),
     Option("--format", EXPORTS, "Write Parquet files with a manifest, or a table with its own log.",
-        ("parquet", "delta", "iceberg"), default="parquet", name="table_format"),
+        tuple(FORMATS), default=PARQUET, name="table_format"),
     Option("--partition-by", EXPORTS, "Make folders by topic,partition,date; or none.", Folders(), default="topic"),
     Option("--target-file-size", EXPORTS, "Approximate size of a file.", Size(), default="256MB"),
     Option("--compression", EXPORTS, "Compression of the Parquet files.", ("zstd", "snappy", "gzip", "lz4", "none"),

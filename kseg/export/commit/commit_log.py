@@ -249,7 +249,7 @@ class TableLedger:
         number = self._log.number()
         if not number:
             if number is None:
-                self._require_no_other_files()
+                self._require_no_other_files(files.format.own_names)
             return Manifest(0, read, files)
         if overwrite:
             return Manifest(number, read, files)
@@ -258,12 +258,12 @@ class TableLedger:
             raise UsageError("was exported with other options: choose another place, or --overwrite", self.place.url)
         return found
 
-    def _require_no_other_files(self) -> None:
+    def _require_no_other_files(self, own_names: tuple[str, ...]) -> None:
         """Files of runs that never committed don't matter."""
         if manifests.latest_number(self.place):
             raise UsageError("is an export of plain Parquet files: choose another place for a table", self.place.url)
         for name in self.place.names():
-            if not name.startswith((f"{FOLDER}/", *self._log.own_names)) and ATTEMPT.fullmatch(name) is None:
+            if not name.startswith((f"{FOLDER}/", *own_names)) and ATTEMPT.fullmatch(name) is None:
                 raise UsageError("is not empty, and no export: choose another place", self.place.url)
 
     def kept(self, previous: Manifest, copies: Copies) -> list[Result]:

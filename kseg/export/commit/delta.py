@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 from urllib.parse import unquote
 from uuid import uuid4
@@ -19,7 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kseg.errors import KsegError, SwappedError, UsageError, missing_library
+from kseg.errors import KsegError, SwappedError, UsageError
 from kseg.export.commit.check import TableContents, have_columns, opened_again, read_footers
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
@@ -27,12 +26,12 @@ from kseg.export.commit.table_log import (
     APPLICATION,
     RowRange,
     TableChange,
+    TableName,
     bounds_of,
     copy_rows,
     nulls_of,
     parse_progress,
     progress_text,
-    require_address,
     without,
 )
 from kseg.export.destination import Destination
@@ -52,31 +51,23 @@ DAYS_AFTER = 7
 _LOOKED_BACK = (1, 32, 1024, None)
 _NO_FILES: Any = [("offset", "in", [])]
 """Of the partitions that an overwriting commit replaces: only such a one changes the table's columns."""
-_NO_ADDRESS = re.compile(r"%[0-9A-Fa-f]{2}|[?#\\\x00-\x1f\x7f\ud800-\udfff]")
-"""deltalake decodes paths once more than it encodes them, and takes the rest for a query or for separators."""
 _SCHEME = re.compile("[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _STACK = re.compile(r"^\s*0: ", re.MULTILINE)
 _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def library() -> ModuleType:
-    """The package deltalake. Raises UsageError if it isn't installed."""
-    try:
-        return import_module("deltalake")
-    except ImportError as error:
-        raise UsageError(f"{missing_library('deltalake', 'delta')} ({error})") from error
+def open_log(place: Destination, files: FileOptions, _: TableName) -> "DeltaLog":
+    """The log of the table at a destination."""
+    return DeltaLog(place, files)
 
 
 class DeltaLog:
     """The log of the Delta table at an export's place."""
 
-    own_names: tuple[str, ...] = (f"{LOG}/",)
-
     def __init__(self, place: Destination, files: FileOptions) -> None:
         self._place, self._files = place, files
-        self._deltalake = library()
-        require_address(place.url, "Delta", _NO_ADDRESS)
+        self._deltalake = import_module("deltalake")
 
     @property
     def location(self) -> str:

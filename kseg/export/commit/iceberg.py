@@ -19,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from kseg.arrow import MILLISECONDS
-from kseg.errors import KsegError, SwappedError, UsageError, missing_library
+from kseg.errors import KsegError, SwappedError, UsageError
 from kseg.export.commit.check import TableContents, opened_again
 from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
@@ -30,7 +30,6 @@ from kseg.export.commit.table_log import (
     copy_rows,
     parse_progress,
     progress_text,
-    require_address,
     without,
 )
 from kseg.export.destination import Destination
@@ -66,32 +65,24 @@ _MOST_OVERTAKEN = 3
 """How often others may commit while it is looked for what this run has committed."""
 _MOST_DIGITS = 18
 """Of a commit's number. Anybody may have written it, and Python refuses numbers of some thousands of digits."""
-_NO_ADDRESS = re.compile(r"[?#\ud800-\udfff]")
 _ASIDE = re.compile(r"\s*\[type=.*\]$")
 _LINKS = ("For further information", "(Background on this error")
 
 
-def library() -> None:
-    """Raises UsageError if pyiceberg isn't installed."""
-    try:
-        import_module("pyiceberg.catalog")
-    except ImportError as error:
-        raise UsageError(f"{missing_library('pyiceberg', 'iceberg')} ({error})") from error
+def open_log(place: Destination, files: FileOptions, table: TableName) -> "IcebergLog":
+    """The metadata of the table whose files are at a destination."""
+    return IcebergLog(place, files, table)
 
 
 class IcebergLog:
     """The metadata of an Iceberg table whose files lie at an export's place."""
 
-    own_names: tuple[str, ...] = ("metadata/", "data/", CATALOG_FILE)
-
     def __init__(self, place: Destination, files: FileOptions, table: TableName) -> None:
-        library()
         self._place, self._files, self._table = place, files, table
         is_local = "://" not in place.url
         self._url = f"file://{place.url}" if is_local else place.url
         if table.catalog is None and not is_local:
             raise UsageError("an Iceberg table there needs a catalog that isn't a file: --catalog NAME", place.url)
-        require_address(place.url, "Iceberg", _NO_ADDRESS)
         if "." not in table.name:
             raise UsageError(f"--table {table.name} has no namespace: give NAMESPACE.NAME")
 

@@ -11,7 +11,7 @@ from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.read.order_reader import OrderReader, has_gone
 from kseg.export.results import Result, Tally
-from kseg.export.settings import FileOptions, ReadOptions, TableFormat
+from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import ParquetFiles, with_readable_times
 from kseg.system.files import Identity
 
@@ -68,7 +68,7 @@ def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
         has_changed=has_changed,
     )
     is_whole = result.says_something and not has_changed and not reader.is_useless
-    if is_whole and job.files.table_format is TableFormat.PARQUET:
+    if is_whole and not job.files.format.has_log:
         write_finished(result, (job.read, job.files), place, job.id, order.number)
     return result
 

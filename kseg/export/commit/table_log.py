@@ -2,7 +2,6 @@
 
 import base64
 import binascii
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -12,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError, UsageError, quoted
+from kseg.errors import KsegError
 from kseg.export.commit.check import TableContents
 from kseg.export.commit.manifest import MOST_BYTES, Manifest, manifest_name
 from kseg.export.destination import Destination
@@ -31,14 +30,6 @@ class TableName(NamedTuple):
 
 
 NO_TABLE = TableName()
-
-
-def require_address(url: str, table_format: str, refused: re.Pattern[str]) -> None:
-    """Raises UsageError for a destination that the table's library would look for elsewhere, or nowhere."""
-    if (found := refused.search(url)) is not None:
-        raise UsageError(
-            f"no {table_format} table can lie at a path with {quoted(found[0])}: choose another place", url
-        )
 
 
 class RowRange(NamedTuple):
@@ -69,12 +60,7 @@ class TableChange:
 
 
 class TableLog(Protocol):
-    """A table's log. All raise KsegError where it can't be read or written.
-
-    own_names: what the names of its own files in the destination begin with.
-    """
-
-    own_names: tuple[str, ...]
+    """A table's log. All raise KsegError where it can't be read or written."""
 
     @property
     def location(self) -> str:

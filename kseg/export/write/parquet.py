@@ -21,7 +21,7 @@ from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import ExportedFile
-from kseg.export.settings import COLUMNS, MIB, FileOptions, ReadOptions, TableFormat
+from kseg.export.settings import COLUMNS, MIB, FileOptions, ReadOptions
 
 _ID = b"PARQUET:field_id"
 
@@ -107,9 +107,9 @@ _FEW_VALUES = ("topic", "partition", "timestampType", "segment", "compression", 
 
 
 def schema_of_files(read: ReadOptions, options: FileOptions) -> pa.Schema:
-    """The columns of the Parquet files: those that aren't in folders' names; Iceberg's have their ids."""
+    """The columns of the Parquet files: those that aren't in folders' names; with ids, if the format has them."""
     schema = read.schema()
-    if options.table_format is TableFormat.ICEBERG:
+    if options.format.has_field_ids:
         schema = with_field_ids(schema, read.decode.field_ids)
     return pa.schema([field for field in schema if field.name not in options.columns_of_folders])
 
@@ -243,7 +243,7 @@ class NewFile:
         folder = f"{self._folder}/" if self._folder else ""
         self._path = (
             f"{ATTEMPTS}/{self._attempt}{ATTEMPT_SUFFIX}"
-            if self._place.renames and self._layout.options.table_format is TableFormat.PARQUET
+            if self._place.renames and not self._layout.options.format.has_log
             else f"{folder}{self._name}-{self._attempt}.parquet"
         )
         self._sink = self._stack.enter_context(self._place.create(self._path))
@@ -367,10 +367,11 @@ def check_topics(topics: Collection[str], options: FileOptions) -> None:
         raise UsageError(
             f"readers take the folder topic={NO_VALUE} for no topic: give --partition-by none, or choose other topics"
         )
-    cut = next((topic for topic in topics if set(topic) & set("?#")), None)
-    if cut is not None and options.table_format is TableFormat.ICEBERG:
+    form = options.format
+    cut = next((topic for topic in topics if set(topic) & set(form.unreadable)), None)
+    if cut is not None:
         raise UsageError(
-            f"readers of Iceberg find no file that is named after {quoted(cut)}: "
+            f"readers of {form.title} find no file that is named after {quoted(cut)}: "
             "take another --format, or choose other topics"
         )
 

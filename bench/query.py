@@ -20,7 +20,9 @@ from bench.datasets import make_segment
 from bench.machine import describe
 from bench.peers import fetch_jars
 from bench.spark_parts import GIBIBYTE, MASTER, Figure, Times, index_of, measured
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.commit.order import execute_here
+from kseg.export.planning import Export
+from kseg.export.run import run_export
 from kseg.query.database import QueryLimits
 from kseg.query.session import Queried, QuerySession, open_session
 

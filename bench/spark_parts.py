@@ -176,7 +176,8 @@ def exporting(context: Any, logs: Path, out: Path) -> Callable[[], object]:
 
 def export_by(execute: Any, logs: Path, out: Path) -> object:
     """An export, whoever executes its orders."""
-    from kseg.export.run import Export, run_export
+    from kseg.export.planning import Export
+    from kseg.export.run import run_export
 
     return run_export(Export((str(logs),), str(out), parallelism=PROCESSES), execute)
 
@@ -187,7 +188,7 @@ def in_pool(pool: ProcessPoolExecutor) -> Any:
 
 
 def _executed(order: Any, job: Any) -> Any:
-    from kseg.export.run import execute_here
+    from kseg.export.commit.order import execute_here
 
     return next(iter(execute_here([order], job)))
 

@@ -16,7 +16,7 @@ from kseg.export.settings import FileOptions, LogSelection, OffsetRange, ReadOpt
 
 def plan(logs: str, target_size: int) -> None:
     """Prints seconds, peak bytes and orders of an export's plan."""
-    from kseg.export.run import Export, plan_export
+    from kseg.export.planning import Export, plan_export
 
     start = time.monotonic()
     orders = plan_export(Export((logs,), f"{logs}-out", files=FileOptions(target_size=target_size))).orders

@@ -44,7 +44,8 @@ def over(work: str, first: Times, second: Times, target: float) -> Figure:
 
 def export_as(table_format: str, pool: ProcessPoolExecutor, logs: Path, out: Path) -> object:
     """An export in a format of tables, in processes that are there already."""
-    from kseg.export.run import Export, run_export
+    from kseg.export.planning import Export
+    from kseg.export.run import run_export
     from kseg.export.settings import FileOptions
 
     files = FileOptions(table_format=table_format)

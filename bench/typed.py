@@ -20,7 +20,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from grpc_tools import protoc
 
 import kseg
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.commit.order import execute_here
+from kseg.export.planning import Export
+from kseg.export.run import run_export
 from kseg.export.settings import ColumnDecoding, DecodedAs, ReadOptions
 
 REPEATS = 3

@@ -14,9 +14,9 @@ from kseg.commands import config_file
 from kseg.decode.avro import LARGEST_SCHEMA
 from kseg.decode.protobuf import LARGEST_DESCRIPTORS
 from kseg.export.commit import manifest
-from kseg.export.commit.commit import MOST_MARKER_BYTES
 from kseg.export.commit.iceberg import LARGEST_CATALOG
 from kseg.export.commit.iceberg_files import LARGEST_METADATA
+from kseg.export.commit.runs import MOST_MARKER_BYTES
 from kseg.export.write.typed_plan import LARGEST_JSON_SCHEMA
 from kseg.index.producers import LARGEST_READ
 from kseg.serve import login

@@ -47,7 +47,9 @@ def export(context: click.Context, given: ExportArguments) -> None:
         import pyarrow  # noqa: F401
     except ImportError as error:
         raise UsageError(missing_library("pyarrow", "arrow")) from error
-    from kseg.export.run import in_processes, plan_export, run_export
+    from kseg.export.commit.order import in_processes
+    from kseg.export.planning import plan_export
+    from kseg.export.run import run_export
     from kseg.output.progress import ProgressBar
     from kseg.text.export import say_refused, write_plan, write_report
 

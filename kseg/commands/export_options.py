@@ -13,8 +13,8 @@ from kseg.log.selection import PartitionChoice
 from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
-    from kseg.export.commit.table_log import TableName
-    from kseg.export.run import Export
+    from kseg.export.commit.protocol import TableName
+    from kseg.export.planning import Export
     from kseg.export.settings import ReadOptions
     from kseg.log.selection import Selection
 
@@ -74,7 +74,7 @@ class ExportOptions(NamedTuple):
 
 def export_of(options: ExportOptions, parallelism: int) -> "Export":
     """The export that the options ask for. Raises UsageError if there is no destination, or no source."""
-    from kseg.export.run import Export
+    from kseg.export.planning import Export
     from kseg.export.settings import FileOptions, LogSelection, OffsetRange
 
     sources, destination = sources_and_destination(options)
@@ -105,7 +105,7 @@ def export_of(options: ExportOptions, parallelism: int) -> "Export":
 
 
 def _table_of(options: ExportOptions) -> "TableName":
-    from kseg.export.commit.table_log import TableName
+    from kseg.export.commit.protocol import TableName
 
     for name, given in (("catalog", options.catalog), ("table", options.table)):
         if given is not None and name not in FORMATS[options.table_format].options:

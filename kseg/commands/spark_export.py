@@ -18,7 +18,8 @@ from kseg.output.streams import write_line, write_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from kseg.export.run import Execute, Export
+    from kseg.export.commit.order import Execute
+    from kseg.export.planning import Export
     from kseg.spark.job import ByteProgress
     from kseg.spark.submit import Cluster
 
@@ -109,7 +110,7 @@ def _write_check() -> None:
 
 def _write_dry_run(wanted: "Export", sent: str | None) -> None:
     """The plan, and the command line that would be run, if one is; that also where the sources aren't here."""
-    from kseg.export.run import plan_export
+    from kseg.export.planning import plan_export
     from kseg.text.export import write_plan
 
     try:

@@ -13,6 +13,7 @@ from pyarrow import csv
 from kseg.cluster.taken import Taken
 from kseg.errors import OpenError
 from kseg.export.commit.formats import PARQUET
+from kseg.export.destination import Destination
 from kseg.export.results import LostOffsets, Result, Tally, count, damaged, intact, missed, missing, union
 from kseg.export.settings import OffsetRange
 from kseg.formats.file_names import plain_text
@@ -328,6 +329,7 @@ def _camel(name: str) -> str:
     return head + "".join(word.capitalize() for word in tail)
 
 
+REPORT_NAME = "_kseg/report.json"
 NAME = "_kseg/damages.csv"
 """No Parquet: whoever reads `**/*.parquet` wants the records only."""
 SCHEMA = pa.schema(
@@ -344,6 +346,12 @@ SCHEMA = pa.schema(
     ]
 )
 """Where a damage is, what it is, and the offsets lost to it: from the first to before the end, null if not known."""
+
+
+def publish(report: Report, place: Destination) -> None:
+    """Writes the files that describe what counts."""
+    place.replace(REPORT_NAME, report.to_bytes())
+    place.replace(NAME, to_csv(damage_rows(part.topic, part.partition, part.damages) for part in report.partitions))
 
 
 def damage_rows(topic: str, partition: int | None, losses: Iterable[LostOffsets]) -> pa.RecordBatch:

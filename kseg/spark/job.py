@@ -20,10 +20,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 
 from kseg.errors import ClusterError, KsegError, OpenError, UsageError
-from kseg.export.commit.order import Job
+from kseg.export.commit.order import Execute, Job
 from kseg.export.plan import WorkOrder, balance
 from kseg.export.results import Result
-from kseg.export.run import Execute
 from kseg.spark.class_archive import QUICK_START, ClassArchive
 from kseg.spark.java import Java, find_java, prepare_java, problem
 from kseg.spark.tasks import Round, error_of, message_of

@@ -15,9 +15,9 @@ from pyspark.sql.datasource import InputPartition
 from kseg import errors, kernel
 from kseg.cluster.copies import Copies
 from kseg.errors import ClusterError, DamagedError, KsegError, SwappedError, UsageError
-from kseg.export.commit.commit import JOBS
 from kseg.export.commit.manifest import MOST_BYTES, results_of_tasks
 from kseg.export.commit.order import Job, execute_order
+from kseg.export.commit.runs import JOBS
 from kseg.export.destination import open_destination
 from kseg.export.plan import ByteRange, Splitting, WorkOrder, balance, plan_orders
 from kseg.export.read.order_reader import ChangedError, OrderReader, RangeReader, coalesced

@@ -8,10 +8,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import kseg
+from kseg.export.commit.delta import DeltaLog
+from kseg.export.commit.iceberg import IcebergLog
 from kseg.export.commit.manifest import read_manifest
-from kseg.export.destination import open_destination
+from kseg.export.commit.order import execute_here
+from kseg.export.commit.protocol import TableName
+from kseg.export.commit.table_log import TableLog
+from kseg.export.destination import Destination, open_destination
+from kseg.export.planning import Export
 from kseg.export.report import PartitionReport, Report
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions, LogSelection, ReadOptions
 from kseg.index.rebuild import rebuild
 from kseg.kernel.record import Record
@@ -37,6 +43,13 @@ def export(sources: list[Path], destination: Path, **options: Any) -> Report:
         parts[name] = kind(**{field: options.pop(field) for field in fields})
     wanted = Export(tuple(map(str, sources)), str(destination), **parts, **options)
     return run_export(wanted, execute_here)
+
+
+def table_log(place: Destination, table: TableName, files: FileOptions) -> TableLog:
+    """The log of the table at a destination."""
+    if files.table_format == "delta":
+        return DeltaLog(place, files)
+    return IcebergLog(place, files, table)
 
 
 def of_partition(report: Report, topic: str, partition: int | None = 0) -> PartitionReport:

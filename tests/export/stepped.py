@@ -10,13 +10,15 @@ from typing import Any, Protocol, TypeVar
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError, OpenError
-from kseg.export.commit.commit import RUNS
-from kseg.export.commit.commit_log import Ledger, ManifestLedger
 from kseg.export.commit.manifest import ATTEMPT
 from kseg.export.commit.order import Job, execute_order
+from kseg.export.commit.parquet import ParquetCommits
+from kseg.export.commit.protocol import Commits
+from kseg.export.commit.runs import RUNS
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import ExportedFile, Result
-from kseg.export.run import Export, export_into
+from kseg.export.run import export_into
 from kseg.system.new_directory import Processes
 from tests.loops import TAKES_ALL
 
@@ -60,7 +62,7 @@ class ExporterStore(Protocol):
 
     exporters: list["Exporter"]
 
-    def ledger(self, exporter: "Exporter") -> Ledger:
+    def commits(self, exporter: "Exporter") -> Commits:
         """What counts there, as an exporter sees it: each operation waits until it may be done."""
 
 
@@ -95,9 +97,9 @@ class Store:
         """How many rows a Parquet file has."""
         return int(pq.ParquetFile(io.BytesIO(self.files[path])).metadata.num_rows)
 
-    def ledger(self, exporter: "Exporter") -> Ledger:
+    def commits(self, exporter: "Exporter") -> Commits:
         """What counts in the store, as an exporter sees it."""
-        return ManifestLedger(SteppedDestination(self, exporter), exporter)
+        return ParquetCommits(SteppedDestination(self, exporter), exporter)
 
     def judge_deletion(self, name: str, exporter: "Exporter") -> None:
         """Nobody removes what another run wrote that is known to be at work, unless it was committed and replaced."""
@@ -276,8 +278,8 @@ class Exporter(Processes):
         return other.outcome is not None if other.is_known else None
 
     def _run(self) -> None:
-        ledger = self._store.ledger(self)
-        place = ledger.place
+        commits = self._store.commits(self)
+        place = commits.place
 
         def execute(orders: Sequence[WorkOrder], job: Job) -> Iterator[Result]:
             return (execute_order(order, job, place) for order in orders)
@@ -285,7 +287,7 @@ class Exporter(Processes):
         outcome = "broken"
         try:
             self.wait("begin")
-            export_into(ledger, self.export, execute)
+            export_into(commits, self.export, execute)
             outcome = "done"
         except CrashError:
             outcome = "crashed"

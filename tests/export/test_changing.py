@@ -12,9 +12,10 @@ from kseg.export.commit.manifest import Manifest, manifest_name
 from kseg.export.commit.order import Job, execute_order
 from kseg.export.destination import LocalDestination
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.report import Report
 from kseg.export.results import Result
-from kseg.export.run import Export, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions, Isolation, ReadOptions, Tombstones
 from tests.export.changing_log import ChangingLog, Row
 from tests.export.stepped import Exporter, Store

@@ -9,10 +9,11 @@ import pytest
 
 from kseg.errors import KsegError
 from kseg.export.commit.formats import FORMATS
-from kseg.export.commit.order import Job
+from kseg.export.commit.order import Execute, Job, execute_here
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Execute, Export, execute_here, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
 from tests import run
 from tests.export import exports

@@ -10,11 +10,12 @@ import pytest
 
 from kseg.errors import KsegError, UsageError
 from kseg.export.commit.manifest import read_manifest
-from kseg.export.commit.order import Job, execute_order
+from kseg.export.commit.order import Job, execute_here, execute_order
 from kseg.export.destination import LocalDestination
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.run import run_export
 from tests.export import exports
 
 
@@ -109,7 +110,7 @@ def test_commit_broken_off_before_files_were_moved_is_finished(source: Path, tmp
         return results
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("kseg.export.run.open_destination", Broken)
+        patch.setattr("kseg.export.planning.open_destination", Broken)
         with pytest.raises(OSError, match="power failed"):
             run_export(Export((str(source),), str(out)), remember)
     assert exports.export([source], out).new_files == 0

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from kseg.export.commit.manifest import Manifest, Stub, manifest_name
+from kseg.export.planning import Export
 from kseg.export.report import reconcile
-from kseg.export.run import Export
 from kseg.export.settings import FileOptions
 from tests.export import exports
 from tests.export.stepped import Exporter, Store, paused

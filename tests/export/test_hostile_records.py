@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kseg.export.commit.formats import FORMATS
-from kseg.export.commit.table_log import NO_TABLE
+from kseg.export.commit.protocol import NO_TABLE
 from kseg.export.settings import ColumnDecoding, DecodedAs
 from tests.export import exports
 from tests.export.test_tables import catalog

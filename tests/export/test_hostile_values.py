@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 
 from kseg.export.commit.formats import FORMATS
-from kseg.export.commit.table_log import NO_TABLE
+from kseg.export.commit.protocol import NO_TABLE
 from kseg.text.export import report_lines
 from tests import run
 from tests.export import exports

@@ -9,13 +9,14 @@ from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_ba
 from pyarrow import fs
 
 from kseg.errors import KsegError, UsageError
-from kseg.export.commit.commit import LostError
 from kseg.export.commit.manifest import read_manifest
-from kseg.export.commit.order import Job
+from kseg.export.commit.order import Job, execute_here
+from kseg.export.commit.runs import LostError
 from kseg.export.destination import open_destination
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
 from kseg.store import remote_files as remote
 from tests.export import exports

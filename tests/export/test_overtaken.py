@@ -16,20 +16,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from kseg.errors import KsegError
-from kseg.export.commit.commit import LostError, mark, new_run
-from kseg.export.commit.commit_log import ManifestLedger
-from kseg.export.commit.order import Job
+from kseg.export.commit.order import Job, execute_here
+from kseg.export.commit.parquet import ParquetCommits
+from kseg.export.commit.runs import LostError, mark, new_run
 from kseg.export.destination import LocalDestination
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, export_into, run_export
+from kseg.export.run import export_into, run_export
 from kseg.system.new_directory import HERE, Processes
 from tests import golden, run
 from tests.export import exports
 
 SLOW = """
 import sys
-from kseg.export.run import Export, execute_here, export_into, run_export
+from kseg.export.commit.order import execute_here
+from kseg.export.planning import Export
+from kseg.export.run import export_into, run_export
 
 def slowly(orders, job):
     yield from execute_here(orders, job)
@@ -176,11 +179,11 @@ def test_where_claims_are_not_safe_a_second_run_is_refused(sources: list[Path], 
 
     def alone(orders: Sequence[WorkOrder], job: Job) -> list[Result]:
         with pytest.raises(KsegError, match=r"takes one export at a time, and run .* may be under way"):
-            export_into(ManifestLedger(WithoutLinks(out), HERE), Export((str(sources[1]),), out), execute_here)
+            export_into(ParquetCommits(WithoutLinks(out), HERE), Export((str(sources[1]),), out), execute_here)
         return list(execute_here(orders, job))
 
-    export_into(ManifestLedger(WithoutLinks(out), HERE), Export((str(sources[0]),), out), alone)
-    export_into(ManifestLedger(WithoutLinks(out), HERE), Export((str(sources[1]),), out), execute_here)
+    export_into(ParquetCommits(WithoutLinks(out), HERE), Export((str(sources[0]),), out), alone)
+    export_into(ParquetCommits(WithoutLinks(out), HERE), Export((str(sources[1]),), out), execute_here)
     assert files(tmp_path / "out") == whole("topic0", "topic1")
 
 
@@ -235,5 +238,5 @@ def test_a_signal_while_the_marker_is_written_leaves_nothing(sources: list[Path]
 
     place = tmp_path / "new" / "out"
     with pytest.raises(KeyboardInterrupt):
-        export_into(ManifestLedger(Interrupted(str(place)), HERE), Export((str(sources[0]),), str(place)), execute_here)
+        export_into(ParquetCommits(Interrupted(str(place)), HERE), Export((str(sources[0]),), str(place)), execute_here)
     assert not (tmp_path / "new").exists()

@@ -10,10 +10,11 @@ import duckdb
 import polars as pl
 import pytest
 
-from kseg.export.commit.order import Job
+from kseg.export.commit.order import Job, execute_here
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.run import run_export
 from tests import golden, run
 from tests.export import exports
 from tests.log_files import NewBatch, NewRecord, write_segment

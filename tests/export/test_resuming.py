@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from kseg.errors import KsegError
-from kseg.export.commit.commit import MOST_ORDER_BYTES
 from kseg.export.commit.order import Job, execute_order
+from kseg.export.commit.runs import MOST_ORDER_BYTES
 from kseg.export.destination import LocalDestination
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.report import Report
 from kseg.export.results import Result
-from kseg.export.run import Export, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.text.export import report_lines
 from tests.export import exports
@@ -27,16 +28,18 @@ from tests.loops import for_each, some
 AS_USUAL = ReadOptions()
 KILLED = """
 import os, signal, sys
-from kseg.export import run
+from kseg.export.commit.order import execute_here
+from kseg.export.planning import Export
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
 
 def execute(orders, job):
     for number, each in enumerate(orders):
         if number == int(sys.argv[3]):
             os.kill(os.getpid(), signal.SIGKILL)
-        yield from run.execute_here([each], job)
+        yield from execute_here([each], job)
 
-run.run_export(run.Export((sys.argv[1],), sys.argv[2], files=FileOptions(target_size=700)), execute)
+run_export(Export((sys.argv[1],), sys.argv[2], files=FileOptions(target_size=700)), execute)
 """
 
 

@@ -10,9 +10,11 @@ from moto.s3.models import s3_backends
 from pyarrow import fs
 
 from kseg.errors import OpenError
+from kseg.export.commit.order import execute_here
 from kseg.export.plan import ByteRange
+from kseg.export.planning import Export
 from kseg.export.read.order_reader import RangeReader
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import LogSelection, OffsetRange
 from kseg.store import objects
 from kseg.store import remote_files as remote

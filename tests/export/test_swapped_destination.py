@@ -12,10 +12,11 @@ import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
 from kseg.errors import KsegError, SwappedError
-from kseg.export.commit.order import Job
+from kseg.export.commit.order import Job, execute_here
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
 from tests import golden, run
 from tests.export import exports

@@ -17,13 +17,15 @@ import pyarrow as pa
 import pytest
 
 from kseg.export.commit.check import TableContents
-from kseg.export.commit.commit_log import Ledger, TableLedger
 from kseg.export.commit.manifest import Manifest
-from kseg.export.commit.table_log import NO_TABLE, TableChange, TableLog
+from kseg.export.commit.protocol import NO_TABLE, Commits
+from kseg.export.commit.table_commits import TableCommits
+from kseg.export.commit.table_log import TableChange, TableLog
 from kseg.export.destination import open_destination
-from kseg.export.run import Export, table_log
+from kseg.export.planning import Export
 from kseg.export.settings import FileOptions, ReadOptions
 from tests.export import exports
+from tests.export.exports import table_log
 from tests.export.stepped import Exporter, paused
 from tests.export.test_tables import FORMATS, log_of, rows
 from tests.loops import TAKES_ALL, for_each
@@ -40,11 +42,11 @@ class TableStore:
     out: Path
     exporters: list[Exporter] = field(default_factory=list)
 
-    def ledger(self, exporter: Exporter) -> Ledger:
+    def commits(self, exporter: Exporter) -> Commits:
         export = exporter.export
         place = SteppedPlace(self.out, exporter)
         log = SteppedLog(table_log(place, NO_TABLE, export.files), exporter)
-        return TableLedger(place, log, exporter, overwrite=export.overwrite)
+        return TableCommits(place, log, exporter)
 
 
 class SteppedPlace:

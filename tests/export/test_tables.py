@@ -7,17 +7,20 @@ from typing import Any
 import pytest
 
 from kseg.errors import KsegError, UsageError
-from kseg.export.commit.order import Job
-from kseg.export.commit.table_log import NO_TABLE, TableLog
+from kseg.export.commit.order import Job, execute_here
+from kseg.export.commit.protocol import NO_TABLE
+from kseg.export.commit.table_log import TableLog
 from kseg.export.destination import open_destination
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.report import Report
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, run_export, table_log
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
 from kseg.text.export import report_lines
 from tests import golden
 from tests.export import exports
+from tests.export.exports import table_log
 from tests.export.test_incarnations import FIRST, SECOND, topic
 
 FORMATS = pytest.mark.parametrize("table_format", ["delta", "iceberg"], ids=str)

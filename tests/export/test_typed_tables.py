@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from kseg.errors import KsegError
-from kseg.export.commit.order import Job
-from kseg.export.commit.table_log import NO_TABLE
+from kseg.export.commit.order import Job, execute_here
+from kseg.export.commit.protocol import NO_TABLE
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import ColumnDecoding, DecodedAs, FileOptions, ReadOptions
 from tests.export.test_tables import catalog
 from tests.export.typed_logs import TypedLogs, report

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from kseg.export.commit.formats import FORMATS
-from kseg.export.run import Execute, Export, run_export
+from kseg.export.commit.order import Execute
+from kseg.export.planning import Export
+from kseg.export.run import run_export
 from kseg.export.settings import ColumnDecoding, DecodedAs, FileOptions, ReadOptions
 from kseg.text.export import report_lines
 from tests.export import exports

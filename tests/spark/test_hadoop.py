@@ -13,8 +13,10 @@ import pytest
 from pyarrow import fs
 
 from kseg.export.commit.manifest import read_manifest
+from kseg.export.commit.order import execute_here
 from kseg.export.destination import open_destination
-from kseg.export.run import Export, execute_here, run_export
+from kseg.export.planning import Export
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions
 from kseg.store.hdfs import web_system
 from tests import golden

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from kseg.export.commit.table_log import NO_TABLE
-from kseg.export.run import execute_here
+from kseg.export.commit.order import execute_here
+from kseg.export.commit.protocol import NO_TABLE
 from tests import golden
 from tests.export.test_tables import catalog
 from tests.spark.hostile_tables import CONNECTORS, EXPORT, WAYS, Table, counting, make, rows_of, tables

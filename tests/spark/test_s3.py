@@ -13,17 +13,19 @@ from pyarrow import fs
 from pyiceberg.utils.config import Config
 
 from kseg.export.commit.manifest import read_manifest
-from kseg.export.commit.order import Job
-from kseg.export.commit.table_log import TableName
+from kseg.export.commit.order import Job, execute_here
+from kseg.export.commit.protocol import TableName
 from kseg.export.destination import open_destination
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Export, execute_here, run_export, table_log
+from kseg.export.run import run_export
 from kseg.export.settings import FileOptions, Isolation, LogSelection, OffsetRange, ReadOptions
 from kseg.log.selection import PartitionChoice
 from kseg.store import remote_files as remote
 from tests import golden
 from tests.export import exports
+from tests.export.exports import table_log
 from tests.spark.processes import free_port, is_listening, running, wait_until
 
 pytestmark = pytest.mark.cluster

@@ -186,7 +186,8 @@ def test_batch_columns_make_a_forensic_table(spark: "SparkSession") -> None:
 
 
 def test_export_by_spark_is_the_export_by_processes(spark: "SparkSession", tmp_path: Path) -> None:
-    from kseg.export.run import Export, run_export
+    from kseg.export.planning import Export
+    from kseg.export.run import run_export
     from kseg.spark.job import by_context
 
     seen: list[tuple[int, int, int]] = []
@@ -205,7 +206,8 @@ def test_export_by_spark_is_the_export_by_processes(spark: "SparkSession", tmp_p
 
 
 def test_accounts_of_damaged_logs_are_the_same_by_spark(spark: "SparkSession", tmp_path: Path) -> None:
-    from kseg.export.run import Export, run_export
+    from kseg.export.planning import Export
+    from kseg.export.run import run_export
     from kseg.spark.job import by_context
 
     sources = [golden.ROOT / "damaged" / name for name in ("163-record-offset-delta-same", "210-wiped-batch")]
@@ -228,7 +230,8 @@ def test_accounts_of_damaged_logs_are_the_same_by_spark(spark: "SparkSession", t
 
 def test_a_failing_task_shows_one_line(spark: "SparkSession", tmp_path: Path) -> None:
     from kseg.errors import KsegError
-    from kseg.export.run import Export, run_export
+    from kseg.export.planning import Export
+    from kseg.export.run import run_export
     from kseg.export.settings import Mode, ReadOptions
     from kseg.spark.job import by_context
 

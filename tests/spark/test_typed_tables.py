@@ -9,8 +9,9 @@ import pytest
 
 from kseg.export.commit.order import Job
 from kseg.export.plan import WorkOrder
+from kseg.export.planning import Export
 from kseg.export.results import Result
-from kseg.export.run import Export, run_export
+from kseg.export.run import run_export
 from kseg.export.settings import ColumnDecoding, DecodedAs, LogSelection, ReadOptions
 from kseg.log.selection import PartitionChoice
 from tests.export.typed_logs import TypedLogs

@@ -205,10 +205,10 @@ SECTIONS: dict[str, tuple[Bound, ...]] = {
             "kseg.export.commit.manifest:MOST_BYTES",
             "it is neither written nor read",
         ),
-        Bound("the marker of a run of an export", "kseg.export.commit.commit:MOST_MARKER_BYTES", "it isn't read"),
+        Bound("the marker of a run of an export", "kseg.export.commit.runs:MOST_MARKER_BYTES", "it isn't read"),
         Bound(
             "what an interrupted export keeps of an order",
-            "kseg.export.commit.commit:MOST_ORDER_BYTES",
+            "kseg.export.commit.runs:MOST_ORDER_BYTES",
             "it isn't read",
         ),
         Bound(

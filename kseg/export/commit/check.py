@@ -1,7 +1,7 @@
 """The check of a commit: whether the table, as its own library opens it, holds what the report says."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -105,8 +105,12 @@ def check_contents(found: TableContents, written: Mapping[str, int], total: int 
         raise TableDiffersError(f"the table has {found.total} rows, not {total} as the report says", table)
 
 
-def check_rows(found: Counter[Key], partitions: Iterable[PartitionReport], table: str) -> None:
-    """Compares the rows that were read of each partition with the report. Raises TableDiffersError."""
+def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionReport], table: str) -> None:
+    """Reads all rows, and compares those of each partition with the report. Raises TableDiffersError."""
+    try:
+        found = read()
+    except (KsegError, OSError, pa.ArrowException) as error:
+        raise TableDiffersError(f"not all rows can be read: {error}", table) from error
     said: Counter[Key] = Counter()
     for part in partitions:
         said[part.topic, part.partition] += part.records_out

@@ -20,13 +20,14 @@ import pyarrow.compute as pc
 
 from kseg.errors import KsegError, SwappedError, UsageError
 from kseg.export.commit.check import TableContents, have_columns, opened_again, read_footers
-from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
+from kseg.export.commit.protocol import TableName
+from kseg.export.commit.runs import OvertakenError
+from kseg.export.commit.table_commits import TableCommits
 from kseg.export.commit.table_log import (
     APPLICATION,
     RowRange,
     TableChange,
-    TableName,
     bounds_of,
     copy_rows,
     nulls_of,
@@ -41,6 +42,7 @@ from kseg.export.write.parquet import NO_VALUE, schema_of_files
 from kseg.store.location import is_remote, parse_url
 from kseg.store.settings import settings_of
 from kseg.system.held_directory import LinkError
+from kseg.system.new_directory import Processes
 
 LOG = "_delta_log"
 DATE = pa.field("date", pa.date32())
@@ -57,9 +59,9 @@ _COLOR = re.compile(r"\x1b\[[0-9;]*m")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def open_log(place: Destination, files: FileOptions, _: TableName) -> "DeltaLog":
-    """The log of the table at a destination."""
-    return DeltaLog(place, files)
+def open_commits(place: Destination, files: FileOptions, _: TableName, processes: Processes) -> TableCommits:
+    """What counts in the table at a destination."""
+    return TableCommits(place, DeltaLog(place, files), processes)
 
 
 class DeltaLog:

@@ -21,12 +21,13 @@ import pyarrow as pa
 from kseg.arrow import MILLISECONDS
 from kseg.errors import KsegError, SwappedError, UsageError
 from kseg.export.commit.check import TableContents, opened_again
-from kseg.export.commit.commit_log import OvertakenError
 from kseg.export.commit.manifest import Manifest
+from kseg.export.commit.protocol import TableName
+from kseg.export.commit.runs import OvertakenError
+from kseg.export.commit.table_commits import TableCommits
 from kseg.export.commit.table_log import (
     RowRange,
     TableChange,
-    TableName,
     copy_rows,
     parse_progress,
     progress_text,
@@ -37,6 +38,7 @@ from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import field_ids, schema_of_files, with_field_ids
 from kseg.store.location import is_remote, parse_url
 from kseg.system.held_directory import LinkError
+from kseg.system.new_directory import Processes
 
 NUMBER, RUN, PROGRESS = "kseg.number", "kseg.run", "kseg.progress"
 CATALOG_FILE = "catalog.db"
@@ -69,9 +71,9 @@ _ASIDE = re.compile(r"\s*\[type=.*\]$")
 _LINKS = ("For further information", "(Background on this error")
 
 
-def open_log(place: Destination, files: FileOptions, table: TableName) -> "IcebergLog":
-    """The metadata of the table whose files are at a destination."""
-    return IcebergLog(place, files, table)
+def open_commits(place: Destination, files: FileOptions, table: TableName, processes: Processes) -> TableCommits:
+    """What counts in the table whose files are at a destination."""
+    return TableCommits(place, IcebergLog(place, files, table), processes)
 
 
 class IcebergLog:

@@ -7,7 +7,7 @@ a stub in it. Files that no manifest names are leftovers of attempts that failed
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -345,16 +345,11 @@ def _options_of(checked: Mapping[str, Any], name: str) -> tuple[ReadOptions, Fil
 # --- what needn't be done again --------------------------------------------------------------------------------------
 
 
-def still_valid(manifest: Manifest, copies: Copies, place: Destination) -> list[Result]:
-    """The results whose sources have gone, or hold what was read or compaction left of it, and whose files are there.
+def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
+    """The results whose sources have gone, or hold what was read or compaction left of it.
 
     What was exported stays, also where compaction has taken it from the log since.
     """
-    return unchanged(with_files_there(manifest.results, place), manifest.read, copies)
-
-
-def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
-    """The results whose sources have gone, or hold what was read or compaction left of it."""
     listed = {
         segment.log: (segment, replica)
         for replicas in copies.values()
@@ -366,9 +361,8 @@ def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> l
     return kept if read.latest_per_key is None else _up_to_date(kept, copies)
 
 
-def with_files_there(results: Iterable[Result], place: Destination) -> list[Result]:
-    """The results whose files are there, be it that they haven't been moved to their places yet."""
-    there = set(place.names())
+def with_files_there(results: Iterable[Result], there: Collection[str]) -> list[Result]:
+    """The results whose files are among those there, be it that they haven't been moved to their places yet."""
     return [result for result in results if all(file.path in there or file.attempt in there for file in result.files)]
 
 
@@ -420,12 +414,23 @@ def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) 
     return True
 
 
+def changed_keys(one: Manifest, other: Manifest) -> frozenset[Key]:
+    """The partitions of which two manifests don't say the same."""
+    first, second = by_partition(one.results), by_partition(other.results)
+    return frozenset(key for key in {*first, *second} if first.get(key) != second.get(key))
+
+
+def by_partition(results: Iterable[Result]) -> dict[Key, list[Result]]:
+    """The results of each partition, in their order."""
+    found: dict[Key, list[Result]] = defaultdict(list)
+    for result in results:
+        found[result.topic, result.partition].append(result)
+    return found
+
+
 def done(results: Iterable[Result]) -> dict[Key, Done]:
     """What these results hold of each partition: offsets, as far as they weren't lost, and files read to their end."""
-    by_partition: dict[Key, list[Result]] = defaultdict(list)
-    for result in results:
-        by_partition[result.topic, result.partition].append(result)
-    return {key: _done(own) for key, own in by_partition.items()}
+    return {key: _done(own) for key, own in by_partition(results).items()}
 
 
 def _done(results: list[Result]) -> Done:

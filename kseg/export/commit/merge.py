@@ -7,7 +7,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kseg.cluster.copies import Copies
+from kseg.errors import OpenError
+from kseg.export.commit.manifest import Manifest, latest_number
 from kseg.export.commit.order import Job
+from kseg.export.commit.runs import LostError
 from kseg.export.destination import Destination
 from kseg.export.results import ExportedFile, Result, SourceFile, Tally, row_counts
 from kseg.export.settings import OffsetRange
@@ -68,24 +71,30 @@ class Joined(NamedTuple):
 
 
 def join_files(
-    kept: list[Result], new: list[Result], previous: Iterable[Result], job: Job, place: Destination, *, merges: bool
+    kept: list[Result], new: list[Result], previous: Manifest, job: Job, place: Destination, *, merges: bool
 ) -> Joined:
     """The results with their rows in other files, which count when the results are committed; the accounts stay.
 
-    previous: results of the manifest that is there. merges: whether small files are joined; what shares a file with a
-    result that has gone is always rewritten. Raises KsegError if a file can't be read or written.
+    previous: the manifest that is there. merges: whether small files are joined; what shares a file with a result that
+    has gone is always rewritten. Raises LostError if another run takes files away, KsegError if a file can't be read or
+    written.
     """
     results = [*kept, *new]
     files = [list(result.files) for result in results]
     joinings = _plan(
         _parts(results),
-        row_counts(previous),
+        row_counts(previous.results),
         job.files.target_size,
         merges=merges,
     )
-    for number, joining in enumerate(joinings):
-        for part, file in zip(joining, _write(joining, number, job, place), strict=True):
-            files[part.result][part.place] = file
+    try:
+        for number, joining in enumerate(joinings):
+            for part, file in zip(joining, _write(joining, number, job, place), strict=True):
+                files[part.result][part.place] = file
+    except OpenError as error:
+        if latest_number(place) != previous.number:
+            raise LostError(place.url) from error
+        raise
     joined = [replace(result, files=tuple(own)) for result, own in zip(results, files, strict=True)]
     counts = len(row_counts(results)), len(row_counts(joined))
     if not joinings:

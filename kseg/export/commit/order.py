@@ -1,19 +1,27 @@
-"""Executes a work order: reads a part of a partition, writes its Parquet files, and says what it did."""
+"""Executes work orders: each reads a part of a partition, writes its Parquet files, and says what it did."""
 
 import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from kseg.errors import OpenError
-from kseg.export.commit.commit import write_finished
-from kseg.export.destination import Destination
+from kseg.export.commit.runs import write_finished
+from kseg.export.destination import Destination, open_destination
 from kseg.export.plan import WorkOrder
 from kseg.export.read.order_reader import OrderReader, has_gone
 from kseg.export.results import Result, Tally
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import ParquetFiles, with_readable_times
+from kseg.store import remote_files as remote
+from kseg.store.location import is_remote
 from kseg.system.files import Identity
+from kseg.system.run_usage import in_threads
+from kseg.system.shared_work import OnRead, are_worth_processes
+
+MOST_TOGETHER = 64
+"""Small orders of a store that a process gets at once."""
 
 
 class Job(NamedTuple):
@@ -38,6 +46,10 @@ class Job(NamedTuple):
         """The job of `to_json`."""
         read, files = ReadOptions.from_json(members["read"]), FileOptions.from_json(members["files"])
         return cls(members["id"], members["destination"], read, files)
+
+
+Execute = Callable[[Sequence[WorkOrder], Job], Iterable[Result]]
+"""Executes orders, in any order, each at least once; gives one result for each as they come in."""
 
 
 def execute_order(order: WorkOrder, job: Job, place: Destination) -> Result:
@@ -92,3 +104,50 @@ def _written(reader: OrderReader, files: ParquetFiles) -> bool:
 
 def _null_times(batch: pa.RecordBatch) -> int:
     return int(batch.column("timestamp").null_count)
+
+
+def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
+    """Executes orders in this process, one after another; those that wait for a store more than they work, together."""
+    place = open_destination(job.destination, job.identity)
+    yield from (execute_order(order, job, place) for order in orders if not _waits(order))
+    yield from in_threads(lambda order: execute_order(order, job, place), filter(_waits, orders))
+
+
+def _waits(order: WorkOrder) -> bool:
+    """Whether most of the time that an order takes is that of a store's answers."""
+    return order.size <= remote.PIECE and is_remote(order.replica)
+
+
+def in_processes(count: int) -> Execute:
+    """Executes orders in a pool of processes, the largest first; in this process if there is little to do."""
+
+    def execute(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
+        if count < 2 or not are_worth_processes([order.size for order in orders]):
+            yield from execute_here(orders, job)
+            return
+        from kseg.system.processes import results_by_processes
+
+        started = [(bundle, job) for bundle in _bundles(orders)]
+        yield from results_by_processes(min(count, len(started)), _execute_started, started)
+
+    return execute
+
+
+def _bundles(orders: Iterable[WorkOrder]) -> Iterator[tuple[WorkOrder, ...]]:
+    """Orders that a process gets together: small ones of a store, which it reads at once; of others one."""
+    small: list[WorkOrder] = []
+    for order in orders:
+        if not _waits(order):
+            yield (order,)
+            continue
+        small.append(order)
+        if len(small) == MOST_TOGETHER:
+            yield tuple(small)
+            small = []
+    if small:
+        yield tuple(small)
+
+
+def _execute_started(started: tuple[tuple[WorkOrder, ...], Job], _: OnRead) -> Iterable[Result]:
+    orders, job = started
+    return execute_here(orders, job)

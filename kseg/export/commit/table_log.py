@@ -22,16 +22,6 @@ APPLICATION = "kseg"
 """Under this name the number and the progress stand in a table's log."""
 
 
-class TableName(NamedTuple):
-    """A table of Iceberg's: the catalog by its name in pyiceberg's configuration, None for one at the destination."""
-
-    catalog: str | None = None
-    name: str = "kafka.records"
-
-
-NO_TABLE = TableName()
-
-
 class RowRange(NamedTuple):
     """The records of a partition with offsets from `first` to below `end`."""
 

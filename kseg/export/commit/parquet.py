@@ -1,0 +1,342 @@
+"""Commits of plain Parquet files: a manifest with the next number is claimed, then files are moved to their places."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.export.commit.check import TableContents, TableDiffersError, have_columns, read_footers
+from kseg.export.commit.manifest import (
+    ATTEMPT,
+    FOLDER,
+    Key,
+    Manifest,
+    Stub,
+    latest_number,
+    manifest_name,
+    read_manifest,
+    read_numbered,
+)
+from kseg.export.commit.merge import Joined
+from kseg.export.commit.protocol import Committed, ExportPlan, State, TableName, is_unchanged, report_of
+from kseg.export.commit.runs import (
+    JOBS,
+    ExportRun,
+    FinishedOrders,
+    LostError,
+    Marker,
+    files_of_finished,
+    mark,
+    marker_name,
+    new_run,
+    read_markers,
+    unmarked_on_error,
+)
+from kseg.export.destination import Destination
+from kseg.export.report import Report, publish
+from kseg.export.results import ExportedFile, Result, row_counts
+from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.write.parquet import ATTEMPTS, ExportedFiles, schema_of_files
+from kseg.store.location import ASIDE
+from kseg.system.new_directory import Processes
+from kseg.system.signals import Uninterrupted
+
+SUCCESS = "_SUCCESS"
+_ASIDE = re.compile(rf"(?:{FOLDER}/.*|{SUCCESS})\.[0-9a-f]{{12}}{re.escape(ASIDE)}", re.DOTALL)
+_OF_JOB = re.compile(rf"{JOBS}/([^/]*)/.*", re.DOTALL)
+MOST_IDS = 4
+"""Ids that a run tries: of 4,294,967,296 another run hardly has one, so a store that says so of each is broken."""
+
+
+def open_commits(place: Destination, _files: FileOptions, _table: TableName, processes: Processes) -> "ParquetCommits":
+    """What counts in a destination, by its manifest."""
+    return ParquetCommits(place, processes)
+
+
+class ParquetCommits:
+    """The manifests of a destination: a kseg.export.commit.protocol.Commits."""
+
+    def __init__(self, place: Destination, processes: Processes) -> None:
+        self.place = place
+        self._processes = processes
+
+    def read_state(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> State:
+        """The manifest that counts, or an empty one. Raises KsegError if it can't be believed."""
+        return State(_previous(self.place, read, files, overwrite=overwrite), overwrite, lambda own: own)
+
+    @contextmanager
+    def begin(self, plan: ExportPlan) -> Iterator[ExportRun | None]:
+        """Leaves a marker, moves files to places that an earlier run has claimed, and takes up finished orders."""
+        place, base = self.place, plan.previous.number
+        run = _mark(base, place, self._processes)
+        if run is None:
+            yield None
+            return
+        try:
+            current = read_manifest(place) if base else None
+            if current is not None:
+                _finish(current, place)
+            finished = FinishedOrders(place, self._processes, plan.read, plan.previous.files)
+            yield run._replace(resumed=tuple(finished.take_up(run, plan.kept, plan.copies, plan.orders)))
+        except BaseException as error:
+            has_finished = isinstance(error, Exception) and not isinstance(error, LostError)
+            with Uninterrupted(), suppress(KsegError, OSError):
+                _give_up(run, place, files_of_finished(run.id, place) if has_finished else ())
+            raise
+
+    def commit(self, run: ExportRun, plan: ExportPlan, joined: Joined) -> Committed:
+        """Claims the next number: from then on the results are the export."""
+        if is_unchanged(plan, joined):
+            return self._committed(plan.previous, is_new=False)
+        return self._committed(_claim(run, plan.previous, [*joined.kept, *joined.new], self.place), is_new=True)
+
+    def _committed(self, manifest: Manifest, *, is_new: bool) -> Committed:
+        return Committed(manifest, ParquetTable(self.place, manifest), is_new)
+
+    def settle(self, done: Committed, report: Report) -> None:
+        """Finishes manifests until the one that counts is whole.
+
+        Raises KsegError if a file that a manifest names isn't there.
+        """
+        place, manifest = self.place, done.manifest
+        while True:
+            _finish(manifest, place)
+            there = set(place.names())
+            missing = next((path for path in manifest.paths() if path not in there), None)
+            if missing is None:
+                publish(report if manifest is done.manifest else report_of(manifest, report), place)
+                if SUCCESS not in there:
+                    place.replace(SUCCESS, b"")
+            latest = read_manifest(place)
+            if latest is None or latest.number < manifest.number:
+                raise KsegError(
+                    f"{manifest_name(manifest.number)} has gone: something else removes files here", place.url
+                )
+            if latest.number == manifest.number:
+                break
+            manifest = latest
+        if missing is not None:
+            raise KsegError(f"{missing} isn't there, though the manifest names it: run it again", place.url)
+
+    def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
+        """Removes attempts of runs that are over, markers, and what old manifests hold.
+
+        The order matters: a run that has no marker after its files were listed is over, so that a manifest read after
+        that names those of its files that count.
+        """
+        place = self.place
+        names = list(place.names())
+        markers = {each.run_id: each for each in read_markers(place, self._processes) if each.run_id != run.id}
+        manifest = read_manifest(place)
+        assert manifest is not None
+        kept = {*manifest.paths(), *manifest.attempts()}
+        left = {run_id: marker for run_id, marker in markers.items() if marker.is_left_alone(manifest.number)}
+        for name in names:
+            run_id = _run_of(name, place)
+            if (run_id is not None and run_id not in left and name not in kept) or _ASIDE.fullmatch(name):
+                place.delete(name)
+        _replace_by_stubs(done.manifest.number, place)
+        for run_id in {*markers, run.id} - set(left):
+            place.delete(marker_name(run_id))
+        return list(left.values())
+
+
+class ParquetTable:
+    """The files that a manifest names: a kseg.export.commit.protocol.CommittedTable."""
+
+    def __init__(self, place: Destination, manifest: Manifest) -> None:
+        self.location = place.url
+        self._place, self._manifest = place, manifest
+
+    def contents(self, names: Collection[str]) -> TableContents | None:
+        """By the footers of the files, at their places."""
+        manifest = self._manifest
+        if not self._counts():
+            return None
+        paths = manifest.names()
+        own = {name: paths[name] for name in names}
+        try:
+            footers = read_footers(self._place, own.values())
+        except (TableDiffersError, OpenError):
+            if not self._counts():  # another run has replaced them
+                return None
+            raise
+        has_columns = have_columns(footers.values(), schema_of_files(manifest.read, manifest.files))
+        total = sum(row_counts(manifest.results).values())
+        return TableContents(has_columns, {name: footers[path].num_rows for name, path in own.items()}, total)
+
+    def _counts(self) -> bool:
+        return latest_number(self._place) == self._manifest.number
+
+    def row_counts(self) -> Counter[Key]:
+        """Of the files that the manifest names."""
+        counts: Counter[Key] = Counter()
+        with ExportedFiles(self._place, schema_of_files(self._manifest.read, self._manifest.files)) as files:
+            for result in self._manifest.results:
+                for part in result.files:
+                    counts[result.topic, result.partition] += sum(batch.num_rows for batch in files.rows(part))
+        return counts
+
+    def merge_files(self, target_size: int) -> None:
+        """Nothing: files are joined before the commit."""
+
+
+def _previous(place: Destination, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
+    """The manifest that counts, or an empty one.
+
+    Raises UsageError if the destination holds something else, or an export with other options that isn't to be
+    overwritten.
+    """
+    found = read_manifest(place)
+    if found is None and _foreign_names(place) & _foreign_names(place):  # a first run may go while names are listed
+        found = read_manifest(place)  # or it may have come
+        if found is None:
+            raise UsageError("is not empty, and no export: choose another place", place.url)
+    if found is None:
+        return Manifest(0, read, files)
+    if overwrite:
+        generation = found.number + 1 if any(found.paths()) else found.generation
+        return Manifest(found.number, read, files, generation=generation)
+    if (found.read, found.files) != (read, files):
+        raise UsageError("was exported with other options: choose another place, or --overwrite", place.url)
+    return found
+
+
+def _foreign_names(place: Destination) -> set[str]:
+    """Files that no run has written: neither one that is under way, nor one that was broken off."""
+    others = [name for name in place.names() if not name.startswith(f"{FOLDER}/")]
+    if place.renames or not others or next(iter(place.names(FOLDER)), None) is None:
+        return set(others)
+    return {name for name in others if _run_of(name, place) is None}
+
+
+def _mark(base: int, place: Destination, processes: Processes) -> ExportRun | None:
+    """Marks a run as under way; None if another one has committed since its plan was made.
+
+    Where two claims at the same time can't be kept apart, one run at a time is let in: raises KsegError if another one
+    is under way, or if the store keeps none of the markers.
+    """
+    for run in (new_run(base) for _ in range(MOST_IDS)):
+        with unmarked_on_error(run, place):  # also where a signal comes while the marker is written
+            if mark(run, place, processes):
+                return _let_in(run, place, processes)
+    raise KsegError("the store doesn't keep what is written to it; repair the store", place.url)
+
+
+def _let_in(run: ExportRun, place: Destination, processes: Processes) -> ExportRun | None:
+    if latest_number(place) != run.base:
+        place.delete(marker_name(run.id))
+        return None
+    if not place.claims_safely:
+        for marker in read_markers(place, processes):
+            if marker.run_id != run.id and marker.is_left_alone(run.base):
+                raise KsegError(f"takes one export at a time, and {marker}", place.url)
+    return run
+
+
+def _claim(run: ExportRun, previous: Manifest, results: Iterable[Result], place: Destination) -> Manifest:
+    """The manifest of the next number. Raises LostError if another run took the number."""
+    results = list(results)
+    number = previous.number + 1
+    kept = {file.path for result in results for file in result.files if file.path is not None}
+    generation = previous.generation if kept >= set(previous.paths()) else number
+    named = tuple(_named(results, kept, generation, place))
+    new = Manifest(number, previous.read, previous.files, named, run.id, generation)
+    content, name = new.to_bytes(), manifest_name(number)
+    Manifest.from_bytes(content, name)  # what couldn't be read again isn't claimed
+    if latest_number(place) != previous.number or not place.claim(name, content):
+        raise LostError(place.url)
+    claimed = read_numbered(place, number)
+    if claimed is None or claimed.run != run.id:
+        raise LostError(place.url)
+    return new
+
+
+def _named(results: list[Result], taken: set[str], generation: int, place: Destination) -> Iterator[Result]:
+    """Gives new files their final names: of the topic, the partition and the first offset."""
+    suffix = f"-{generation}" if generation else ""
+    ranks: dict[str | None, int] = {}
+    for result in results:
+        ranks.setdefault(result.topic_id, len(ranks))
+    names: dict[str, str] = {}  # results may share a file
+    for result in sorted(results, key=lambda result: _order(result, ranks)):
+        for file in result.files:
+            if file.attempt not in names:
+                names[file.attempt] = file.path or _free_name(file, taken, suffix, place)
+                taken.add(names[file.attempt])
+        if result.says_something:
+            yield replace(result, files=tuple(file._replace(path=names[file.attempt]) for file in result.files))
+
+
+def _free_name(file: ExportedFile, taken: set[str], suffix: str, place: Destination) -> str:
+    """A final name that isn't taken."""
+    folder = f"{file.folder}/" if file.folder else ""
+    path = f"{folder}{file.name}{suffix}.parquet" if place.renames else file.attempt
+    number = 1
+    while path in taken:
+        number += 1
+        path = f"{folder}{file.name}{suffix}.{number}.parquet"
+    return path
+
+
+def _order(result: Result, ranks: Mapping[str | None, int]) -> tuple[str, int, int, int]:
+    """By partition, and in the order of topics that had the same name one after another."""
+    first = result.tally.first_offset
+    return (result.topic, result.partition or 0, ranks[result.topic_id], -1 if first is None else first)
+
+
+def _finish(manifest: Manifest, place: Destination) -> None:
+    """Moves files to where the manifest names them, and removes those that only the manifest before named."""
+    there = set(place.names())
+    moves = manifest.names()
+    aside = [name for name, path in moves.items() if name != path and name in there] if place.renames else []
+    before = read_numbered(place, manifest.number - 1) if manifest.number > 1 else None
+    left_out = set(before.paths()) - set(manifest.paths()) if isinstance(before, Manifest) else set()
+    if aside or left_out & there:
+        place.delete(SUCCESS)
+    failures: list[KsegError] = []
+    for name in aside:  # one that can't be moved keeps no other from its place
+        try:
+            place.rename(name, moves[name])
+        except KsegError as error:
+            failures.append(error)
+    if failures:  # what is to be removed may hold the rows of a file that isn't in its place
+        raise failures[0]
+    for path in sorted(left_out & there):
+        place.delete(path)
+
+
+def _run_of(name: str, place: Destination) -> str | None:
+    """The id of the run that wrote a file for itself; None if it is no such file."""
+    match = _OF_JOB.fullmatch(name)
+    if match is None and (name.startswith(f"{ATTEMPTS}/") or not place.renames):
+        match = ATTEMPT.fullmatch(name)
+    return None if match is None else match[1]
+
+
+def _replace_by_stubs(settled: int, place: Destination) -> None:
+    """Takes the content of the manifests before; the lowest first, so that below a stub all are stubs."""
+    full: list[Manifest] = []
+    number = settled - 1
+    while number and isinstance(found := read_numbered(place, number), Manifest):
+        full.append(found)
+        number -= 1
+    for manifest in reversed(full):
+        place.replace(manifest_name(manifest.number), Stub(manifest.number, manifest.run).to_bytes())
+
+
+def _give_up(run: ExportRun, place: Destination, finished: Collection[str] = ()) -> None:
+    """Removes what a run wrote that failed, but for what a manifest names, and for the files of finished orders.
+
+    What can't be removed is left.
+    """
+    with suppress(KsegError, OSError):
+        names: Sequence[str] = [name for name in place.names() if _run_of(name, place) == run.id]
+        manifest = read_manifest(place)
+        kept = set() if manifest is None else {*manifest.paths(), *manifest.attempts()}
+        for name in names:
+            if name not in kept and name not in finished:
+                place.delete(name)
+        place.delete(marker_name(run.id))

@@ -1,0 +1,207 @@
+"""Commits of tables: one commit of the table's log adds files, takes rows away, and says the export's progress."""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+from kseg.errors import KsegError, OpenError, UsageError
+from kseg.export.commit.check import TableContents, TableDiffersError, count_rows
+from kseg.export.commit.manifest import ATTEMPT, FOLDER, Key, Manifest, by_partition, latest_number
+from kseg.export.commit.merge import Joined, condensed
+from kseg.export.commit.protocol import Committed, ExportPlan, Overtaken, State, is_unchanged, report_of
+from kseg.export.commit.runs import JOBS, ExportRun, Marker, OvertakenError, mark, marker_name, new_run, read_markers
+from kseg.export.commit.table_log import RowRange, TableChange, TableLog
+from kseg.export.destination import Destination
+from kseg.export.report import Report, publish
+from kseg.export.results import Result, intact, missing
+from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
+from kseg.system.new_directory import Processes
+from kseg.system.signals import Uninterrupted
+
+MOST_MERGES = 10
+"""How often small files are read, to be joined, while others commit."""
+
+
+class TableCommits:
+    """A table whose log says what counts: a kseg.export.commit.protocol.Commits."""
+
+    def __init__(self, place: Destination, log: TableLog, processes: Processes) -> None:
+        self.place = place
+        self._log, self._processes = log, processes
+
+    def read_state(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> State:
+        """What the log says of kseg's last commit."""
+        return State(self._previous(read, files, overwrite=overwrite), overwrite, self._log.with_field_ids)
+
+    def _previous(self, read: ReadOptions, files: FileOptions, *, overwrite: bool) -> Manifest:
+        number = self._log.number()
+        if not number:
+            if number is None:
+                self._require_no_other_files(files.format.own_names)
+            return Manifest(0, read, files)
+        if overwrite:
+            return Manifest(number, read, files)
+        found = self._log.progress()
+        if (found.read, found.files) != (read, files):
+            raise UsageError("was exported with other options: choose another place, or --overwrite", self.place.url)
+        return found
+
+    def _require_no_other_files(self, own_names: tuple[str, ...]) -> None:
+        """Files of runs that never committed don't matter."""
+        if latest_number(self.place):
+            raise UsageError("is an export of plain Parquet files: choose another place for a table", self.place.url)
+        for name in self.place.names():
+            if not name.startswith((f"{FOLDER}/", *own_names)) and ATTEMPT.fullmatch(name) is None:
+                raise UsageError("is not empty, and no export: choose another place", self.place.url)
+
+    @contextmanager
+    def begin(self, plan: ExportPlan) -> Iterator[ExportRun]:
+        """Leaves a marker. Others may commit meanwhile: that shows when this run does."""
+        run = new_run(plan.previous.number)
+        while not mark(run, self.place, self._processes):
+            run = new_run(plan.previous.number)
+        try:
+            yield run
+        except BaseException:
+            with Uninterrupted(), suppress(KsegError, OSError):
+                self._remove_files_of(run.id)
+            raise
+
+    def commit(self, run: ExportRun, plan: ExportPlan, joined: Joined) -> Committed | Overtaken:
+        """Adds the files and takes away the rows of results that aren't kept, in one commit with the accounts."""
+        previous = plan.previous
+        if is_unchanged(plan, joined) and not self._log.is_buried():  # others' commits may bury kseg's
+            return self._committed(previous, is_new=False)
+        telling = tuple(_named(result) for result in joined.new)
+        results = condensed(result for result in [*joined.kept, *telling] if result.says_something)
+        manifest = Manifest(previous.number + 1, previous.read, previous.files, tuple(results), run.id)
+        gone = () if plan.overwrites else tuple(_rows_that_go(previous.results, joined.kept, self.place.url))
+        replaces_all = plan.overwrites and previous.number > 0
+        try:
+            self._log.commit(TableChange(previous.number, manifest, telling, gone, replaces_all))
+        except OvertakenError:
+            return Overtaken()
+        return self._committed(manifest, is_new=True)
+
+    def _committed(self, manifest: Manifest, *, is_new: bool) -> Committed:
+        return Committed(manifest, LoggedTable(self._log, manifest), is_new)
+
+    def settle(self, done: Committed, report: Report) -> None:
+        """Describes what counts, until nobody has committed meanwhile."""
+        publish(report, self.place)
+        number = done.manifest.number
+        while (self._log.number() or 0) > number:
+            manifest = self._log.progress()
+            publish(report_of(manifest, report), self.place)
+            number = manifest.number
+
+    def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
+        """Removes the files of runs that ended without a commit, and their markers; then this run's.
+
+        What nobody can tell about is left: removing files that nothing names is the upkeep of the table's format.
+        """
+        markers = [marker for marker in read_markers(self.place, self._processes) if marker.run_id != run.id]
+        for marker in markers:
+            if marker.is_over:
+                self._remove_files_of(marker.run_id)
+        self._remove_jobs_of(run.id)
+        self.place.delete(marker_name(run.id))
+        return [marker for marker in markers if not marker.is_over]
+
+    def _remove_files_of(self, run_id: str) -> None:
+        """All but those that count. Of a run that has committed, older versions of the table may have the others."""
+        if not self._log.has_commit_of(run_id):
+            active = set(self._log.active_files())
+            for name in list(self.place.names()):
+                match = ATTEMPT.fullmatch(name)
+                if match is not None and match[1] == run_id and name not in active:
+                    self.place.delete(name)
+        self._remove_jobs_of(run_id)
+        self.place.delete(marker_name(run_id))
+
+    def _remove_jobs_of(self, run_id: str) -> None:
+        for name in list(self.place.names(f"{JOBS}/{run_id}")):
+            self.place.delete(name)
+
+
+class LoggedTable:
+    """The table after a commit that its log has: a kseg.export.commit.protocol.CommittedTable."""
+
+    def __init__(self, log: TableLog, manifest: Manifest) -> None:
+        self._log, self._manifest = log, manifest
+
+    @property
+    def location(self) -> str:
+        """Where readers find the table."""
+        return self._log.location
+
+    def contents(self, names: Collection[str]) -> TableContents | None:
+        """As the format's library opens the table."""
+        try:
+            return self._log.contents(self._manifest, names)
+        except (TableDiffersError, OpenError):
+            if self._log.number() != self._manifest.number:  # another run has replaced files
+                return None
+            raise
+
+    def row_counts(self) -> Counter[Key]:
+        """Of the table as it is now, by the format's library."""
+        return sum(map(count_rows, self._log.batches()), Counter())
+
+    def merge_files(self, target_size: int) -> tuple[int, int]:
+        """By the library of the format, in a commit of its own; where others commit all the time, nothing is joined."""
+        before = len(list(self._log.active_files()))
+        for _ in range(MOST_MERGES):
+            with suppress(OvertakenError):
+                self._log.merge(target_size)
+                break
+        return before, len(list(self._log.active_files()))
+
+
+def _named(result: Result) -> Result:
+    """The result with its files under the names they keep."""
+    return replace(result, files=tuple(file._replace(path=file.attempt) for file in result.files))
+
+
+def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str) -> Iterable[RowRange]:
+    """The offsets of results that aren't kept, but for those that kept ones of the same topic's partition account for.
+
+    Raises KsegError if an earlier topic of that name has rows of these offsets: a table can't tell whose row is whose.
+    """
+    kept_of = by_partition(kept)
+    for key, results in by_partition(previous).items():
+        for topic_id in dict.fromkeys(result.topic_id for result in results):
+            own, others = _of_topic(topic_id, kept_of.get(key, ()))
+            lost = _lost((result for result in results if result.topic_id == topic_id), own)
+            for part in lost:
+                if list(missing(part, _intact(others))) != [part]:
+                    name = key[0] if key[1] is None else f"{key[0]}-{key[1]}"
+                    why = f"records of {name} have changed since they were exported, and share offsets with those of"
+                    raise KsegError(f"{why} an earlier topic of that name: choose another place for a new table", where)
+                if part.first is not None and part.end is not None:
+                    yield RowRange(*key, part.first, part.end)
+
+
+def _lost(results: Iterable[Result], kept: list[Result]) -> Iterable[OffsetRange]:
+    """The offsets of a topic's results that aren't among those kept, and that these don't account for."""
+    still, present = set(map(_identity, kept)), _intact(kept)
+    for result in results:
+        first, end = result.tally.first_offset, result.tally.next_offset
+        if _identity(result) not in still and first is not None and end is not None and first < end:
+            yield from missing(OffsetRange(first, end), present)
+
+
+def _of_topic(topic_id: str | None, results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
+    """The results of the topic with an id, all if that isn't known; and those of others of its name."""
+    known = list(results)
+    others = [result for result in known if topic_id not in (None, result.topic_id)]
+    return [result for result in known if topic_id in (None, result.topic_id)], others
+
+
+def _intact(results: Iterable[Result]) -> list[OffsetRange]:
+    return [part for result in results for part in intact(result.tally)]
+
+
+def _identity(result: Result) -> tuple[str, int | None, int | None]:
+    return result.replica, result.tally.first_offset, result.tally.next_offset

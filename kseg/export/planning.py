@@ -1,0 +1,129 @@
+"""Plans of exports: what is wanted, what the destination has of it, and what is left to do. Nothing is changed here."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from kseg.cluster.copies import copies_of, find_replicas, require_replicas
+from kseg.cluster.taken import taken_of
+from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.export.commit import manifest as manifests
+from kseg.export.commit.merge import without_gone
+from kseg.export.commit.protocol import NO_TABLE, Commits, ExportPlan, TableName, open_commits
+from kseg.export.commit.relist import told_apart, with_known_ids
+from kseg.export.destination import open_destination
+from kseg.export.plan import Splitting, plan_orders
+from kseg.export.results import Result
+from kseg.export.settings import FileOptions, LogSelection, ReadOptions
+from kseg.export.write import parquet
+from kseg.export.write.typed_plan import with_typed_columns, without_writers
+from kseg.log.selection import NoSuchPartitionError, PartitionChoice
+from kseg.system.new_directory import HERE
+from kseg.system.placed_path import StrPath
+
+
+@dataclass(frozen=True, slots=True)
+class Export:
+    """What is to be exported, from where to where, and how.
+
+    overwrite: in the place of an export that is there. table: which table of which catalog, where the format has them.
+    merge_files: joins small files, those of earlier runs too. adds_milliseconds: whether a new table gets the column
+    `timestampMs`; one that is there stays as it is. reads_back: reads all rows of the table before it is called done.
+    """
+
+    sources: tuple[StrPath, ...]
+    destination: str
+    selection: LogSelection = field(default_factory=LogSelection)
+    read: ReadOptions = field(default_factory=ReadOptions)
+    files: FileOptions = field(default_factory=FileOptions)
+    parallelism: int = 1
+    overwrite: bool = False
+    table: TableName = NO_TABLE
+    merge_files: bool = False
+    reads_back: bool = False
+    adds_milliseconds: bool = True
+
+    def splitting(self) -> Splitting:
+        """How large its orders are."""
+        return Splitting(self.files.target_size, self.parallelism, self.read.latest_per_key is not None)
+
+    def commits(self) -> Commits:
+        """What counts in its destination. Raises UsageError if the format's library isn't installed."""
+        return open_commits(open_destination(self.destination), self.files, self.table, HERE)
+
+
+def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
+    """Plans a run, and changes nothing. commits: of a destination that is open.
+
+    Raises UsageError if there is nothing to read, the destination lies within what is read or holds something else;
+    OpenError; KsegError if what the destination says can't be believed.
+    """
+    commits = export.commits() if commits is None else commits
+    place, choice, form = commits.place, export.selection.partitions, export.files.format
+    parquet.check_options(export.files)
+    named = (*(os.fspath(each) for each in export.sources), export.read.decode.schema, export.read.decode.registry)
+    place.keep_outside(named)
+    place.require_plain()
+    # Before the logs are listed: what others commit after it is noticed, and a listing older than a result seems to
+    # show that its log was cut off.
+    state = commits.read_state(export.read, export.files, overwrite=export.overwrite)
+    previous = state.previous
+    refused: list[OpenError] = []
+    replicas = find_replicas(export.sources, refused.append)
+    copies = copies_of(replicas)
+    if not copies and refused:
+        raise refused[0]
+    require_replicas(copies, export.sources)
+    place.keep_outside((*named, *(copy.path for copies_of_one in copies.values() for copy in copies_of_one)))
+    copies = with_known_ids(copies, previous.results)
+    present, absent = told_apart(previous.results, copies)
+    if form.has_log:
+        absent_there = absent
+        kept = without_gone(manifests.unchanged(present, previous.read, copies), copies)
+    else:
+        there = set(place.names())
+        absent_there = manifests.with_files_there(absent, there)
+        kept = manifests.unchanged(manifests.with_files_there(present, there), previous.read, copies)
+    orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
+    if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
+        raise NoSuchPartitionError(choice, (copy.place for copies_of_one in copies.values() for copy in copies_of_one))
+    topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
+    parquet.check_topics(topics, export.files)
+    has_columns = bool(kept or absent or (previous.results and form.has_log))
+    is_there = previous.number > 0 and not export.overwrite
+    has_milliseconds = previous.read.has_milliseconds if is_there else export.adds_milliseconds
+    wanted = replace(export.read, has_milliseconds=has_milliseconds)
+    read = state.with_field_ids(with_typed_columns(wanted, previous.read if has_columns else None, topics, orders))
+    return ExportPlan(
+        tuple(orders),
+        tuple(kept),
+        tuple(absent_there),
+        replace(previous, read=without_writers(read)),
+        copies,
+        read,
+        overwrites=export.overwrite,
+        refused=tuple(each for each in refused if _is_meant(each, choice)),
+        taken=taken_of([each for each in replicas if choice.takes(each.topic, each.partition)]),
+    )
+
+
+def _is_meant(error: OpenError, choice: PartitionChoice) -> bool:
+    """Whether an error is of a source, or of a partition below one that is to be exported."""
+    return not isinstance(error, UnreadableError) or error.path is None or choice.takes_directory(error.path)
+
+
+def resumed(plan: ExportPlan, taken: Iterable[Result], export: Export) -> ExportPlan:
+    """The plan without what runs have finished that are over: their results are taken up."""
+    taken = list(taken)
+    if not taken:
+        return plan
+    kept = (*plan.kept, *taken)
+    orders = plan_orders(plan.copies, export.selection, export.splitting(), manifests.done(kept))
+    return replace(plan, orders=tuple(orders), kept=kept, taken_up=sum(len(result.files) for result in taken))
+
+
+def require_same_columns(plan: ExportPlan, other: ExportPlan, files: FileOptions, where: str) -> None:
+    """Raises KsegError if plans have other columns: ids are among these, and files that are written can't change."""
+    planned, there = (parquet.schema_of_files(each.read, files) for each in (plan, other))
+    if not planned.equals(there, check_metadata=True):
+        raise KsegError("another export has changed the columns of the table meanwhile: run it again", where)

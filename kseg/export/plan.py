@@ -19,7 +19,7 @@ from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource, others_her
 from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.remote_tier import find_tier
 from kseg.errors import OpenError, UnreadableError, UsageError
-from kseg.export.results import missing
+from kseg.export.coverage import Coverage
 from kseg.export.settings import MIB, LogSelection, OffsetRange
 from kseg.index.entries import OffsetIndex
 from kseg.kernel.contract import MOST
@@ -153,15 +153,15 @@ class WorkOrder:
 class Done(NamedTuple):
     """What of a partition is exported already.
 
-    offsets: ranges. files: those read to their end (path, size, modified_ms). ends: where reading of a file ended.
+    offsets: looked at. files: those read to their end (path, size, modified_ms). ends: where reading of a file ended.
     holes: ranges in which offsets may come yet, since those of the log don't rise. listed_from: where the log began
     when the run listed it first: what has gone since then is missed.
     """
 
-    offsets: tuple[OffsetRange, ...] = ()
+    offsets: Coverage = Coverage()
     files: frozenset[tuple[str, int, int]] = frozenset()
     ends: Mapping[str, int] = MappingProxyType({})
-    holes: tuple[OffsetRange, ...] = ()
+    holes: Coverage = Coverage()
     listed_from: int | None = None
 
 
@@ -213,8 +213,8 @@ def plan_orders(
     for replica, offsets in chosen:
         known = (done or {}).get((replica.topic, replica.partition), Done())
         wanted = _in_time(replica, selection, offsets)
-        for part in missing(_from_listed(wanted, replica, known), known.offsets):
-            if (part.end is None or _is_hole(part, known)) and is_read(replica, known):
+        for part in known.offsets.missing(_from_listed(wanted, replica, known)).ranges:
+            if (part.end is None or known.holes.holds(part)) and is_read(replica, known):
                 continue
             if (replica.topic, replica.partition) in splitting.disordered:
                 orders.append(_disordered_order(replica, part, known, len(orders)))
@@ -273,10 +273,6 @@ def is_read(replica: PartitionCopy, done: Done) -> bool:
     """Whether the newest segment was read to its end, and hasn't changed since."""
     last = replica.segments[-1]
     return (last.log, last.size, last.modified_ms) in done.files
-
-
-def _is_hole(part: OffsetRange, known: Done) -> bool:
-    return next(missing(part, known.holes), None) is None
 
 
 def _in_time(replica: PartitionCopy, selection: LogSelection, offsets: OffsetRange) -> OffsetRange:
@@ -354,7 +350,7 @@ def _disordered_order(replica: PartitionCopy, offsets: OffsetRange, known: Done,
 
 def _missed(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> int:
     """Offsets that follow exported ones, and lie before the log: retention took them since."""
-    if offsets.first is None or not (_is_next(offsets, known) or _was_listed(offsets.first, known)):
+    if offsets.first is None or not (known.offsets.ends_at(offsets.first) or _was_listed(offsets.first, known)):
         return 0
     start = replica.segments[0].base_offset
     return max((start if offsets.end is None else min(start, offsets.end)) - offsets.first, 0)
@@ -373,15 +369,10 @@ def _from_listed(offsets: OffsetRange, replica: PartitionCopy, known: Done) -> O
     return OffsetRange(listed_from, offsets.end)
 
 
-def _is_next(offsets: OffsetRange, known: Done) -> bool:
-    """Whether a range begins where an exported one ends."""
-    return any(part.end == offsets.first for part in known.offsets)
-
-
 def _ends_of(replica: PartitionCopy, offsets: OffsetRange, known: Done) -> dict[str, int]:
     """Where the new bytes of segments begin, of the newest one that was read and all after it."""
     were_read = [place for place, segment in enumerate(replica.segments) if segment.log in known.ends]
-    if not were_read or offsets.end is not None or not _is_next(offsets, known):
+    if not were_read or offsets.end is not None or not known.offsets.ends_at(offsets.first):
         return {}
     return {segment.log: known.ends.get(segment.log, 0) for segment in replica.segments[were_read[-1] :]}
 

@@ -13,8 +13,9 @@ from pyarrow import csv
 from kseg.cluster.taken import Taken
 from kseg.errors import OpenError
 from kseg.export.commit.formats import PARQUET
+from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
-from kseg.export.results import LostOffsets, Result, Tally, count, damaged, intact, missed, missing, union
+from kseg.export.results import LostOffsets, Result, Tally, damaged
 from kseg.export.settings import OffsetRange
 from kseg.formats.file_names import plain_text
 from kseg.times import iso_time
@@ -212,11 +213,8 @@ def compared(now: Iterable[PartitionReport], before: Iterable[PartitionReport]) 
 
 
 def _compared(part: PartitionReport, old: PartitionReport) -> PartitionReport:
-    told = [OffsetRange(*pair) for pair in (*old.lost_offsets, *old.missed_offsets)]
-    new_lost, new_missed = (
-        _sum(_lacking((OffsetRange(*pair) for pair in pairs), told))
-        for pairs in (part.lost_offsets, part.missed_offsets)
-    )
+    told = _ranges([*old.lost_offsets, *old.missed_offsets])
+    new_lost, new_missed = (_ranges(each).without(told).count for each in (part.lost_offsets, part.missed_offsets))
     has_more = part.has_lost_more and not old.has_lost_more
     has_more |= part.unexplained > old.unexplained or part.disordered > old.disordered
     has_more |= any(loss.count == 0 and not loss.is_harmless and loss not in old.damages for loss in part.damages)
@@ -269,41 +267,38 @@ def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange 
 def _account_for_offsets(report: PartitionReport, results: list[Result], remote: OffsetRange | None) -> None:
     tallies = [result.tally for result in results]
     report.damages = [loss for tally in tallies for loss in tally.losses]
-    present = [part for tally in tallies for part in intact(tally)]
+    present = Coverage.joined(tally.intact for tally in tallies)
     taken, report.has_lost_more = damaged(tallies, present)
-    lost = _lacking(taken, present)
-    gone = union(part for tally in tallies for part in missed(tally))
-    missing_since = _lacking(gone, [*present, *lost])
-    withheld = _withheld(report, tallies, [*present, *lost, *missing_since])
-    report.lost, report.missed, report.withheld = (_sum(parts) for parts in (lost, missing_since, withheld))
-    report.recovered = _sum(taken) + _sum(gone) - report.lost - report.missed
-    report.lost_offsets, report.missed_offsets = _pairs(lost), _pairs(missing_since)
-    report.remote = [] if remote is None else _pairs(missing(remote, present))
-    bounds = [*present, *lost, *missing_since, *withheld]
-    bounds = [part for part in bounds if part.first is not None and part.end is not None]
-    if not bounds:
+    lost = taken.without(present)
+    gone = Coverage.joined(tally.gone for tally in tallies).union()
+    missing_since = gone.without(present + lost)
+    withheld = _withheld(report, tallies, present + lost + missing_since)
+    report.lost, report.missed, report.withheld = lost.count, missing_since.count, withheld.count
+    report.recovered = taken.count + gone.count - report.lost - report.missed
+    report.lost_offsets, report.missed_offsets = lost.pairs(), missing_since.pairs()
+    report.remote = [] if remote is None else present.missing(remote).pairs()
+    known = present + lost + missing_since + withheld
+    hull = known.hull
+    if hull is None:
         return
-    report.from_offset, report.to_offset = (
-        min(part.first for part in bounds if part.first is not None),
-        max(part.end for part in bounds if part.end is not None),
-    )
-    between = list(missing(OffsetRange(report.from_offset, report.to_offset), bounds))
-    unasked = _lacking(between, [result.wanted for result in results])
-    holes = _lacking(between, unasked)
-    report.holes, report.unasked = _pairs(holes), _sum(unasked)
-    report.gaps += _sum(holes)
+    report.from_offset, report.to_offset = hull.first, hull.end
+    between = known.missing(hull)
+    unasked = between.without(Coverage(tuple(result.wanted for result in results)))
+    holes = between.without(unasked)
+    report.holes, report.unasked = holes.pairs(), unasked.count
+    report.gaps += holes.count
     counted = report.records_in + report.gaps + report.lost + report.missed + report.withheld + report.unasked
-    report.unexplained += abs(report.to_offset - report.from_offset - counted)
+    report.unexplained += abs(hull.count - counted)
 
 
-def _withheld(report: PartitionReport, tallies: list[Tally], present: list[OffsetRange]) -> list[OffsetRange]:
+def _withheld(report: PartitionReport, tallies: list[Tally], present: Coverage) -> Coverage:
     """The offsets withheld that no other copy has; the report gets why."""
     found = next((tally.withheld for tally in tallies if tally.withheld is not None), None)
     if found is None:
-        return []
-    parts = list(missing(OffsetRange(found.first_offset, found.end_offset), present))
-    if not parts:
-        return []
+        return Coverage()
+    parts = present.missing(OffsetRange(found.first_offset, found.end_offset))
+    if not parts.ranges:
+        return parts
     report.open_from = found.first_offset
     report.open_producer_id, report.withheld_records = found.producer_id, found.records
     report.is_open_unknown = found.is_unknown
@@ -311,17 +306,8 @@ def _withheld(report: PartitionReport, tallies: list[Tally], present: list[Offse
     return parts
 
 
-def _lacking(parts: Iterable[OffsetRange], present: list[OffsetRange]) -> list[OffsetRange]:
-    """What lies in some ranges and in none of the others."""
-    return [part for each in parts if count(each) for part in missing(each, present)]
-
-
-def _sum(parts: Iterable[OffsetRange]) -> int:
-    return sum(map(count, parts))
-
-
-def _pairs(parts: Iterable[OffsetRange]) -> list[tuple[int, int]]:
-    return [(part.first or 0, part.end or 0) for part in parts]
+def _ranges(pairs: Iterable[tuple[int, int]]) -> Coverage:
+    return Coverage(tuple(OffsetRange(*pair) for pair in pairs))
 
 
 def _camel(name: str) -> str:

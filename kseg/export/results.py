@@ -1,14 +1,14 @@
 """Results of work orders: files, record counts, and ranges of offsets that are accounted for."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from kseg.export.coverage import Coverage
 from kseg.export.settings import OffsetRange
 from kseg.findings.kinds import status_of
-from kseg.kernel.contract import LEAST
 from kseg.log.committed import Withheld
 
 
@@ -77,11 +77,48 @@ class Tally:
     notes: list[str] = field(default_factory=list)
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
+    @property
+    def span(self) -> OffsetRange | None:
+        """The offsets from the first one that was looked at to the last; None if none was."""
+        first, end = self.first_offset, self.next_offset
+        return None if first is None or end is None or first >= end else OffsetRange(first, end)
+
+    @property
+    def open_holes(self) -> Coverage:
+        """The holes, in which offsets may come yet."""
+        return Coverage(tuple(self.holes))
+
+    @property
+    def covered(self) -> Coverage:
+        """The offsets that were looked at, without holes."""
+        return Coverage() if self.span is None else self.open_holes.missing(self.span)
+
+    @property
+    def gone(self) -> Coverage:
+        """The offsets that the log no longer had."""
+        first = self.first_offset
+        return Coverage() if first is None or not self.missed else Coverage((OffsetRange(first, first + self.missed),))
+
+    @property
+    def lost_offsets(self) -> Coverage:
+        """The offsets that are known to be damage's."""
+        return Coverage(tuple(OffsetRange(loss.first, loss.end) for loss in self.losses if loss.count))
+
+    @property
+    def intact(self) -> Coverage:
+        """The offsets accounted for by records and gaps: without those lost or missed, and without holes."""
+        if self.span is None:
+            return Coverage()
+        return (self.lost_offsets + self.open_holes + self.gone).missing(self.span)
+
+    def goes_on_in(self, other: "Tally") -> bool:
+        """Whether another one begins where this one ended."""
+        return self.next_offset is not None and self.next_offset == other.first_offset
+
     def unexplained(self) -> int:
         """Offsets and records that the counts don't account for; 0 if all is well."""
         span = 0 if self.next_offset is None or self.first_offset is None else self.next_offset - self.first_offset
-        holes = sum((hole.end or 0) - (hole.first or 0) for hole in self.holes)
-        offsets = span - self.read - self.gaps - holes - self.lost - self.missed
+        offsets = span - self.read - self.gaps - self.open_holes.count - self.lost - self.missed
         left_out = self.control + self.aborted + self.superseded + self.unselected
         records = self.read - self.written - left_out
         return abs(offsets) + abs(records)
@@ -280,101 +317,37 @@ class Result:
         )
 
 
-def missing(wanted: OffsetRange, present: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
-    """The parts of a range that lie in none of the others, from the lowest on."""
-    first = wanted.first
-    for part in sorted(present, key=_first):
-        start = _first(part)
-        if wanted.end is not None and start >= wanted.end:
-            break
-        if start > (first or 0):
-            yield OffsetRange(first, start)
-        if part.end is None:
-            return
-        first = max(first or 0, part.end)
-    if wanted.end is None or (first or 0) < wanted.end:
-        yield OffsetRange(first, wanted.end)
-
-
-def common(one: OffsetRange, other: OffsetRange) -> OffsetRange:
-    """The offsets that are in both ranges."""
-    firsts = [first for first in (one.first, other.first) if first is not None]
-    ends = [end for end in (one.end, other.end) if end is not None]
-    return OffsetRange(max(firsts, default=None), min(ends, default=None))
-
-
-def _first(part: OffsetRange) -> int:
-    return LEAST if part.first is None else part.first
-
-
-def union(parts: Iterable[OffsetRange]) -> list[OffsetRange]:
-    """Ranges without overlap that hold the same offsets."""
-    joined: list[OffsetRange] = []
-    for part in parts:
-        if count(part):
-            joined += list(missing(part, joined))
-    return joined
-
-
-def count(part: OffsetRange) -> int:
-    """Offsets of a range that has an end."""
-    return max((part.end or 0) - (part.first or 0), 0)
-
-
-def intact(tally: Tally) -> list[OffsetRange]:
-    """The offsets that an order accounts for, without those that it lost or missed, and without holes."""
-    if tally.first_offset is None or tally.next_offset is None:
-        return []
-    first = tally.first_offset + tally.missed
-    if first >= tally.next_offset:
-        return []
-    losses = [OffsetRange(loss.first, loss.end) for loss in tally.losses if loss.count]
-    return list(missing(OffsetRange(first, tally.next_offset), [*losses, *tally.holes]))
-
-
-def missed(tally: Tally) -> list[OffsetRange]:
-    """The offsets that the log no longer had for an order."""
-    first = tally.first_offset
-    return [] if first is None or not tally.missed else [OffsetRange(first, first + tally.missed)]
-
-
-def damaged(tallies: Iterable[Tally], present: list[OffsetRange]) -> tuple[list[OffsetRange], bool]:
+def damaged(tallies: Iterable[Tally], present: Coverage) -> tuple[Coverage, bool]:
     """The offsets that were damaged in any copy, and whether none is known after some damage.
 
     present: what all orders account for. A loss without an end goes on to what follows there.
     """
-    ranges, is_open = [], False
-    for loss in (loss for tally in tallies for loss in tally.losses if not loss.is_harmless):
-        resolved = _resolved(loss, present)
-        if resolved is None:
-            is_open = True
-        else:
-            ranges.append(resolved)
-    return union(ranges), is_open
+    losses = [loss for tally in tallies for loss in tally.losses if not loss.is_harmless]
+    known = [part for loss in losses if (part := _resolved(loss, present)) is not None]
+    return Coverage(tuple(known)).union(), len(known) < len(losses)
 
 
-def _resolved(loss: LostOffsets, present: list[OffsetRange]) -> OffsetRange | None:
+def _resolved(loss: LostOffsets, present: Coverage) -> OffsetRange | None:
     first = loss.first
     if first is None or loss.end is not None:
         return None if first is None else OffsetRange(first, loss.end)
-    if any((part.first or 0) <= first < (part.end or 0) for part in present):
+    if any((part.first or 0) <= first < (part.end or 0) for part in present.ranges):
         return OffsetRange(first, first)
-    end = min((part.first for part in present if part.first is not None and part.first > first), default=None)
+    later = (part.first for part in present.ranges if part.first is not None and part.first > first)
+    end = min(later, default=None)
     return None if end is None else OffsetRange(first, end)
 
 
-def explained(tallies: list[Tally], *, is_gapless: bool = False) -> list[OffsetRange]:
+def explained(tallies: list[Tally], *, is_gapless: bool = False) -> Coverage:
     """What the orders account for: from the first offset to the last, but what is lost.
 
     Gaps between orders count too, and what lies before them, unless the log is gapless: compaction or retention left
     them, and another copy's older records must not fill them.
     """
-    present = [part for tally in tallies for part in intact(tally)]
+    present = Coverage.joined(tally.intact for tally in tallies)
     starts = [tally.first_offset for tally in tallies if tally.first_offset is not None]
     if not starts or is_gapless:
         return present
-    hull = OffsetRange(0, max([min(starts), *(part.end or 0 for part in present)]))
-    taken, _ = damaged(tallies, present)
-    lacked = [*taken, *(part for tally in tallies for part in (*missed(tally), *tally.holes))]
-    lost = [part for loss in lacked for part in missing(loss, present)]
-    return list(missing(hull, lost))
+    hull = OffsetRange(0, max([min(starts), *(part.end or 0 for part in present.ranges)]))
+    lacked = damaged(tallies, present)[0] + Coverage.joined(tally.gone + tally.open_holes for tally in tallies)
+    return lacked.without(present).missing(hull)

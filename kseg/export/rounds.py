@@ -11,7 +11,8 @@ from kseg.export.commit import manifest as manifests
 from kseg.export.commit.manifest import Key, by_partition
 from kseg.export.commit.order import Execute, Job
 from kseg.export.commit.protocol import ExportPlan
-from kseg.export.commit.relist import list_again, require_changed, told_apart, with_ends_in_same_files
+from kseg.export.commit.relist import list_again, require_changed, told_apart
+from kseg.export.coverage import Coverage
 from kseg.export.plan import Done, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.planning import Export
 from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
@@ -53,12 +54,11 @@ def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
         if not changed:
             return outcome
         new = [replace(result, has_changed=False) if result.has_changed else result for result in outcome.new]
-        listed = list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new])
+        listed = list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new], plan.copies)
         require_changed(copies, listed.copies, changed)
         outcome = RunResults(outcome.kept, [*new, *listed.missed])
         copies = listed.copies
-        done = with_ends_in_same_files(listed.done, plan.copies, copies)
-        orders = tuple(plan_orders(copies, export.selection, export.splitting(), done))
+        orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
     raise KsegError("logs change faster than they can be read: run it again", export.destination)
 
 
@@ -131,11 +131,7 @@ def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key
     found, gapless = {}, gapless_partitions(copies)
     for key, own in by_partition(results).items():
         path = copies[key][copy].path if len(copies.get(key, ())) > copy else None
-        read = [
-            OffsetRange(result.tally.first_offset, result.tally.next_offset)
-            for result in own
-            if result.replica == path and result.tally.next_offset is not None
-        ]
-        accounted = explained([result.tally for result in own], is_gapless=key in gapless)
-        found[key] = Done((*accounted, *read))
+        tallies = [result.tally for result in own if result.replica == path and result.tally.next_offset is not None]
+        read = Coverage(tuple(OffsetRange(tally.first_offset, tally.next_offset) for tally in tallies))
+        found[key] = Done(explained([each.tally for each in own], is_gapless=key in gapless) + read)
     return found

@@ -403,6 +403,17 @@ class OffsetRange:
     first: int | None = None
     end: int | None = None
 
+    @property
+    def count(self) -> int:
+        """Offsets of a range that has an end."""
+        return max((self.end or 0) - (self.first or 0), 0)
+
+    def common(self, other: "OffsetRange") -> "OffsetRange":
+        """The offsets that are in both ranges."""
+        firsts = [first for first in (self.first, other.first) if first is not None]
+        ends = [end for end in (self.end, other.end) if end is not None]
+        return OffsetRange(max(firsts, default=None), min(ends, default=None))
+
 
 @dataclass(frozen=True, slots=True)
 class LogSelection:

@@ -13,9 +13,10 @@ import pyarrow as pa
 from kseg.arrow import MOST_MILLISECONDS, TIMESTAMP
 from kseg.cluster.copies import Copies, PartitionCopy
 from kseg.errors import OpenError
+from kseg.export.coverage import Coverage
 from kseg.export.plan import Condition, Done, FilterBounds, Splitting, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.read.order_reader import ChangedError, OrderReader, coalesced
-from kseg.export.results import LostOffsets, Tally, common, explained, missing
+from kseg.export.results import LostOffsets, Tally, explained
 from kseg.export.settings import COLUMNS, LogSelection, OffsetRange, ReadOptions
 from kseg.formats.file_names import plain_text
 from kseg.kernel.contract import Contents
@@ -116,7 +117,7 @@ class RecordScan:
     def _orders(self, key: Key, rank: int = 0, tallies: Sequence[Tally] = ()) -> list[WorkOrder]:
         own = {key: self._copies[key]}
         is_gapless = key in gapless_partitions(own)
-        done = {key: Done(tuple(explained(list(tallies), is_gapless=is_gapless)))} if tallies else None
+        done = {key: Done(explained(list(tallies), is_gapless=is_gapless))} if tallies else None
         splitting = Splitting(_WHOLE, whole_partitions=True, disordered=frozenset(self._log.disordered))
         return plan_orders(own, self._selection, splitting, done, rank)
 
@@ -151,12 +152,12 @@ def _from_here(path: str) -> str:
     return path.removeprefix(f"{Path.cwd()}/")
 
 
-def _what_is_missing(loss: LostOffsets, present: list[OffsetRange]) -> str:
+def _what_is_missing(loss: LostOffsets, present: Coverage) -> str:
     if loss.first is None:
         return "which offsets are missing isn't known"
     if loss.end is None:
         return f"offsets from {loss.first} on may be missing"
-    lacking = list(missing(OffsetRange(loss.first, loss.end), present))
+    lacking = present.missing(OffsetRange(loss.first, loss.end)).ranges
     if not lacking:
         return "another copy has what is missing there"
     return f"missing: {', '.join(map(_offsets_text, lacking))}"
@@ -179,7 +180,7 @@ def _is_selected(table: RecordTable, key: Key) -> bool:
 def _selection(selection: LogSelection, bounds: FilterBounds, copies: Copies) -> LogSelection:
     """What a condition leaves of a selection; times are looked up in local files only."""
     own = bounds.offsets(copies)
-    ranges = {key: common(own[key], selection.range_of(*key) or OffsetRange()) for key in copies}
+    ranges = {key: own[key].common(selection.range_of(*key) or OffsetRange()) for key in copies}
     times = [selection.first_time, *([] if any(map(_is_remote, copies.values())) else [bounds.first_time()])]
     first_time = max((time for time in times if time is not None and time > 0), default=None)
     return replace(selection, offsets_of=ranges, first_time=first_time)

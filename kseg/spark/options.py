@@ -16,7 +16,6 @@ from kseg.cluster.directories import Refuse
 from kseg.cluster.lookup import look_up_in_copies
 from kseg.cluster.replicas import Copy, CopyStatus, PartitionReplicas
 from kseg.errors import KsegError, UsageError
-from kseg.export.results import common
 from kseg.export.settings import MIB, Isolation, Mode, OffsetRange, ReadOptions
 from kseg.output.progress import talk
 
@@ -154,7 +153,7 @@ class PushedFilters:
 
     def narrow(self, offsets: OffsetRange) -> OffsetRange:
         """The offsets of a range that such rows may have."""
-        return common(offsets, self._offsets) if self.has_offsets else offsets
+        return offsets.common(self._offsets) if self.has_offsets else offsets
 
     def first_time(self) -> int | None:
         """The least time that such rows may have, in milliseconds since 1970; None if any."""

@@ -108,7 +108,6 @@ class SteppedLog:
 
     def __init__(self, log: TableLog, exporter: Exporter) -> None:
         self._log, self._exporter = log, exporter
-        self.own_names = log.own_names
 
     @property
     def location(self) -> str:

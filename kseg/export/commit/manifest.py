@@ -14,15 +14,15 @@ from typing import Any
 
 from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource
 from kseg.errors import KsegError, OpenError
+from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.plan import Done, is_read
 from kseg.export.read.order_reader import crc_of_range, is_cleaned
-from kseg.export.results import Result, SourceFile, Tally, missing
+from kseg.export.results import Result, SourceFile
 from kseg.export.settings import (
     INT32,
     INT64,
     FileOptions,
-    OffsetRange,
     ReadOptions,
     UnfitError,
     anything,
@@ -442,13 +442,6 @@ def _done(results: list[Result]) -> Done:
             ends[source.path] = max(source.end, ends.get(source.path, 0))
             if source.end >= source.size and result.tally.open_from is None:
                 files.add((source.path, source.size, source.modified_ms))
-    offsets = tuple(part for result in results for part in covered(result.tally))
-    holes = tuple(hole for result in results for hole in result.tally.holes)
+    offsets = Coverage.joined(result.tally.covered for result in results)
+    holes = Coverage.joined(result.tally.open_holes for result in results)
     return Done(offsets, frozenset(files), ends, holes)
-
-
-def covered(tally: Tally) -> list[OffsetRange]:
-    """The offsets that were looked at; not those where offsets that don't rise left holes: they may come yet."""
-    if tally.first_offset is None or tally.next_offset is None or tally.first_offset >= tally.next_offset:
-        return []
-    return list(missing(OffsetRange(tally.first_offset, tally.next_offset), tally.holes))

@@ -256,7 +256,7 @@ def _first(result: Result) -> int:
 def _goes_on(one: Result, other: Result) -> bool:
     """Whether a result takes up where another one ended, in the same segment or in none that is left."""
     tallies = one.tally, other.tally
-    if one.tally.next_offset is None or one.tally.next_offset != other.tally.first_offset or other.tally.missed:
+    if not one.tally.goes_on_in(other.tally) or other.tally.missed:
         return False
     if any(tally.disordered or tally.holes for tally in tallies):
         return False

@@ -10,7 +10,7 @@ from kseg.errors import OpenError
 from kseg.export.commit import manifest as manifests
 from kseg.export.commit.manifest import Key
 from kseg.export.plan import Done
-from kseg.export.results import Result, Tally, missing
+from kseg.export.results import Result, Tally
 from kseg.export.settings import LogSelection, OffsetRange
 from kseg.store.location import is_remote
 from kseg.system.placed_path import StrPath
@@ -83,10 +83,12 @@ def list_again(
     keys: Collection[Key],
     selection: LogSelection,
     results: Iterable[Result],
+    first: Copies,
 ) -> ListedAgain:
     """Lists partitions again whose logs changed since `before`; results: all there are of them.
 
-    Raises UsageError for copies of different topics.
+    first: as the run listed them first. A log that isn't the file any more that it was then has no position from which
+    reading could go on. Raises UsageError for copies of different topics.
     """
     results = [result for result in results if (result.topic, result.partition) in keys]
     listed = copies_of(find_replicas(sources, _pass_over))
@@ -95,12 +97,12 @@ def list_again(
     of_present = manifests.done(present)
     done, lost = {}, list[Result]()
     for key in keys:
-        best = before[key][0]
+        best, known = before[key][0], of_present.get(key, Done())
+        done[key] = known._replace(ends=_in_same_files(known.ends, first[key], copies.get(key, ())))
         if key in copies and copies[key][0].topic_id == best.topic_id:
-            done[key] = of_present.get(key, Done())._replace(listed_from=best.segments[0].base_offset)
-            continue
-        done[key] = of_present.get(key, Done())
-        lost += _lost_with(best, selection, [result for result in results if result.topic_id == best.topic_id])
+            done[key] = done[key]._replace(listed_from=best.segments[0].base_offset)
+        else:
+            lost += _lost_with(best, selection, [result for result in results if result.topic_id == best.topic_id])
     return ListedAgain(copies, done, lost)
 
 
@@ -113,14 +115,6 @@ def require_changed(before: Copies, now: Copies, keys: Iterable[Key]) -> None:
         if now.get(key) == before[key]:
             what = "is here, but not on the machine that reads it: all machines must reach it"
             raise OpenError(what, before[key][0].place)
-
-
-def with_ends_in_same_files(done: Mapping[Key, Done], first: Copies, now: Copies) -> dict[Key, Done]:
-    """The same without positions in logs that aren't the files any more that a run listed first."""
-    return {
-        key: known._replace(ends=_in_same_files(known.ends, first[key], now.get(key, ())))
-        for key, known in done.items()
-    }
 
 
 def _in_same_files(
@@ -151,7 +145,7 @@ def _lost_with(copy: PartitionCopy, selection: LogSelection, results: list[Resul
     known = manifests.done(results).get((copy.topic, copy.partition), Done())
     note = f"{copy.place}: has gone while it was read: what it had from offset {end} on isn't known"
     notes = [note]
-    for part in (*missing(OffsetRange(max(first, wanted.first or 0), end), known.offsets), None):
+    for part in (*known.offsets.missing(OffsetRange(max(first, wanted.first or 0), end)).ranges, None):
         if part is None and not notes:
             return
         start, stop = (end, end) if part is None else (part.first or 0, part.end or 0)

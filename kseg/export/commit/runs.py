@@ -14,9 +14,10 @@ from kseg.errors import KsegError
 from kseg.export.commit import manifest as manifests
 from kseg.export.commit.manifest import ATTEMPT, FOLDER, Key, finished_result
 from kseg.export.commit.relist import told_apart
+from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
-from kseg.export.results import ExportedFile, Result, missing
+from kseg.export.results import ExportedFile, Result
 from kseg.export.settings import (
     INT32,
     FileOptions,
@@ -191,7 +192,7 @@ class FinishedOrders:
         Those are taken whose sources haven't changed, whose files are whole, and whose offsets are wanted and not in
         the results kept.
         """
-        wanted, known = defaultdict[Key, set[OffsetRange]](set), defaultdict[Key, list[OffsetRange]](list)
+        wanted, known = defaultdict[Key, set[OffsetRange]](set), defaultdict[Key, Coverage](Coverage)
         for order in orders:
             wanted[order.topic, order.partition].add(order.offsets)
         for key, done in manifests.done(kept).items():
@@ -200,11 +201,11 @@ class FinishedOrders:
         for result in self._valid(copies):
             key = (result.topic, result.partition)
             span = OffsetRange(result.tally.first_offset, result.tally.next_offset)
-            is_wanted = any(not list(missing(span, [offsets])) for offsets in wanted[key])
-            own = self._moved(result, run) if is_wanted and list(missing(span, known[key])) == [span] else None
+            is_wanted = any(Coverage((offsets,)).holds(span) for offsets in wanted[key])
+            own = self._moved(result, run) if is_wanted and not known[key].meets(span) else None
             if own is not None:
                 write_finished(own, self._options, self._place, run.id, len(taken))  # should this run be broken off too
-                known[key].append(span)
+                known[key] += Coverage((span,))
                 taken.append(own)
         return taken
 

@@ -12,10 +12,11 @@ from kseg.export.commit.merge import Joined, condensed
 from kseg.export.commit.protocol import Committed, ExportPlan, Overtaken, State, is_unchanged, report_of
 from kseg.export.commit.runs import JOBS, ExportRun, Marker, OvertakenError, mark, marker_name, new_run, read_markers
 from kseg.export.commit.table_log import RowRange, TableChange, TableLog
+from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.report import Report, publish
-from kseg.export.results import Result, intact, missing
-from kseg.export.settings import FileOptions, OffsetRange, ReadOptions
+from kseg.export.results import Result
+from kseg.export.settings import FileOptions, ReadOptions
 from kseg.system.new_directory import Processes
 from kseg.system.signals import Uninterrupted
 
@@ -174,8 +175,9 @@ def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str
         for topic_id in dict.fromkeys(result.topic_id for result in results):
             own, others = _of_topic(topic_id, kept_of.get(key, ()))
             lost = _lost((result for result in results if result.topic_id == topic_id), own)
-            for part in lost:
-                if list(missing(part, _intact(others))) != [part]:
+            theirs = Coverage.joined(result.tally.intact for result in others)
+            for part in lost.ranges:
+                if theirs.meets(part):
                     name = key[0] if key[1] is None else f"{key[0]}-{key[1]}"
                     why = f"records of {name} have changed since they were exported, and share offsets with those of"
                     raise KsegError(f"{why} an earlier topic of that name: choose another place for a new table", where)
@@ -183,13 +185,11 @@ def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str
                     yield RowRange(*key, part.first, part.end)
 
 
-def _lost(results: Iterable[Result], kept: list[Result]) -> Iterable[OffsetRange]:
+def _lost(results: Iterable[Result], kept: list[Result]) -> Coverage:
     """The offsets of a topic's results that aren't among those kept, and that these don't account for."""
-    still, present = set(map(_identity, kept)), _intact(kept)
-    for result in results:
-        first, end = result.tally.first_offset, result.tally.next_offset
-        if _identity(result) not in still and first is not None and end is not None and first < end:
-            yield from missing(OffsetRange(first, end), present)
+    still = {(result.replica, result.tally.span) for result in kept}
+    spans = [span for each in results if (span := each.tally.span) is not None and (each.replica, span) not in still]
+    return Coverage(tuple(spans)).without(Coverage.joined(result.tally.intact for result in kept))
 
 
 def _of_topic(topic_id: str | None, results: Iterable[Result]) -> tuple[list[Result], list[Result]]:
@@ -197,11 +197,3 @@ def _of_topic(topic_id: str | None, results: Iterable[Result]) -> tuple[list[Res
     known = list(results)
     others = [result for result in known if topic_id not in (None, result.topic_id)]
     return [result for result in known if topic_id in (None, result.topic_id)], others
-
-
-def _intact(results: Iterable[Result]) -> list[OffsetRange]:
-    return [part for result in results for part in intact(result.tally)]
-
-
-def _identity(result: Result) -> tuple[str, int | None, int | None]:
-    return result.replica, result.tally.first_offset, result.tally.next_offset

@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from kseg.arrow import numbers
 from kseg.errors import KsegError
-from kseg.export.results import LostOffsets, Result, Tally, count, missing, union
+from kseg.export.coverage import Coverage
+from kseg.export.results import LostOffsets, Result, Tally
 from kseg.export.settings import Mode, OffsetRange
 from kseg.findings.kinds import id_of_damage, status_of
 from kseg.formats.codes import DamageKind
@@ -325,12 +326,12 @@ class Accounts:
         if tally.missed and taken.first is not None:
             tally.missed = min(tally.missed, taken.first - tally.first_offset)
         tally.losses = list(_without_taken(tally.losses, taken))
-        lost = union(OffsetRange(loss.first, loss.end) for loss in tally.losses if loss.count)
+        lost = tally.lost_offsets.union()
         explained = self._order.explained(taken)
         span = OffsetRange(tally.first_offset + tally.missed, tally.next_offset)
-        tally.holes = list(missing(span, [*explained.ranges(LEAST, MOST), *lost]))
-        tally.lost = sum(map(count, lost))
-        known = tally.read + tally.lost + tally.missed + sum(map(count, tally.holes))
+        holes = (Coverage(tuple(explained.ranges(LEAST, MOST))) + lost).missing(span)
+        tally.holes, tally.lost = list(holes.ranges), lost.count
+        known = tally.read + tally.lost + tally.missed + holes.count
         tally.gaps = tally.next_offset - tally.first_offset - known
 
     def add_slice(self, columns: Columns, piece: Slice) -> pa.Array | None:
@@ -489,8 +490,8 @@ def _without_taken(losses: Iterable[LostOffsets], taken: OffsetSet) -> Iterator[
         if loss.first is None or loss.end is None or loss.first >= loss.end:
             yield loss
             continue
-        lost = missing(OffsetRange(loss.first, loss.end), taken.ranges(loss.first, loss.end))
-        for part in list(lost) or [OffsetRange(loss.first, loss.first)]:
+        lost = Coverage(tuple(taken.ranges(loss.first, loss.end))).missing(OffsetRange(loss.first, loss.end))
+        for part in lost.ranges or [OffsetRange(loss.first, loss.first)]:
             yield replace(loss, first=part.first, end=part.end)
 
 

@@ -1,0 +1,87 @@
+"""Coverage: offsets of a partition that are accounted for, wanted or lost, as ranges."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from kseg.export.settings import OffsetRange
+from kseg.kernel.contract import LEAST
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Offsets of a partition, as ranges in the order in which they came.
+
+    Neighbours stay apart, since a border says where one account ended; ranges may overlap until `union` is asked for.
+    """
+
+    ranges: tuple[OffsetRange, ...] = ()
+
+    @classmethod
+    def joined(cls, parts: "Iterable[Coverage]") -> "Coverage":
+        """The ranges of all parts."""
+        return cls(tuple(each for part in parts for each in part.ranges))
+
+    def __add__(self, other: "Coverage") -> "Coverage":
+        return Coverage((*self.ranges, *other.ranges))
+
+    @property
+    def count(self) -> int:
+        """How many offsets the ranges have, each of which has an end."""
+        return sum(part.count for part in self.ranges)
+
+    @property
+    def hull(self) -> OffsetRange | None:
+        """From the lowest offset to the highest, of ranges that have both ends; None if there are none."""
+        known = [(part.first, part.end) for part in self.ranges if part.first is not None and part.end is not None]
+        return OffsetRange(min(first for first, _ in known), max(end for _, end in known)) if known else None
+
+    def missing(self, wanted: OffsetRange) -> "Coverage":
+        """The parts of a range that lie in none of these, from the lowest on."""
+        return Coverage(tuple(_missing(wanted, self.ranges)))
+
+    def without(self, other: "Coverage") -> "Coverage":
+        """The offsets of these ranges that lie in none of the others."""
+        return Coverage.joined(other.missing(part) for part in self.ranges if part.count)
+
+    def union(self) -> "Coverage":
+        """The same offsets without overlap."""
+        found = Coverage()
+        for part in self.ranges:
+            if part.count:
+                found += found.missing(part)
+        return found
+
+    def holds(self, part: OffsetRange) -> bool:
+        """Whether all offsets of a range are in these."""
+        return not self.missing(part).ranges
+
+    def meets(self, part: OffsetRange) -> bool:
+        """Whether any offset of a range is in these, or the range has none."""
+        return self.missing(part).ranges != (part,)
+
+    def ends_at(self, offset: int | None) -> bool:
+        """Whether one of the ranges ends there."""
+        return any(part.end == offset for part in self.ranges)
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """First offsets and ends."""
+        return [(part.first or 0, part.end or 0) for part in self.ranges]
+
+
+def _missing(wanted: OffsetRange, present: Iterable[OffsetRange]) -> Iterator[OffsetRange]:
+    first = wanted.first
+    for part in sorted(present, key=_first):
+        start = _first(part)
+        if wanted.end is not None and start >= wanted.end:
+            break
+        if start > (first or 0):
+            yield OffsetRange(first, start)
+        if part.end is None:
+            return
+        first = max(first or 0, part.end)
+    if wanted.end is None or (first or 0) < wanted.end:
+        yield OffsetRange(first, wanted.end)
+
+
+def _first(part: OffsetRange) -> int:
+    return LEAST if part.first is None else part.first

@@ -1,6 +1,6 @@
 """Coverage: offsets of a partition that are accounted for, wanted or lost, as ranges."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kseg.export.settings import OffsetRange
@@ -17,7 +17,7 @@ class Coverage:
     ranges: tuple[OffsetRange, ...] = ()
 
     @classmethod
-    def joined(cls, parts: "Iterable[Coverage]") -> "Coverage":
+    def joined(cls, parts: "Sequence[Coverage]") -> "Coverage":
         """The ranges of all parts."""
         return cls(tuple(each for part in parts for each in part.ranges))
 
@@ -41,7 +41,7 @@ class Coverage:
 
     def without(self, other: "Coverage") -> "Coverage":
         """The offsets of these ranges that lie in none of the others."""
-        return Coverage.joined(other.missing(part) for part in self.ranges if part.count)
+        return Coverage.joined([other.missing(part) for part in self.ranges if part.count])
 
     def union(self) -> "Coverage":
         """The same offsets without overlap."""

@@ -9,7 +9,7 @@ from kseg.cluster.taken import taken_of
 from kseg.errors import KsegError, OpenError, UnreadableError
 from kseg.export.commit import manifest as manifests
 from kseg.export.commit.merge import without_gone
-from kseg.export.commit.protocol import NO_TABLE, Commits, ExportPlan, TableName, open_commits
+from kseg.export.commit.protocol import NO_TABLE, Commits, ExportPlan, TableName
 from kseg.export.commit.relist import told_apart, with_known_ids
 from kseg.export.destination import open_destination
 from kseg.export.plan import Splitting, plan_orders
@@ -48,8 +48,12 @@ class Export:
         return Splitting(self.files.target_size, self.parallelism, self.read.latest_per_key is not None)
 
     def commits(self) -> Commits:
-        """What counts in its destination. Raises UsageError if the format's library isn't installed."""
-        return open_commits(open_destination(self.destination), self.files, self.table, HERE)
+        """What counts in its destination. Raises UsageError if the format's library isn't there, or lacks something."""
+        place, form = open_destination(self.destination), self.files.format
+        module = form.load()
+        form.require_address(place.url)
+        commits: Commits = module.open_commits(place, self.files, self.table, HERE)
+        return commits
 
 
 def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:

@@ -267,10 +267,10 @@ def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange 
 def _account_for_offsets(report: PartitionReport, results: list[Result], remote: OffsetRange | None) -> None:
     tallies = [result.tally for result in results]
     report.damages = [loss for tally in tallies for loss in tally.losses]
-    present = Coverage.joined(tally.intact for tally in tallies)
+    present = Coverage.joined([tally.intact for tally in tallies])
     taken, report.has_lost_more = damaged(tallies, present)
     lost = taken.without(present)
-    gone = Coverage.joined(tally.gone for tally in tallies).union()
+    gone = Coverage.joined([tally.gone for tally in tallies]).union()
     missing_since = gone.without(present + lost)
     withheld = _withheld(report, tallies, present + lost + missing_since)
     report.lost, report.missed, report.withheld = lost.count, missing_since.count, withheld.count

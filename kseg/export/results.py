@@ -344,10 +344,10 @@ def explained(tallies: list[Tally], *, is_gapless: bool = False) -> Coverage:
     Gaps between orders count too, and what lies before them, unless the log is gapless: compaction or retention left
     them, and another copy's older records must not fill them.
     """
-    present = Coverage.joined(tally.intact for tally in tallies)
+    present = Coverage.joined([tally.intact for tally in tallies])
     starts = [tally.first_offset for tally in tallies if tally.first_offset is not None]
     if not starts or is_gapless:
         return present
     hull = OffsetRange(0, max([min(starts), *(part.end or 0 for part in present.ranges)]))
-    lacked = damaged(tallies, present)[0] + Coverage.joined(tally.gone + tally.open_holes for tally in tallies)
+    lacked = damaged(tallies, present)[0] + Coverage.joined([tally.gone + tally.open_holes for tally in tallies])
     return lacked.without(present).missing(hull)

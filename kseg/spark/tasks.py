@@ -18,12 +18,13 @@ from kseg.errors import ClusterError, DamagedError, KsegError, SwappedError, Usa
 from kseg.export.commit.manifest import MOST_BYTES, results_of_tasks
 from kseg.export.commit.order import Job, execute_order
 from kseg.export.commit.runs import JOBS
+from kseg.export.commit.shapes import parse_json
 from kseg.export.destination import open_destination
 from kseg.export.plan import ByteRange, Splitting, WorkOrder, balance, plan_orders
 from kseg.export.read.order_reader import ChangedError, OrderReader, RangeReader, coalesced
 from kseg.export.report import damage_rows
 from kseg.export.results import Result
-from kseg.export.settings import LogSelection, parse_json
+from kseg.export.settings import LogSelection
 from kseg.index.header_scan import header_runs, walk_headers
 from kseg.kernel.fold_contract import Event
 from kseg.output.progress import talk

@@ -4,10 +4,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 from kseg.errors import KsegError, counted
 from kseg.export.commit.formats import FORMATS
+from kseg.export.commit.protocol import ExportPlan
+from kseg.export.plan import WorkOrder
+from kseg.export.report import PartitionReport, Report
 from kseg.log.committed import why_withheld
 from kseg.output.forms import Form
 from kseg.output.progress import talk
@@ -60,70 +63,6 @@ _TOPIC_ID = _column("topic id", "topic_id", lambda row: row.topic_id, -1)
 """In a report only if a topic was recreated."""
 
 
-class _OrderShape(Protocol):
-    topic: str
-    partition: int | None
-    ranges: tuple[Any, ...]
-
-    @property
-    def size(self) -> int: ...
-
-
-class _PlanShape(Protocol):
-    @property
-    def orders(self) -> tuple[Any, ...]: ...
-
-    @property
-    def refused(self) -> tuple[KsegError, ...]: ...
-
-
-class _ReportShape(Protocol):
-    @property
-    def destination(self) -> str: ...
-
-    @property
-    def partitions(self) -> tuple[Any, ...]: ...
-
-    @property
-    def new_files(self) -> int: ...
-
-    @property
-    def left_alone(self) -> tuple[str, ...]: ...
-
-    @property
-    def taken_up(self) -> int: ...
-
-    @property
-    def refused(self) -> tuple[KsegError, ...]: ...
-
-    @property
-    def is_whole(self) -> bool: ...
-
-    @property
-    def folders(self) -> tuple[str, ...]: ...
-
-    @property
-    def merged(self) -> tuple[int, int] | None: ...
-
-    @property
-    def has_files(self) -> bool: ...
-
-    @property
-    def table_format(self) -> str: ...
-
-    @property
-    def table(self) -> str: ...
-
-    @property
-    def is_typed(self) -> bool: ...
-
-    @property
-    def taken(self) -> Any: ...
-
-    @property
-    def has_milliseconds(self) -> bool: ...
-
-
 @dataclass(slots=True)
 class PlanRow:
     """What is planned for a partition: orders, and bytes and ranges of files to read."""
@@ -135,7 +74,7 @@ class PlanRow:
     files: int = 0
 
 
-def plan_rows(orders: Iterable[_OrderShape]) -> list[PlanRow]:
+def plan_rows(orders: Iterable[WorkOrder]) -> list[PlanRow]:
     """A row for each partition."""
     rows: dict[tuple[str, int | None], PlanRow] = {}
     for order in orders:
@@ -146,7 +85,7 @@ def plan_rows(orders: Iterable[_OrderShape]) -> list[PlanRow]:
     return sorted(rows.values(), key=lambda row: (row.topic, row.partition or 0))
 
 
-def plan_objects(plan: _PlanShape) -> Iterator[dict[str, Any]]:
+def plan_objects(plan: ExportPlan) -> Iterator[dict[str, Any]]:
     """A plan as objects: one per partition, and a summary."""
     rows = plan_rows(plan.orders)
     yield from ({"type": "partition", **asdict(row)} for row in rows)
@@ -154,7 +93,7 @@ def plan_objects(plan: _PlanShape) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": size}
 
 
-def plan_lines(plan: _PlanShape) -> Iterator[str]:
+def plan_lines(plan: ExportPlan) -> Iterator[str]:
     """A plan as a table."""
     rows = plan_rows(plan.orders)
     yield from aligned_lines(_PLAN_COLUMNS, rows)
@@ -166,7 +105,7 @@ def plan_lines(plan: _PlanShape) -> Iterator[str]:
     yield ", ".join(sums)
 
 
-def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
+def report_objects(report: Report) -> Iterator[dict[str, Any]]:
     """A report as objects: one per partition, one per damage, and a summary."""
     for partition in report.partitions:
         members = partition.to_json()
@@ -180,7 +119,7 @@ def report_objects(report: _ReportShape) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", **_sums(report), **merged, **left_alone, **taken, **_readers(report)}
 
 
-def report_lines(report: _ReportShape, *, verbose: bool = False) -> Iterator[str]:
+def report_lines(report: Report, *, verbose: bool = False) -> Iterator[str]:
     """A report as a table, with damages and notes below it, and with the lines that read the export."""
     rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
     remade = _remade(report.partitions)
@@ -216,22 +155,22 @@ def report_lines(report: _ReportShape, *, verbose: bool = False) -> Iterator[str
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
 
-def _name(partition: Any) -> str:
+def _name(partition: PartitionReport) -> str:
     return partition.topic if partition.partition is None else f"{partition.topic}-{partition.partition}"
 
 
-def _remade(partitions: Iterable[Any]) -> list[tuple[Any, Any]]:
+def _remade(partitions: Iterable[PartitionReport]) -> list[tuple[PartitionReport, PartitionReport]]:
     """Accounts of partitions with one name, of topics that followed one another."""
     return [(one, other) for one, other in pairwise(partitions) if _name(one) == _name(other)]
 
 
-def _lines_about_remade(earlier: Any, later: Any) -> Iterator[str]:
+def _lines_about_remade(earlier: PartitionReport, later: PartitionReport) -> Iterator[str]:
     first = f"topic id {_shown(earlier.topic_id)} until offset {_shown(earlier.to_offset)}"
     then = f"then {_shown(later.topic_id)} from offset {_shown(later.from_offset)} on"
     yield f"{_name(later)}: the topic was recreated: {first}, {then}; both are exported"
 
 
-def _lines_about(partition: Any) -> Iterator[str]:
+def _lines_about(partition: PartitionReport) -> Iterator[str]:
     """What a partition's columns don't say of what isn't in the export, or isn't as it was."""
     name = _name(partition)
     if partition.is_gone:
@@ -252,7 +191,7 @@ def _lines_about(partition: Any) -> Iterator[str]:
         yield f"{name}: {partition.passed_over} records passed over: other records have their offsets"
 
 
-def _lines_about_times(report: _ReportShape) -> Iterator[str]:
+def _lines_about_times(report: Report) -> Iterator[str]:
     """Which partitions have timestamps that no table can hold, and whether their milliseconds are kept."""
     for partition in report.partitions:
         if partition.without_time:
@@ -265,7 +204,7 @@ def _lines_about_times(report: _ReportShape) -> Iterator[str]:
             )
 
 
-def _lines_about_earlier(partitions: Iterable[Any], sums: dict[str, Any]) -> Iterator[str]:
+def _lines_about_earlier(partitions: Iterable[PartitionReport], sums: dict[str, Any]) -> Iterator[str]:
     """What runs before have told already: it doesn't make this one fail."""
     earlier = {name: sums[name] - sums[f"new{name.capitalize()}"] for name in ("lost", "missed")}
     if any(earlier.values()):
@@ -279,7 +218,7 @@ def _more(sums: dict[str, Any]) -> str:
     return "".join(f"{sums[name]} {name}, " for name in ("missed", "withheld") if sums[name])
 
 
-def _readers(report: _ReportShape) -> dict[str, str]:
+def _readers(report: Report) -> dict[str, str]:
     """What reads the export, by the reader's name; nothing if there is nothing to read."""
     if not report.has_files:
         return {}
@@ -292,7 +231,7 @@ def _readers(report: _ReportShape) -> dict[str, str]:
     }
 
 
-def _sums(report: _ReportShape) -> dict[str, Any]:
+def _sums(report: Report) -> dict[str, Any]:
     partitions = report.partitions
     return {
         "partitions": len(partitions),
@@ -310,13 +249,13 @@ def _sums(report: _ReportShape) -> dict[str, Any]:
     }
 
 
-def write_plan(plan: _PlanShape, form: Form) -> None:
+def write_plan(plan: ExportPlan, form: Form) -> None:
     """Writes a plan to standard output; says on stderr what can't be read."""
     _write(form, plan_objects(plan) if form.has_objects else plan_lines(plan))
     say_refused(plan.refused)
 
 
-def write_report(report: _ReportShape, form: Form, *, verbose: bool = False) -> None:
+def write_report(report: Report, form: Form, *, verbose: bool = False) -> None:
     """Writes a report to standard output. verbose: its text says of each partition which copy answers."""
     _write(form, report_objects(report) if form.has_objects else report_lines(report, verbose=verbose))
 

@@ -10,7 +10,6 @@ from typing import Any, Protocol, TypeVar
 import pyarrow.parquet as pq
 
 from kseg.errors import KsegError, OpenError
-from kseg.export.commit.manifest import ATTEMPT
 from kseg.export.commit.order import Job, execute_order
 from kseg.export.commit.parquet import ParquetCommits
 from kseg.export.commit.protocol import Commits
@@ -19,6 +18,7 @@ from kseg.export.plan import WorkOrder
 from kseg.export.planning import Export
 from kseg.export.results import ExportedFile, Result
 from kseg.export.run import export_into
+from kseg.export.write.parquet import ATTEMPT
 from kseg.system.new_directory import Processes
 from tests.loops import TAKES_ALL
 

@@ -14,39 +14,29 @@ from typing import Any
 
 from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource
 from kseg.errors import KsegError, OpenError
+from kseg.export.commit.shapes import (
+    FINISHED,
+    MANIFEST,
+    STUB,
+    TASK_RESULT,
+    brief,
+    list_of,
+    of_a_version,
+    parse_json,
+    require_shape,
+)
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.plan import Done, is_read
 from kseg.export.read.order_reader import crc_of_range, is_cleaned
 from kseg.export.results import Result, SourceFile
-from kseg.export.settings import (
-    INT32,
-    INT64,
-    FileOptions,
-    ReadOptions,
-    UnfitError,
-    anything,
-    brief,
-    flag,
-    list_of,
-    members,
-    number,
-    optional,
-    parse_json,
-    require_shape,
-    seconds,
-    text,
-)
-from kseg.export.write.parquet import ATTEMPT_SUFFIX, ATTEMPTS
+from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.write.parquet import ATTEMPT
 
 FOLDER = "_kseg"
 VERSION = 1
 MOST_BYTES = 256 << 20
 """A manifest that is larger is neither written nor read."""
-ATTEMPT = re.compile(
-    rf"(?:.*[-/])?([0-9a-f]{{8}})-[0-9]+-[0-9a-f]{{12}}-[0-9]+(?:\.parquet|{re.escape(ATTEMPT_SUFFIX)})", re.DOTALL
-)
-"""The name of an attempt's file; its group is the id of the run."""
 _NAME = re.compile(rf"{FOLDER}/manifest-([0-9]{{8}})\.json")
 
 Key = tuple[str, int | None]
@@ -89,10 +79,10 @@ class Manifest:
     def from_bytes(cls, content: bytes, name: str) -> "Manifest | Stub":
         """The manifest of `to_bytes`, or what stands for an old one. Raises KsegError if it is neither of them."""
         checked = parse_json(content, name, MOST_BYTES)
-        require_shape(checked, _of_a_version, name)
+        require_shape(checked, of_a_version, name)
         if type(checked["version"]) is not int or checked["version"] != VERSION:
             raise KsegError(f"a manifest of version {brief(checked['version'])}, known is {VERSION}", name)
-        require_shape(checked, _STUB if checked.get("superseded") is True else _MANIFEST, name)
+        require_shape(checked, STUB if checked.get("superseded") is True else MANIFEST, name)
         if name != manifest_name(checked["number"]):
             number = checked["number"]
             raise KsegError(f"has the number {number}, not that of its name: it was renamed or changed", name)
@@ -169,169 +159,15 @@ def read_numbered(place: Destination, number: int) -> Manifest | Stub | None:
     return None if content is None else Manifest.from_bytes(content, manifest_name(number))
 
 
-# --- what a manifest may hold ----------------------------------------------------------------------------------------
-
-
-def _of_a_version(value: Any) -> None:
-    if not isinstance(value, dict) or "version" not in value:
-        raise UnfitError("a manifest: an object with version", value)
-
-
-def _path_of_a_file(value: Any) -> None:
-    """A name that an export gives: folders of columns, and a part below them."""
-    text(value)
-    *folders, name = value.split("/")
-    is_part = name.startswith("part-") and name.endswith(".parquet")
-    if not is_part or not all("=" in folder and not folder.startswith("_") for folder in folders):
-        raise UnfitError("the path of a file of an export", value)
-
-
-def _attempt(value: Any) -> None:
-    text(value)
-    folder, _, name = value.rpartition("/")
-    if folder != ATTEMPTS:
-        _path_of_a_file(value)
-    elif not ATTEMPT.fullmatch(name):
-        raise UnfitError("the name of an attempt", value)
-
-
-def _results(value: Any) -> None:
-    """A list of results. A file of theirs is named once, or is shared: then each of them has rows of its own in it."""
-    list_of(_RESULT)(value)
-    whole: dict[str, tuple[Any, ...]] = {}
-    rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for result in value:
-        for file in result["files"]:
-            if file["folder"] != file["path"].rpartition("/")[0]:
-                raise UnfitError(f"the folder of {brief(file['path'])}", file["folder"])
-            facts = tuple(file[name] for name in _OF_WHOLE)
-            for name in (file["path"], file["attempt"]):
-                if whole.setdefault(name, facts) != facts:
-                    raise UnfitError("named once only", name)
-            rows[file["path"]].append((file.get("firstRow", 0), file["rows"]))
-    for path, parts in rows.items():
-        end = 0
-        for first, count in sorted(parts):
-            if first != end or (count == 0 and len(parts) > 1):
-                raise UnfitError("named once only, or once for each part of its rows", path)
-            end = first + count
-
-
-def _source(value: Any) -> None:
-    _SOURCE(value)
-    if value["start"] > value["end"]:
-        raise UnfitError("at or after its start", value["end"]).within(".end")
-
-
-_COUNT, _SIZE, _OFFSET, _MAYBE_OFFSET = number(0), number(0, INT64), number(), optional(number())
-_LOSS = members(
-    {
-        "segment": text,
-        "position": _SIZE,
-        "size": _SIZE,
-        "kind": text,
-        "detail": text,
-        "first": _MAYBE_OFFSET,
-        "end": _MAYBE_OFFSET,
-    }
-)
-_COUNTS = (
-    *("read", "written", "control", "aborted", "superseded", "unselected", "passed_over"),
-    *("gaps", "lost", "missed", "disordered", "undecoded", "without_time"),
-)
-_WITHHELD = members(
-    {
-        "first_offset": _OFFSET,
-        "end_offset": _OFFSET,
-        "records": _COUNT,
-        "producer_id": _MAYBE_OFFSET,
-        "since_ms": _MAYBE_OFFSET,
-        "is_unknown": flag,
-    }
-)
-_TALLY = members(
-    {"first_offset": _MAYBE_OFFSET, "next_offset": _MAYBE_OFFSET, "losses": list_of(_LOSS)},
-    {
-        "open_from": _MAYBE_OFFSET,
-        "withheld": optional(_WITHHELD),
-        "notes": list_of(text),
-        "holes": list_of(list_of(_OFFSET, 2)),
-        "epochs": list_of(list_of(_OFFSET, 2)),
-        **dict.fromkeys(_COUNTS, _COUNT),
-    },
-)
-_SOURCE = members(
-    {
-        "path": text,
-        "size": _SIZE,
-        "modifiedMs": _OFFSET,
-        "start": _SIZE,
-        "end": _SIZE,
-        "crc": optional(number(0, (1 << 32) - 1)),
-    },
-    {"isCleaned": flag},
-)
-_FILE_MEMBERS = {
-    "attempt": _attempt,
-    "folder": text,
-    "name": text,
-    "firstOffset": _OFFSET,
-    "lastOffset": _OFFSET,
-    "rows": _SIZE,
-    "size": _SIZE,
-}
-_MAYBE_OF_A_FILE = {
-    "firstRow": _SIZE,
-    "firstTime": optional(number(-INT64, INT64)),
-    "lastTime": optional(number(-INT64, INT64)),
-}
-_OF_WHOLE = ("path", "attempt", "name", "size")
-"""What all parts of a file say of it."""
-_FILE = members({**_FILE_MEMBERS, "path": _path_of_a_file}, _MAYBE_OF_A_FILE)
-_UNNAMED_FILE = members(_FILE_MEMBERS, _MAYBE_OF_A_FILE)
-
-
-def _unnamed_file(value: Any) -> None:
-    """A file that hasn't got its name yet, but what it is made of."""
-    _UNNAMED_FILE(value)
-    folder = f"{value['folder']}/" if value["folder"] else ""
-    _path_of_a_file(f"{folder}{value['name']}.parquet")
-
-
-_RESULT_MEMBERS = {
-    "topic": text,
-    "partition": optional(number(0, INT32)),
-    "replica": text,
-    "wanted": list_of(_MAYBE_OFFSET, 2),
-    "sources": list_of(_source),
-    "tally": _TALLY,
-    "seconds": seconds,
-}
-_RESULT = members(
-    {**_RESULT_MEMBERS, "files": list_of(_FILE)},
-    {"topicId": optional(text), "earlierFiles": _COUNT, "isPartlyGone": flag},
-)
-_UNNAMED_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text)})
-_TASK_RESULT = members(
-    {**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text), "hasChanged": flag}
-)
-_FINISHED = members({"read": anything, "files": anything, "result": _UNNAMED_RESULT})
-_MANIFEST = members(
-    {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
-    {"run": text, "generation": number(0, 99_999_999)},
-)
-_STUB = members({"version": anything, "number": number(1, 99_999_999), "run": text, "superseded": flag})
-
-
 def finished_result(value: Any, name: str) -> tuple[ReadOptions, FileOptions, Result]:
     """The result of a finished order, and the options that it was read with. Raises KsegError if it is none."""
-    require_shape(value, _FINISHED, name)
+    require_shape(value, FINISHED, name)
     return *_options_of(value, name), Result.from_json(value["result"])
 
 
 def results_of_tasks(value: Any, name: str) -> list[Result]:
     """What tasks say of their orders. Raises KsegError if that names files that can't be theirs."""
-    require_shape(value, list_of(_TASK_RESULT), name)
+    require_shape(value, list_of(TASK_RESULT), name)
     return [*map(Result.from_json, value)]
 
 
@@ -442,6 +278,6 @@ def _done(results: list[Result]) -> Done:
             ends[source.path] = max(source.end, ends.get(source.path, 0))
             if source.end >= source.size and result.tally.open_from is None:
                 files.add((source.path, source.size, source.modified_ms))
-    offsets = Coverage.joined(result.tally.covered for result in results)
-    holes = Coverage.joined(result.tally.open_holes for result in results)
+    offsets = Coverage.joined([result.tally.covered for result in results])
+    holes = Coverage.joined([result.tally.open_holes for result in results])
     return Done(offsets, frozenset(files), ends, holes)

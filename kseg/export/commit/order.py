@@ -110,7 +110,7 @@ def execute_here(orders: Sequence[WorkOrder], job: Job) -> Iterable[Result]:
     """Executes orders in this process, one after another; those that wait for a store more than they work, together."""
     place = open_destination(job.destination, job.identity)
     yield from (execute_order(order, job, place) for order in orders if not _waits(order))
-    yield from in_threads(lambda order: execute_order(order, job, place), filter(_waits, orders))
+    yield from in_threads(lambda order: execute_order(order, job, place), [order for order in orders if _waits(order)])
 
 
 def _waits(order: WorkOrder) -> bool:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.commit.check import TableContents, TableDiffersError, have_columns, read_footers
 from kseg.export.commit.manifest import (
-    ATTEMPT,
     FOLDER,
     Key,
     Manifest,
@@ -38,7 +37,7 @@ from kseg.export.destination import Destination
 from kseg.export.report import Report, publish
 from kseg.export.results import ExportedFile, Result, row_counts
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.export.write.parquet import ATTEMPTS, ExportedFiles, schema_of_files
+from kseg.export.write.parquet import ATTEMPT, ATTEMPTS, ExportedFiles, schema_of_files
 from kseg.store.location import ASIDE
 from kseg.system.new_directory import Processes
 from kseg.system.signals import Uninterrupted

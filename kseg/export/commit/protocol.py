@@ -21,7 +21,6 @@ from kseg.export.plan import WorkOrder
 from kseg.export.report import Report, compared, reconcile
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, ReadOptions
-from kseg.system.new_directory import Processes
 
 
 class TableName(NamedTuple):
@@ -131,15 +130,6 @@ class Commits(Protocol):
 
     def sweep(self, run: ExportRun, done: Committed) -> list[Marker]:
         """Removes what runs have left that are over; gives those whose files it leaves alone. Ends the run."""
-
-
-def open_commits(place: Destination, files: FileOptions, table: TableName, processes: Processes) -> Commits:
-    """What counts in a destination. Raises UsageError if the format's library isn't installed, or lacks something."""
-    form = files.format
-    module = form.load()
-    form.require_address(place.url)
-    commits: Commits = module.open_commits(place, files, table, processes)
-    return commits
 
 
 def report_of(manifest: Manifest, own: Report) -> Report:

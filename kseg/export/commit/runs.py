@@ -12,41 +12,21 @@ from uuid import uuid4
 from kseg.cluster.copies import Copies
 from kseg.errors import KsegError
 from kseg.export.commit import manifest as manifests
-from kseg.export.commit.manifest import ATTEMPT, FOLDER, Key, finished_result
+from kseg.export.commit.manifest import FOLDER, Key, finished_result
 from kseg.export.commit.relist import told_apart
+from kseg.export.commit.shapes import MARKER, parse_json, require_shape
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
 from kseg.export.results import ExportedFile, Result
-from kseg.export.settings import (
-    INT32,
-    FileOptions,
-    OffsetRange,
-    ReadOptions,
-    has_room,
-    members,
-    number,
-    optional,
-    parse_json,
-    require_shape,
-    text,
-)
+from kseg.export.settings import FileOptions, OffsetRange, ReadOptions, has_room
+from kseg.export.write.parquet import ATTEMPT
 from kseg.system.new_directory import Processes
 
 RUNS = "_kseg/runs"
 JOBS = f"{FOLDER}/jobs"
 MOST_MARKER_BYTES = 1 << 16
 """Of a marker."""
-_PROCESS = members(
-    {
-        "host": text,
-        "boot": optional(text),
-        "namespace": optional(text),
-        "pid": number(1, INT32),
-        "started": optional(number(0)),
-    }
-)
-_MARKER = members({"base": number(0, 99_999_999), "process": _PROCESS})
 
 
 class LostError(KsegError):
@@ -134,7 +114,7 @@ def _read_marker(name: str, place: Destination, processes: Processes) -> Marker 
         if content is None:
             return None
         found = parse_json(content, name, MOST_MARKER_BYTES)
-        require_shape(found, _MARKER, name)
+        require_shape(found, MARKER, name)
     except KsegError:
         return Marker(run_id, None, "", None, None)
     process = found["process"]

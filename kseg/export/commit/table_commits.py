@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.commit.check import TableContents, TableDiffersError, count_rows
-from kseg.export.commit.manifest import ATTEMPT, FOLDER, Key, Manifest, by_partition, latest_number
+from kseg.export.commit.manifest import FOLDER, Key, Manifest, by_partition, latest_number
 from kseg.export.commit.merge import Joined, condensed
 from kseg.export.commit.protocol import Committed, ExportPlan, Overtaken, State, is_unchanged, report_of
 from kseg.export.commit.runs import JOBS, ExportRun, Marker, OvertakenError, mark, marker_name, new_run, read_markers
@@ -17,6 +17,7 @@ from kseg.export.destination import Destination
 from kseg.export.report import Report, publish
 from kseg.export.results import Result
 from kseg.export.settings import FileOptions, ReadOptions
+from kseg.export.write.parquet import ATTEMPT
 from kseg.system.new_directory import Processes
 from kseg.system.signals import Uninterrupted
 
@@ -175,7 +176,7 @@ def _rows_that_go(previous: Iterable[Result], kept: Iterable[Result], where: str
         for topic_id in dict.fromkeys(result.topic_id for result in results):
             own, others = _of_topic(topic_id, kept_of.get(key, ()))
             lost = _lost((result for result in results if result.topic_id == topic_id), own)
-            theirs = Coverage.joined(result.tally.intact for result in others)
+            theirs = Coverage.joined([result.tally.intact for result in others])
             for part in lost.ranges:
                 if theirs.meets(part):
                     name = key[0] if key[1] is None else f"{key[0]}-{key[1]}"
@@ -189,7 +190,7 @@ def _lost(results: Iterable[Result], kept: list[Result]) -> Coverage:
     """The offsets of a topic's results that aren't among those kept, and that these don't account for."""
     still = {(result.replica, result.tally.span) for result in kept}
     spans = [span for each in results if (span := each.tally.span) is not None and (each.replica, span) not in still]
-    return Coverage(tuple(spans)).without(Coverage.joined(result.tally.intact for result in kept))
+    return Coverage(tuple(spans)).without(Coverage.joined([result.tally.intact for result in kept]))
 
 
 def _of_topic(topic_id: str | None, results: Iterable[Result]) -> tuple[list[Result], list[Result]]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -90,6 +91,10 @@ def _inner(kind: pa.DataType, numbers: Iterator[int]) -> pa.DataType:
 ATTEMPTS = "_kseg/attempts"
 ATTEMPT_SUFFIX = ".attempt"
 """Ends the names of files that don't count yet, where they can be renamed: readers of `**/*.parquet` pass over them."""
+ATTEMPT = re.compile(
+    rf"(?:.*[-/])?([0-9a-f]{{8}})-[0-9]+-[0-9a-f]{{12}}-[0-9]+(?:\.parquet|{re.escape(ATTEMPT_SUFFIX)})", re.DOTALL
+)
+"""The name of an attempt's file; its group is the id of the run."""
 OPEN_FILES = 16
 """Files of different dates that are written at once."""
 MOST_OF_A_TOPIC = 160

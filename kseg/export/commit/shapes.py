@@ -1,0 +1,310 @@
+"""Shapes of JSON that is read from a destination, where anybody may have written it: types, bounds, names of files."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kseg.errors import KsegError
+from kseg.export.write.parquet import ATTEMPT, ATTEMPTS
+
+Shape = Callable[[Any], None]
+"""Raises UnfitError if a value isn't of the shape."""
+
+INT32, INT64 = (1 << 31) - 1, (1 << 63) - 1
+WIDE = 1 << 65
+"""Sums of offsets out of damaged headers may pass 64 bits."""
+SHOWN = 40
+"""Characters of a value that a message shows."""
+
+
+class UnfitError(Exception):
+    """A value isn't of the shape; where it stands is put together on the way out."""
+
+    def __init__(self, expected: str, value: object) -> None:
+        super().__init__(expected)
+        self.expected, self.value, self.where = expected, value, ""
+
+    def within(self, step: str) -> "UnfitError":
+        """The same, of a member or an element of what is looked at."""
+        self.where = step + self.where
+        return self
+
+
+def parse_json(content: bytes, name: str, most: int) -> Any:
+    """The value of a file of JSON of up to `most` bytes. Raises KsegError if it is larger, or no JSON."""
+    if len(content) > most:
+        raise KsegError(f"has more than {most} bytes: kseg didn't write it", name)
+    try:
+        return json.loads(content.decode(), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise KsegError("isn't UTF-8: it was damaged, or kseg didn't write it", name) from error
+    except (ValueError, RecursionError) as error:
+        raise KsegError("is no JSON: it was cut or damaged, or kseg didn't write it", name) from error
+
+
+def require_shape(value: Any, shape: Shape, name: str) -> None:
+    """Raises KsegError, which names the file and the place in it, if a value isn't of that shape."""
+    try:
+        shape(value)
+    except UnfitError as unfit:
+        where = f"{unfit.where.lstrip('.')} " if unfit.where else ""
+        raise KsegError(f"{where}is {brief(unfit.value)}, not {unfit.expected}", name) from unfit
+
+
+def brief(value: object) -> str:
+    """A value as a message shows it."""
+    shown = ascii(value) if not isinstance(value, list | dict) else type(value).__name__
+    return shown if len(shown) <= SHOWN else f"{shown[:SHOWN]}…"
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(name)
+
+
+def text(value: Any) -> None:
+    """A text that a file's name or a table can hold."""
+    if not isinstance(value, str) or "\0" in value:
+        raise UnfitError("a text", value)
+    if not value.isascii():
+        try:
+            value.encode("utf-8", "surrogateescape")
+        except UnicodeEncodeError as error:
+            raise UnfitError("a text", value) from error
+
+
+def flag(value: Any) -> None:
+    """True or false."""
+    if not isinstance(value, bool):
+        raise UnfitError("true or false", value)
+
+
+def number(least: int = -WIDE, most: int = WIDE) -> Shape:
+    """A whole number within bounds."""
+
+    def check(value: Any) -> None:
+        if type(value) is not int or not least <= value <= most:
+            raise UnfitError(f"a whole number from {least} to {most}", value)
+
+    return check
+
+
+def seconds(value: Any) -> None:
+    """A time that something took."""
+    if type(value) not in (int, float) or not 0 <= value < INT64 or not math.isfinite(value):
+        raise UnfitError("a number of seconds", value)
+
+
+def optional(shape: Shape) -> Shape:
+    """The shape, or null."""
+
+    def check(value: Any) -> None:
+        if value is not None:
+            shape(value)
+
+    return check
+
+
+def list_of(shape: Shape, count: int | None = None) -> Shape:
+    """A list of things of a shape, of so many if a count is given."""
+
+    def check(value: Any) -> None:
+        if not isinstance(value, list) or count not in (None, len(value)):
+            raise UnfitError("a list" if count is None else f"a list of {count}", value)
+        for place, each in enumerate(value):
+            try:
+                shape(each)
+            except UnfitError as unfit:
+                raise unfit.within(f"[{place}]") from None
+
+    return check
+
+
+def anything(value: Any) -> None:
+    """Whatever it is: it is judged elsewhere."""
+
+
+def members(required: Mapping[str, Shape], allowed: Mapping[str, Shape] | None = None) -> Shape:
+    """An object that has these members, may have the allowed ones, and has no others."""
+    known = {**required, **(allowed or {})}
+
+    def check(value: Any) -> None:
+        if not isinstance(value, dict):
+            raise UnfitError("an object", value)
+        for name in required:
+            if name not in value:
+                raise UnfitError(f"an object with {name}", value)
+        for name, each in value.items():
+            if name not in known:
+                raise UnfitError(f"one of {', '.join(known)}", name)
+            try:
+                known[name](each)
+            except UnfitError as unfit:
+                raise unfit.within(f".{name}") from None
+
+    return check
+
+
+def of_a_version(value: Any) -> None:
+    """An object that says its version."""
+    if not isinstance(value, dict) or "version" not in value:
+        raise UnfitError("a manifest: an object with version", value)
+
+
+def _path_of_a_file(value: Any) -> None:
+    """A name that an export gives: folders of columns, and a part below them."""
+    text(value)
+    *folders, name = value.split("/")
+    is_part = name.startswith("part-") and name.endswith(".parquet")
+    if not is_part or not all("=" in folder and not folder.startswith("_") for folder in folders):
+        raise UnfitError("the path of a file of an export", value)
+
+
+def _attempt(value: Any) -> None:
+    text(value)
+    folder, _, name = value.rpartition("/")
+    if folder != ATTEMPTS:
+        _path_of_a_file(value)
+    elif not ATTEMPT.fullmatch(name):
+        raise UnfitError("the name of an attempt", value)
+
+
+def _results(value: Any) -> None:
+    """A list of results. A file of theirs is named once, or is shared: then each of them has rows of its own in it."""
+    list_of(_RESULT)(value)
+    whole: dict[str, tuple[Any, ...]] = {}
+    rows: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for result in value:
+        for file in result["files"]:
+            if file["folder"] != file["path"].rpartition("/")[0]:
+                raise UnfitError(f"the folder of {brief(file['path'])}", file["folder"])
+            facts = tuple(file[name] for name in _OF_WHOLE)
+            for name in (file["path"], file["attempt"]):
+                if whole.setdefault(name, facts) != facts:
+                    raise UnfitError("named once only", name)
+            rows[file["path"]].append((file.get("firstRow", 0), file["rows"]))
+    for path, parts in rows.items():
+        end = 0
+        for first, count in sorted(parts):
+            if first != end or (count == 0 and len(parts) > 1):
+                raise UnfitError("named once only, or once for each part of its rows", path)
+            end = first + count
+
+
+def _source(value: Any) -> None:
+    _SOURCE(value)
+    if value["start"] > value["end"]:
+        raise UnfitError("at or after its start", value["end"]).within(".end")
+
+
+_COUNT, _SIZE, _OFFSET, _MAYBE_OFFSET = number(0), number(0, INT64), number(), optional(number())
+_LOSS = members(
+    {
+        "segment": text,
+        "position": _SIZE,
+        "size": _SIZE,
+        "kind": text,
+        "detail": text,
+        "first": _MAYBE_OFFSET,
+        "end": _MAYBE_OFFSET,
+    }
+)
+_COUNTS = (
+    *("read", "written", "control", "aborted", "superseded", "unselected", "passed_over"),
+    *("gaps", "lost", "missed", "disordered", "undecoded", "without_time"),
+)
+_WITHHELD = members(
+    {
+        "first_offset": _OFFSET,
+        "end_offset": _OFFSET,
+        "records": _COUNT,
+        "producer_id": _MAYBE_OFFSET,
+        "since_ms": _MAYBE_OFFSET,
+        "is_unknown": flag,
+    }
+)
+_TALLY = members(
+    {"first_offset": _MAYBE_OFFSET, "next_offset": _MAYBE_OFFSET, "losses": list_of(_LOSS)},
+    {
+        "open_from": _MAYBE_OFFSET,
+        "withheld": optional(_WITHHELD),
+        "notes": list_of(text),
+        "holes": list_of(list_of(_OFFSET, 2)),
+        "epochs": list_of(list_of(_OFFSET, 2)),
+        **dict.fromkeys(_COUNTS, _COUNT),
+    },
+)
+_SOURCE = members(
+    {
+        "path": text,
+        "size": _SIZE,
+        "modifiedMs": _OFFSET,
+        "start": _SIZE,
+        "end": _SIZE,
+        "crc": optional(number(0, (1 << 32) - 1)),
+    },
+    {"isCleaned": flag},
+)
+_FILE_MEMBERS = {
+    "attempt": _attempt,
+    "folder": text,
+    "name": text,
+    "firstOffset": _OFFSET,
+    "lastOffset": _OFFSET,
+    "rows": _SIZE,
+    "size": _SIZE,
+}
+_MAYBE_OF_A_FILE = {
+    "firstRow": _SIZE,
+    "firstTime": optional(number(-INT64, INT64)),
+    "lastTime": optional(number(-INT64, INT64)),
+}
+_OF_WHOLE = ("path", "attempt", "name", "size")
+"""What all parts of a file say of it."""
+_FILE = members({**_FILE_MEMBERS, "path": _path_of_a_file}, _MAYBE_OF_A_FILE)
+_UNNAMED_FILE = members(_FILE_MEMBERS, _MAYBE_OF_A_FILE)
+
+
+def _unnamed_file(value: Any) -> None:
+    """A file that hasn't got its name yet, but what it is made of."""
+    _UNNAMED_FILE(value)
+    folder = f"{value['folder']}/" if value["folder"] else ""
+    _path_of_a_file(f"{folder}{value['name']}.parquet")
+
+
+_RESULT_MEMBERS = {
+    "topic": text,
+    "partition": optional(number(0, INT32)),
+    "replica": text,
+    "wanted": list_of(_MAYBE_OFFSET, 2),
+    "sources": list_of(_source),
+    "tally": _TALLY,
+    "seconds": seconds,
+}
+_RESULT = members(
+    {**_RESULT_MEMBERS, "files": list_of(_FILE)},
+    {"topicId": optional(text), "earlierFiles": _COUNT, "isPartlyGone": flag},
+)
+_UNNAMED_RESULT = members({**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text)})
+TASK_RESULT = members(
+    {**_RESULT_MEMBERS, "files": list_of(_unnamed_file)}, {"topicId": optional(text), "hasChanged": flag}
+)
+FINISHED = members({"read": anything, "files": anything, "result": _UNNAMED_RESULT})
+MANIFEST = members(
+    {"version": anything, "number": number(1, 99_999_999), "read": anything, "files": anything, "results": _results},
+    {"run": text, "generation": number(0, 99_999_999)},
+)
+STUB = members({"version": anything, "number": number(1, 99_999_999), "run": text, "superseded": flag})
+
+
+_PROCESS = members(
+    {
+        "host": text,
+        "boot": optional(text),
+        "namespace": optional(text),
+        "pid": number(1, INT32),
+        "started": optional(number(0)),
+    }
+)
+MARKER = members({"base": number(0, 99_999_999), "process": _PROCESS})

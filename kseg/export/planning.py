@@ -7,10 +7,8 @@ from dataclasses import dataclass, field, replace
 from kseg.cluster.copies import copies_of, find_replicas, require_replicas
 from kseg.cluster.taken import taken_of
 from kseg.errors import KsegError, OpenError, UnreadableError
-from kseg.export.commit import manifest as manifests
-from kseg.export.commit.merge import without_gone
 from kseg.export.commit.protocol import NO_TABLE, Commits, ExportPlan, TableName
-from kseg.export.commit.relist import told_apart, with_known_ids
+from kseg.export.commit.sources import done_of, told_apart, unchanged, with_files_there, with_known_ids, without_gone
 from kseg.export.destination import open_destination
 from kseg.export.plan import Splitting, plan_orders
 from kseg.export.results import Result
@@ -83,12 +81,12 @@ def plan_export(export: Export, commits: Commits | None = None) -> ExportPlan:
     present, absent = told_apart(previous.results, copies)
     if form.has_log:
         absent_there = absent
-        kept = without_gone(manifests.unchanged(present, previous.read, copies), copies)
+        kept = without_gone(unchanged(present, previous.read, copies), copies)
     else:
         there = set(place.names())
-        absent_there = manifests.with_files_there(absent, there)
-        kept = manifests.unchanged(manifests.with_files_there(present, there), previous.read, copies)
-    orders = plan_orders(copies, export.selection, export.splitting(), manifests.done(kept))
+        absent_there = with_files_there(absent, there)
+        kept = unchanged(with_files_there(present, there), previous.read, copies)
+    orders = plan_orders(copies, export.selection, export.splitting(), done_of(kept))
     if not orders and not kept and not any(export.selection.range_of(*key) is not None for key in copies):
         raise NoSuchPartitionError(choice, (copy.place for copies_of_one in copies.values() for copy in copies_of_one))
     topics = {topic for topic, partition in copies if export.selection.range_of(topic, partition) is not None}
@@ -122,7 +120,7 @@ def resumed(plan: ExportPlan, taken: Iterable[Result], export: Export) -> Export
     if not taken:
         return plan
     kept = (*plan.kept, *taken)
-    orders = plan_orders(plan.copies, export.selection, export.splitting(), manifests.done(kept))
+    orders = plan_orders(plan.copies, export.selection, export.splitting(), done_of(kept))
     return replace(plan, orders=tuple(orders), kept=kept, taken_up=sum(len(result.files) for result in taken))
 
 

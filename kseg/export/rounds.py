@@ -1,24 +1,23 @@
 """Rounds of reading: a plan's orders, then what the best copies lack from the next, and logs again that changed."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import NamedTuple
 
-from kseg.cluster.copies import Copies
-from kseg.errors import KsegError
-from kseg.export.commit import manifest as manifests
-from kseg.export.commit.manifest import Key, by_partition
+from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource, copies_of, find_replicas
+from kseg.errors import KsegError, OpenError
+from kseg.export.commit.manifest import Key
 from kseg.export.commit.order import Execute, Job
 from kseg.export.commit.protocol import ExportPlan
-from kseg.export.commit.relist import list_again, require_changed, told_apart
+from kseg.export.commit.sources import by_partition, done_of, told_apart, with_known_ids
 from kseg.export.coverage import Coverage
 from kseg.export.plan import Done, WorkOrder, gapless_partitions, plan_orders
 from kseg.export.planning import Export
 from kseg.export.read.offset_accounts import disordered_keys, joined_at_seams
-from kseg.export.results import Result, explained
-from kseg.export.settings import OffsetRange
-from kseg.system.placed_path import within
+from kseg.export.results import Result, Tally, explained
+from kseg.export.settings import LogSelection, OffsetRange
+from kseg.system.placed_path import StrPath, within
 
 Progress = Callable[[int, int], object]
 """Is told how many bytes of how many are done."""
@@ -54,8 +53,8 @@ def read_plan(plan: ExportPlan, reading: Reading) -> RunResults:
         if not changed:
             return outcome
         new = [replace(result, has_changed=False) if result.has_changed else result for result in outcome.new]
-        listed = list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new], plan.copies)
-        require_changed(copies, listed.copies, changed)
+        listed = _list_again(export.sources, copies, changed, export.selection, [*outcome.kept, *new], plan.copies)
+        _require_changed(copies, listed.copies, changed)
         outcome = RunResults(outcome.kept, [*new, *listed.missed])
         copies = listed.copies
         orders = tuple(plan_orders(copies, export.selection, export.splitting(), listed.done))
@@ -93,7 +92,7 @@ def _results_of_listing(
 def _known(copies: Copies, results: Iterable[Result], copy: int) -> Mapping[Key, Done]:
     """What needn't be read of the copies of a rank."""
     present, _ = told_apart(results, copies)
-    return _explained(present, copies, copy) if copy else manifests.done(present)
+    return _explained(present, copies, copy) if copy else done_of(present)
 
 
 def _is_read_again(result: Result, copies: Copies) -> bool:
@@ -135,3 +134,98 @@ def _explained(results: Iterable[Result], copies: Copies, copy: int) -> dict[Key
         read = Coverage(tuple(OffsetRange(tally.first_offset, tally.next_offset) for tally in tallies))
         found[key] = Done(explained([each.tally for each in own], is_gapless=key in gapless) + read)
     return found
+
+
+class _ListedAgain(NamedTuple):
+    """The partitions as they are now, what needn't be read of them, and what can't be read any more."""
+
+    copies: Copies
+    done: Mapping[Key, Done]
+    missed: list[Result]
+
+
+def _list_again(
+    sources: Iterable[StrPath],
+    before: Copies,
+    keys: Collection[Key],
+    selection: LogSelection,
+    results: Iterable[Result],
+    first: Copies,
+) -> _ListedAgain:
+    """Lists partitions again whose logs changed since `before`; results: all there are of them.
+
+    first: as the run listed them first. A log that isn't the file any more that it was then has no position from which
+    reading could go on. Raises UsageError for copies of different topics.
+    """
+    results = [result for result in results if (result.topic, result.partition) in keys]
+    listed = copies_of(find_replicas(sources, _pass_over))
+    copies = with_known_ids({key: listed[key] for key in keys if key in listed}, results)
+    present, _ = told_apart(results, copies)
+    of_present = done_of(present)
+    done, lost = {}, list[Result]()
+    for key in keys:
+        best, known = before[key][0], of_present.get(key, Done())
+        done[key] = known._replace(ends=_in_same_files(known.ends, first[key], copies.get(key, ())))
+        if key in copies and copies[key][0].topic_id == best.topic_id:
+            done[key] = done[key]._replace(listed_from=best.segments[0].base_offset)
+        else:
+            lost += _lost_with(best, selection, [result for result in results if result.topic_id == best.topic_id])
+    return _ListedAgain(copies, done, lost)
+
+
+def _require_changed(before: Copies, now: Copies, keys: Iterable[Key]) -> None:
+    """Looks whether logs that had gone for those who read them have changed here too.
+
+    Raises OpenError if they are as they were listed: then whoever reads is on a machine that doesn't have them.
+    """
+    for key in keys:
+        if now.get(key) == before[key]:
+            what = "is here, but not on the machine that reads it: all machines must reach it"
+            raise OpenError(what, before[key][0].place)
+
+
+def _in_same_files(
+    ends: Mapping[str, int], first: Iterable[PartitionCopy], now: Iterable[PartitionCopy]
+) -> dict[str, int]:
+    listed, there = ({each.log: each for copy in copies for each in copy.segments} for copies in (first, now))
+    return {path: end for path, end in ends.items() if path not in there or _is_same(listed.get(path), there[path])}
+
+
+def _is_same(listed: SegmentSource | None, segment: SegmentSource) -> bool:
+    """Whether it is the file that was listed, be it longer now; of a remote one, whether nothing has changed."""
+    if listed is None or listed.inode != segment.inode:
+        return False
+    return bool(segment.inode) or listed == segment
+
+
+def _pass_over(_: OpenError) -> None:
+    """An error that the first listing reported, or of what has gone since."""
+
+
+def _lost_with(copy: PartitionCopy, selection: LogSelection, results: list[Result]) -> Iterator[Result]:
+    """What a copy that has gone had, as far as its listing tells, and no result has: up to its last segment."""
+    wanted = selection.range_of(copy.topic, copy.partition)
+    if wanted is None:
+        return
+    first, last = copy.segments[0].base_offset, copy.segments[-1].base_offset
+    end = last if wanted.end is None else min(last, wanted.end)
+    known = done_of(results).get((copy.topic, copy.partition), Done())
+    note = f"{copy.place}: has gone while it was read: what it had from offset {end} on isn't known"
+    notes = [note]
+    for part in (*known.offsets.missing(OffsetRange(max(first, wanted.first or 0), end)).ranges, None):
+        if part is None and not notes:
+            return
+        start, stop = (end, end) if part is None else (part.first or 0, part.end or 0)
+        tally = Tally(first_offset=start, next_offset=stop, missed=stop - start, notes=notes)
+        yield Result(
+            topic=copy.topic,
+            partition=copy.partition,
+            replica=copy.path,
+            wanted=OffsetRange(start, stop),
+            sources=(),
+            tally=tally,
+            files=(),
+            seconds=0.0,
+            topic_id=copy.topic_id,
+        )
+        notes = []

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from kseg.cluster.copies import Copies, metadata_dirs_of
 from kseg.export.commit.check import check_contents, check_rows, rows_of_run
-from kseg.export.commit.manifest import Key, changed_keys
+from kseg.export.commit.manifest import Key
 from kseg.export.commit.merge import Joined, join_files
 from kseg.export.commit.order import Execute, Job
 from kseg.export.commit.protocol import Commits, Committed, ExportPlan, Overtaken
-from kseg.export.commit.relist import gone_topics
 from kseg.export.commit.runs import ExportRun, OvertakenError
+from kseg.export.commit.sources import changed_keys, gone_topics
 from kseg.export.destination import Destination
 from kseg.export.plan import find_remote_parts
 from kseg.export.planning import Export, plan_export, require_same_columns, resumed

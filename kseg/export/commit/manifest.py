@@ -6,14 +6,11 @@ a stub in it. Files that no manifest names are leftovers of attempts that failed
 
 import json
 import re
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError
 from kseg.export.commit.shapes import (
     FINISHED,
     MANIFEST,
@@ -25,11 +22,8 @@ from kseg.export.commit.shapes import (
     parse_json,
     require_shape,
 )
-from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination
-from kseg.export.plan import Done, is_read
-from kseg.export.read.order_reader import crc_of_range, is_cleaned
-from kseg.export.results import Result, SourceFile
+from kseg.export.results import Result
 from kseg.export.settings import FileOptions, ReadOptions
 from kseg.export.write.parquet import ATTEMPT
 
@@ -176,108 +170,3 @@ def _options_of(checked: Mapping[str, Any], name: str) -> tuple[ReadOptions, Fil
         return ReadOptions.from_json(checked["read"]), FileOptions.from_json(checked["files"])
     except (KeyError, TypeError, ValueError, AttributeError, KsegError) as error:
         raise KsegError("its options are none of kseg's: it was damaged, or kseg didn't write it", name) from error
-
-
-# --- what needn't be done again --------------------------------------------------------------------------------------
-
-
-def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
-    """The results whose sources have gone, or hold what was read or compaction left of it.
-
-    What was exported stays, also where compaction has taken it from the log since.
-    """
-    listed = {
-        segment.log: (segment, replica)
-        for replicas in copies.values()
-        for replica in replicas
-        for segment in replica.segments
-    }
-    found = (_as_it_is(result, listed) for result in results)
-    kept = [result for result in found if result is not None]
-    return kept if read.latest_per_key is None else _up_to_date(kept, copies)
-
-
-def with_files_there(results: Iterable[Result], there: Collection[str]) -> list[Result]:
-    """The results whose files are among those there, be it that they haven't been moved to their places yet."""
-    return [result for result in results if all(file.path in there or file.attempt in there for file in result.files)]
-
-
-def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
-    """The results of partitions to which nothing was added: a later record may supersede any earlier one."""
-    finished = done(results)
-    return [
-        result
-        for result in results
-        if (key := (result.topic, result.partition)) not in copies or is_read(copies[key][0], finished[key])
-    ]
-
-
-def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, PartitionCopy]]) -> Result | None:
-    """The result, if its sources still hold what was read, or what compaction left of it; None if they don't."""
-    sources = []
-    for source in result.sources:
-        known = listed.get(source.path)
-        if known is None:
-            sources.append(source)
-            continue
-        segment, replica = known
-        if _is_unchanged(source, segment):
-            sources.append(source)
-        elif _is_cleaned(result, segment, replica):
-            sources.append(source._replace(size=segment.size, modified_ms=segment.modified_ms, is_cleaned=True))
-        else:
-            return None
-    return result if sources == [*result.sources] else replace(result, sources=tuple(sources))
-
-
-def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
-    """Whether the bytes that were read are still the same."""
-    if (segment.size, segment.modified_ms) == (source.size, source.modified_ms):
-        return True
-    if source.crc is None or source.is_cleaned or segment.size < source.end:
-        return False
-    with suppress(OpenError):  # it has gone since it was listed, or was cleaned
-        return crc_of_range(segment, source.start, source.end) == source.crc
-    return True
-
-
-def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) -> bool:
-    """Whether a changed log is what compaction left: of the same topic, and not the one that is appended to."""
-    if result.topic_id is None or result.topic_id != replica.topic_id or segment is replica.segments[-1]:
-        return False
-    with suppress(OpenError):
-        return is_cleaned(result, segment)
-    return True
-
-
-def changed_keys(one: Manifest, other: Manifest) -> frozenset[Key]:
-    """The partitions of which two manifests don't say the same."""
-    first, second = by_partition(one.results), by_partition(other.results)
-    return frozenset(key for key in {*first, *second} if first.get(key) != second.get(key))
-
-
-def by_partition(results: Iterable[Result]) -> dict[Key, list[Result]]:
-    """The results of each partition, in their order."""
-    found: dict[Key, list[Result]] = defaultdict(list)
-    for result in results:
-        found[result.topic, result.partition].append(result)
-    return found
-
-
-def done(results: Iterable[Result]) -> dict[Key, Done]:
-    """What these results hold of each partition: offsets, as far as they weren't lost, and files read to their end."""
-    return {key: _done(own) for key, own in by_partition(results).items()}
-
-
-def _done(results: list[Result]) -> Done:
-    files, ends = set(), dict[str, int]()
-    for result in results:
-        for source in result.sources:
-            if source.is_cleaned:
-                continue  # positions mean something else in it now
-            ends[source.path] = max(source.end, ends.get(source.path, 0))
-            if source.end >= source.size and result.tally.open_from is None:
-                files.add((source.path, source.size, source.modified_ms))
-    offsets = Coverage.joined([result.tally.covered for result in results])
-    holes = Coverage.joined([result.tally.open_holes for result in results])
-    return Done(offsets, frozenset(files), ends, holes)

@@ -1,12 +1,11 @@
 """Merges of small files and of the manifest's results."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from kseg.cluster.copies import Copies
 from kseg.errors import OpenError
 from kseg.export.commit.manifest import Manifest, latest_number
 from kseg.export.commit.order import Job
@@ -312,17 +311,6 @@ def _joined_source(one: SourceFile, other: SourceFile) -> SourceFile | None:
     if one.crc is not None and other.crc is not None:
         crc = joined_crc(one.crc, other.crc, other.end - other.start)
     return other._replace(start=one.start, crc=crc)
-
-
-def without_gone(results: Iterable[Result], copies: Copies) -> list[Result]:
-    """The results without those sources that have gone from copies which are there: they can't change any more."""
-    listed = {replica.path: {each.log for each in replica.segments} for known in copies.values() for replica in known}
-    return [_without_gone(result, listed[result.replica]) if result.replica in listed else result for result in results]
-
-
-def _without_gone(result: Result, there: Collection[str]) -> Result:
-    left = tuple(source for source in result.sources if source.path in there)
-    return result if left == result.sources else replace(result, sources=left, is_partly_gone=True)
 
 
 # --- CRCs of bytes that follow each other ----------------------------------------------------------------------------

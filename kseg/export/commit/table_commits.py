@@ -7,10 +7,11 @@ from dataclasses import replace
 
 from kseg.errors import KsegError, OpenError, UsageError
 from kseg.export.commit.check import TableContents, TableDiffersError, count_rows
-from kseg.export.commit.manifest import FOLDER, Key, Manifest, by_partition, latest_number
+from kseg.export.commit.manifest import FOLDER, Key, Manifest, latest_number
 from kseg.export.commit.merge import Joined, condensed
 from kseg.export.commit.protocol import Committed, ExportPlan, Overtaken, State, is_unchanged, report_of
 from kseg.export.commit.runs import JOBS, ExportRun, Marker, OvertakenError, mark, marker_name, new_run, read_markers
+from kseg.export.commit.sources import by_partition
 from kseg.export.commit.table_log import RowRange, TableChange, TableLog
 from kseg.export.coverage import Coverage
 from kseg.export.destination import Destination

@@ -1,0 +1,184 @@
+"""Results and the logs that they come from, as these are listed now: what still holds, what is done, what has gone."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from kseg.cluster.copies import Copies, PartitionCopy, SegmentSource
+from kseg.errors import OpenError
+from kseg.export.commit.manifest import Key, Manifest
+from kseg.export.coverage import Coverage
+from kseg.export.plan import Done, is_read
+from kseg.export.read.order_reader import crc_of_range, is_cleaned
+from kseg.export.results import Result, SourceFile
+from kseg.export.settings import ReadOptions
+from kseg.store.location import is_remote
+from kseg.system.placed_path import StrPath
+
+TopicKey = tuple[str, int | None, str | None]
+"""Topic, partition, and the topic's id."""
+
+
+def with_known_ids(copies: Copies, results: Iterable[Result]) -> Copies:
+    """The copies; those without an id have that of the newest results of the partition, which are the last ones.
+
+    Directories without records say nothing: a broker writes `partition.metadata` before the first record.
+    """
+    newest = {(result.topic, result.partition): result.topic_id for result in results if result.topic_id is not None}
+    return {
+        key: known
+        if known[0].topic_id is not None or not any(copy.size for copy in known)
+        else [copy._replace(topic_id=newest.get(key)) for copy in known]
+        for key, known in copies.items()
+    }
+
+
+def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result], list[Result]]:
+    """Results of the partitions that are there, and results of those that aren't.
+
+    Not there are partitions that have gone, and those of a topic whose name a later one has now. Results that know no
+    id count as those of the topic that is there, and get its id.
+    """
+    present: list[Result] = []
+    absent: list[Result] = []
+    for result in results:
+        known = copies.get((result.topic, result.partition))
+        if not known or result.topic_id not in (None, known[0].topic_id):
+            absent.append(result)
+        else:
+            present.append(replace(result, topic_id=known[0].topic_id))
+    return present, absent
+
+
+def gone_topics(absent: Iterable[Result], copies: Copies, sources: Iterable[StrPath]) -> frozenset[TopicKey]:
+    """The partitions that are gone, by topic, partition and topic's id: not those that other sources may have.
+
+    Those whose topic was recreated, and those that are no longer in any directory where they were.
+    """
+    replicas: dict[TopicKey, set[str]] = {}
+    for result in absent:
+        replicas.setdefault((result.topic, result.partition, result.topic_id), set()).add(result.replica)
+    roots = tuple(source.rstrip("/") + "/" for source in sources if isinstance(source, str))
+    return frozenset(
+        key for key, paths in replicas.items() if key[:2] in copies or all(_has_gone(path, roots) for path in paths)
+    )
+
+
+def _has_gone(replica: str, sources: tuple[str, ...]) -> bool:
+    """Whether a directory isn't there; of one in an object store, where it would have been listed."""
+    return replica.startswith(sources) if is_remote(replica) else not Path(replica).exists()
+
+
+def unchanged(results: Iterable[Result], read: ReadOptions, copies: Copies) -> list[Result]:
+    """The results whose sources have gone, or hold what was read or compaction left of it.
+
+    What was exported stays, also where compaction has taken it from the log since.
+    """
+    listed = {
+        segment.log: (segment, replica)
+        for replicas in copies.values()
+        for replica in replicas
+        for segment in replica.segments
+    }
+    found = (_as_it_is(result, listed) for result in results)
+    kept = [result for result in found if result is not None]
+    return kept if read.latest_per_key is None else _up_to_date(kept, copies)
+
+
+def with_files_there(results: Iterable[Result], there: Collection[str]) -> list[Result]:
+    """The results whose files are among those there, be it that they haven't been moved to their places yet."""
+    return [result for result in results if all(file.path in there or file.attempt in there for file in result.files)]
+
+
+def _up_to_date(results: list[Result], copies: Copies) -> list[Result]:
+    """The results of partitions to which nothing was added: a later record may supersede any earlier one."""
+    finished = done_of(results)
+    return [
+        result
+        for result in results
+        if (key := (result.topic, result.partition)) not in copies or is_read(copies[key][0], finished[key])
+    ]
+
+
+def _as_it_is(result: Result, listed: Mapping[str, tuple[SegmentSource, PartitionCopy]]) -> Result | None:
+    """The result, if its sources still hold what was read, or what compaction left of it; None if they don't."""
+    sources = []
+    for source in result.sources:
+        known = listed.get(source.path)
+        if known is None:
+            sources.append(source)
+            continue
+        segment, replica = known
+        if _is_unchanged(source, segment):
+            sources.append(source)
+        elif _is_cleaned(result, segment, replica):
+            sources.append(source._replace(size=segment.size, modified_ms=segment.modified_ms, is_cleaned=True))
+        else:
+            return None
+    return result if sources == [*result.sources] else replace(result, sources=tuple(sources))
+
+
+def _is_unchanged(source: SourceFile, segment: SegmentSource) -> bool:
+    """Whether the bytes that were read are still the same."""
+    if (segment.size, segment.modified_ms) == (source.size, source.modified_ms):
+        return True
+    if source.crc is None or source.is_cleaned or segment.size < source.end:
+        return False
+    with suppress(OpenError):  # it has gone since it was listed, or was cleaned
+        return crc_of_range(segment, source.start, source.end) == source.crc
+    return True
+
+
+def _is_cleaned(result: Result, segment: SegmentSource, replica: PartitionCopy) -> bool:
+    """Whether a changed log is what compaction left: of the same topic, and not the one that is appended to."""
+    if result.topic_id is None or result.topic_id != replica.topic_id or segment is replica.segments[-1]:
+        return False
+    with suppress(OpenError):
+        return is_cleaned(result, segment)
+    return True
+
+
+def changed_keys(one: Manifest, other: Manifest) -> frozenset[Key]:
+    """The partitions of which two manifests don't say the same."""
+    first, second = by_partition(one.results), by_partition(other.results)
+    return frozenset(key for key in {*first, *second} if first.get(key) != second.get(key))
+
+
+def by_partition(results: Iterable[Result]) -> dict[Key, list[Result]]:
+    """The results of each partition, in their order."""
+    found: dict[Key, list[Result]] = defaultdict(list)
+    for result in results:
+        found[result.topic, result.partition].append(result)
+    return found
+
+
+def done_of(results: Iterable[Result]) -> dict[Key, Done]:
+    """What these results hold of each partition: offsets, as far as they weren't lost, and files read to their end."""
+    return {key: _done(own) for key, own in by_partition(results).items()}
+
+
+def _done(results: list[Result]) -> Done:
+    files, ends = set(), dict[str, int]()
+    for result in results:
+        for source in result.sources:
+            if source.is_cleaned:
+                continue  # positions mean something else in it now
+            ends[source.path] = max(source.end, ends.get(source.path, 0))
+            if source.end >= source.size and result.tally.open_from is None:
+                files.add((source.path, source.size, source.modified_ms))
+    offsets = Coverage.joined([result.tally.covered for result in results])
+    holes = Coverage.joined([result.tally.open_holes for result in results])
+    return Done(offsets, frozenset(files), ends, holes)
+
+
+def without_gone(results: Iterable[Result], copies: Copies) -> list[Result]:
+    """The results without those sources that have gone from copies which are there: they can't change any more."""
+    listed = {replica.path: {each.log for each in replica.segments} for known in copies.values() for replica in known}
+    return [_without_gone(result, listed[result.replica]) if result.replica in listed else result for result in results]
+
+
+def _without_gone(result: Result, there: Collection[str]) -> Result:
+    left = tuple(source for source in result.sources if source.path in there)
+    return result if left == result.sources else replace(result, sources=left, is_partly_gone=True)

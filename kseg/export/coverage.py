@@ -57,7 +57,8 @@ class Coverage:
 
     def meets(self, part: OffsetRange) -> bool:
         """Whether any offset of a range is in these, or the range has none."""
-        return self.missing(part).ranges != (part,)
+        some = Coverage(tuple(each for each in self.ranges if each.end is None or each.count))
+        return some.missing(part).ranges != (part,)
 
     def ends_at(self, offset: int | None) -> bool:
         """Whether one of the ranges ends there."""

@@ -181,7 +181,7 @@ READING = (
     Comparison(("16k-none",), Run("Kafka 4.3.1", "text", "pipe"), Run("kseg", "text", "pipe")),
     Comparison(("16k-none",), Run("Kafka 4.3.1", "text", "file"), Run("kseg", "text", "file")),
     Comparison(ALL, KAFKA_TEXT, JSON, Target(at_least=8)),
-    Comparison(("16k-none", "single-none", "v1-none"), KAFKA_TEXT, TWIN, Target(at_least=1)),
+    Comparison(("16k-none",), KAFKA_TEXT, TWIN),
     Comparison(("16k-gzip", "16k-zstd", "1m-zstd"), ONE_CORE, TEXT, Target(at_least=1.5), unit="wall"),
     Comparison(("16k-none", "16k-lz4"), KAFKA_TEXT, COLUMNS, Target(at_least=12)),
     Comparison(("16k-none", "16k-lz4"), AIOKAFKA, COLUMNS, Target(at_least=1)),

@@ -74,7 +74,13 @@ def records_read(partition: Path, isolation: str) -> set[tuple[Any, ...]]:
     if isolation == "read_committed":
         wanted = set() if open_before(partition) else set(committed(partition))
         records = [record for record in records if record.offset in wanted]
-    return {exports.row_of(record) for record in records}
+    return {(row[0], _micros(record), *row[2:]) for record in records for row in [exports.row_of(record)]}
+
+
+def _micros(record: kseg.Record) -> int | None:
+    """The time as Spark holds it, beyond the year 9999 too; null where its microseconds have no 64 bits."""
+    micros = record.timestamp * 1000
+    return micros if -(1 << 63) <= micros < 1 << 63 else None
 
 
 def open_before(partition: Path) -> set[int]:

@@ -24,6 +24,8 @@ HOMES: dict[str, tuple[str, ...]] = {
     "zstandard": (),
 }
 """Libraries that are slow to import or may not be installed, and the packages that may import them at module level."""
+TEXT_MAKERS = {"kseg.output.columns", "kseg.output.rows", "kseg.output.table"}
+"""Modules that only packages about text import."""
 CHANGES = {
     *("add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "popitem", "remove"),
     *("setdefault", "update"),
@@ -97,6 +99,15 @@ class House:
             for module, targets in self.imports.items()
             for target in targets
             if not self._is_below(target, module)
+        }
+
+    def text_made_below(self, package: str) -> set[str]:
+        """Imports of what makes text, such as columns, by modules on floors below a package."""
+        return {
+            f"{module} -> {target}"
+            for module, targets in self.imports.items()
+            for target in targets & TEXT_MAKERS
+            if self._rank[self.floor(module) or package] > self._rank[package] and self.floor(module) != "output"
         }
 
     def _is_below(self, module: str, other: str) -> bool:

@@ -12,6 +12,8 @@ from tests.start import loaded_by
 
 KNOWN_UPWARD_IMPORTS: set[str] = set()
 """Imports that point upwards and are known; strike out what is gone, add nothing."""
+KNOWN_TEXT_MAKERS = {"kseg.layouts.record_columns -> kseg.output.rows"}
+"""Text made below the package `text`: templates that the kernel fills with records hold quoted CSV values."""
 CACHES = {"kseg.codecs.zstd: _of_thread"}
 """State of the process that is allowed: what it holds is the same whenever it is made."""
 
@@ -25,6 +27,10 @@ def test_imports_point_downwards() -> None:
     assert house().modules_on_no_floor() == []
     assert house().empty_floors() == []
     assert house().upward_imports() == KNOWN_UPWARD_IMPORTS
+
+
+def test_rooms_below_text_make_no_text() -> None:
+    assert house().text_made_below("text") == KNOWN_TEXT_MAKERS
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
@@ -94,6 +100,12 @@ def test_an_upward_import_of_a_compiled_module_is_found(statement: str) -> None:
 def test_an_upward_import_of_the_compiled_kernel_is_found() -> None:
     planted = House({"kseg.errors": "import kseg.kernel.fast"}, documented_floors(), compiled_modules())
     assert planted.upward_imports() == {"kseg.errors -> kseg.kernel.fast"}
+
+
+def test_text_made_below_is_found() -> None:
+    names = ("kseg.text.a", "kseg.log.a", "kseg.output.rows")
+    modules = dict.fromkeys(names, "import kseg.output.rows")
+    assert House(modules, [["text"], ["log"], ["output"]]).text_made_below("text") == {"kseg.log.a -> kseg.output.rows"}
 
 
 def test_an_import_of_a_neighbour_on_the_same_floor_is_found() -> None:

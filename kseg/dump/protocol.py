@@ -27,10 +27,11 @@ from kseg.kernel.contract import ROW, START, VALID, Program
 from kseg.layouts.programs import LogOptions, documented_program
 from kseg.layouts.record_columns import json_program
 from kseg.layouts.template import zone_table, zoned_program
+from kseg.output.columns import Column
 from kseg.output.progress import talk
 from kseg.output.rows import JsonText, json_line, write_json
 from kseg.output.streams import flush_stdout, write_line, write_stdout
-from kseg.output.table import TableColumn, aligned_lines
+from kseg.output.table import aligned_lines
 from kseg.protocol.capture import (
     Capture,
     CaptureError,
@@ -48,6 +49,7 @@ from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, problem_damage
 from kseg.system.files import open_regular
 from kseg.system.terminal_text import escaped_text
+from kseg.text import fields
 from kseg.times import iso_time
 
 if TYPE_CHECKING:
@@ -583,7 +585,7 @@ class _FrameReport:
                     "requests": tally.requests,
                     "responses": tally.responses,
                     "unanswered": self.unanswered,
-                    "problems": tally.problems,
+                    "problemCount": tally.problems,
                     "damages": tally.damages,
                     "bytes": tally.size,
                     "lost": tally.lost,
@@ -609,12 +611,12 @@ class _FrameReport:
 
 CountRow = tuple[tuple[int | None, int | None], ApiCount]
 
-_COUNT_COLUMNS: tuple[TableColumn[CountRow], ...] = (
-    TableColumn("apiKey", "key", 1, lambda row: row[0][0]),
-    TableColumn("api", "api", -1, lambda row: None if row[0][0] is None else api_name(row[0][0])),
-    TableColumn("apiVersion", "version", 1, lambda row: row[0][1]),
-    TableColumn("requests", "requests", 1, lambda row: row[1].requests),
-    TableColumn("responses", "responses", 1, lambda row: row[1].responses),
-    TableColumn("bytes", "bytes", 1, lambda row: row[1].size),
-    TableColumn("problems", "problems", 1, lambda row: row[1].problems),
+_COUNT_COLUMNS: tuple[Column[CountRow], ...] = (
+    Column(fields.API_KEY, "key", lambda row: row[0][0]),
+    Column(fields.API, "api", lambda row: None if row[0][0] is None else api_name(row[0][0])),
+    Column(fields.API_VERSION, "version", lambda row: row[0][1]),
+    Column(fields.REQUESTS, "requests", lambda row: row[1].requests),
+    Column(fields.RESPONSES, "responses", lambda row: row[1].responses),
+    Column(fields.BYTES, "bytes", lambda row: row[1].size),
+    Column(fields.PROBLEM_COUNT, "problems", lambda row: row[1].problems),
 )

@@ -7,6 +7,7 @@ from datetime import tzinfo
 from glob import escape
 from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from kseg.output.columns import NOT_SHOWN, Column
 from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
@@ -23,30 +24,6 @@ _ENDLESS = 1 << 16
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
-class TableColumn(NamedTuple, Generic[Row]):
-    """A column: its name in JSON and CSV, its title, its value, how the value is shown, and how wide at least.
-
-    A negative width sets the text to the left. `show` gives the text for people; None shows the value as it is.
-    `in_zone` makes the same column with its times in another zone than UTC; None: it has no times.
-    """
-
-    name: str
-    title: str
-    width: int
-    value: Callable[[Row], object]
-    show: Callable[[Row], str] | None = None
-    in_zone: "Callable[[tzinfo], TableColumn[Row]] | None" = None
-
-    def text(self, row: Row) -> str:
-        """What a person sees of a row here."""
-        if self.show is not None:
-            return escaped_text(self.show(row))
-        value = self.value(row)
-        if isinstance(value, int):
-            return str(value)
-        return "" if value is None else escaped_text(str(value))
-
-
 def bar(value: int, largest: int, width: int = BAR_WIDTH) -> str:
     """A bar of eighths of characters for a value between 0 and the largest."""
     eighths = 0 if largest <= 0 else max(min(round(value * width * 8 / largest), width * 8), 1 if value > 0 else 0)
@@ -59,11 +36,16 @@ def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def aligned_lines(columns: Sequence[TableColumn[Row]], rows: Iterable[Row]) -> list[str]:
+def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[str]:
     """A table as plain text: a line of titles, a line per row."""
     texts = [[column.title for column in columns], *([column.text(row) for column in columns] for row in rows)]
-    widths = _widened([column.width for column in columns], texts)
+    widths = _widened(_narrowest(columns), texts)
     return [aligned_line(line, widths) for line in texts]
+
+
+def _narrowest(columns: Sequence[Column[Row]]) -> list[int]:
+    """Widths to begin with."""
+    return [1 if column.is_set_right else -1 for column in columns]
 
 
 def _widened(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]:
@@ -75,13 +57,13 @@ def _widened(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]
 class GrowingLines(Generic[Row]):
     """A table as plain text whose rows keep coming: written in pieces, in which columns only become wider."""
 
-    def __init__(self, columns: Sequence[TableColumn[Row]], write: Callable[[str], None]) -> None:
+    def __init__(self, columns: Sequence[Column[Row]], write: Callable[[str], None]) -> None:
         """Takes the columns, and what writes a line."""
         self._columns = columns
         self._write = write
         self._texts = [[column.title for column in columns]]
         self._has_titles = False
-        self._widths = [column.width for column in columns]
+        self._widths = _narrowest(columns)
 
     def add(self, row: Row) -> None:
         """Adds a row."""
@@ -103,7 +85,7 @@ class GrowingLines(Generic[Row]):
 
 
 def write_rich_table(
-    columns: Sequence[TableColumn[Row]],
+    columns: Sequence[Column[Row]],
     rows: Iterable[Row],
     *,
     title: str | None = None,
@@ -125,7 +107,7 @@ def write_rich_table(
 
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in columns:
-        table.add_column(column.title, justify="left" if column.width < 0 else "right", no_wrap=True)
+        table.add_column(column.title, justify="right" if column.is_set_right else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(_plain(column.text(row)) for column in columns), style=style(row) if style else None)
     from kseg.output.pager import paged
@@ -334,10 +316,6 @@ def _sql_text(text: str) -> str:
     return f"'{doubled}'"
 
 
-NOT_SHOWN = ""
-"""Title of a column that only programs get: JSON and CSV."""
-
-
 @dataclass(frozen=True)
 class Section(Generic[Row]):
     """One kind of rows: `type` in JSON, `title` for people, None for no title, and its columns.
@@ -347,12 +325,12 @@ class Section(Generic[Row]):
 
     type: str
     title: str | None
-    columns: Sequence[TableColumn[Row]]
+    columns: Sequence[Column[Row]]
     style: Callable[[Row], str] | None = None
-    shown: Sequence[TableColumn[Row]] | None = None
+    shown: Sequence[Column[Row]] | None = None
 
     @property
-    def shown_columns(self) -> Sequence[TableColumn[Row]]:
+    def shown_columns(self) -> Sequence[Column[Row]]:
         """Those for people."""
         if self.shown is not None:
             return self.shown
@@ -365,7 +343,7 @@ class Section(Generic[Row]):
 
     def as_object(self, row: Row) -> dict[str, object]:
         """A row as JSON has it."""
-        return {"type": self.type, **{column.name: column.value(row) for column in self.columns}}
+        return {"type": self.type, **{column.field.name: column.value(row) for column in self.columns}}
 
     def as_values(self, row: Row) -> list[object]:
         """A row as CSV has it: several values of a field are separated by spaces."""

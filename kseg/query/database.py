@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
@@ -13,7 +13,10 @@ import pyarrow.dataset as ds
 
 from kseg.cluster.directories import Refuse
 from kseg.errors import KsegError, UsageError
-from kseg.export.plan import Condition, WorkOrder
+from kseg.export.plan import Condition
+
+if TYPE_CHECKING:
+    from kseg.text.query import Scan
 
 MOST_TEMPORARY = 10 << 30
 """Bytes of temporary files, where a query needs more than the memory that it may take."""
@@ -108,24 +111,6 @@ def _zone_name(zone: tzinfo) -> str:
 
 Key = tuple[str, int | None]
 """A partition: topic and number."""
-
-
-@dataclass(slots=True)
-class Scan:
-    """A table that a query reads.
-
-    columns: those that it needs. partitions, size: how many partitions, and bytes of logs, it reads; those_in_all,
-    size_in_all: of how many; None for tables that aren't read by pieces. orders: where exactly.
-    """
-
-    table: str
-    columns: Sequence[str]
-    condition: str | None = None
-    partitions: int | None = None
-    those_in_all: int | None = None
-    size: int | None = None
-    size_in_all: int | None = None
-    orders: list[WorkOrder] = field(default_factory=list)
 
 
 class QueryLog:

@@ -7,9 +7,9 @@ from kseg.errors import ClosedPipeError, KsegError, counted
 from kseg.output.forms import RowWriter
 from kseg.output.progress import note_unless, talk
 from kseg.output.streams import flush_stdout, write_line
-from kseg.query.session import SCANS, QuerySession
+from kseg.query.session import QuerySession
 from kseg.system.signals import was_asked_to_end
-from kseg.text.query import AnswerWriter
+from kseg.text.query import SCANS, AnswerWriter
 
 _DELIMITERS = " \t\n()[]{},;:=<>!|&+-*/%'."
 _MOST = 500

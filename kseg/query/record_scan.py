@@ -1,12 +1,13 @@
 """Scans of records for queries, and tables of rows as Arrow batches."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import islice
 from operator import or_
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any
 
 import pyarrow as pa
 
@@ -20,9 +21,11 @@ from kseg.export.results import LostOffsets, Tally, explained
 from kseg.export.settings import COLUMNS, LogSelection, OffsetRange, ReadOptions
 from kseg.formats.file_names import plain_text
 from kseg.kernel.contract import Contents
+from kseg.output.columns import Column, Field, Kind, Unit
 from kseg.output.table import Section
-from kseg.query.database import DisorderedError, Key, QueryLog, Scan, condition_text
+from kseg.query.database import DisorderedError, Key, QueryLog, condition_text
 from kseg.system.placed_path import within
+from kseg.text.query import Scan
 
 ROWS = 1 << 16
 """Rows of a record batch at most: with few in each, DuckDB takes longer."""
@@ -242,14 +245,6 @@ BATCH_ROWS = 2048
 _INT_BITS = 63
 
 
-class RowColumn(NamedTuple):
-    """A column: its name, its type in Arrow, and its value in a row; times are milliseconds since 1970."""
-
-    name: str
-    type: pa.DataType
-    value: Callable[[Any], object]
-
-
 RowsOf = Callable[[FilterBounds, Sequence[str]], Iterable[Any]]
 """Gives rows that may be wanted, by what a condition leaves, and by the names of the columns that are looked at."""
 
@@ -259,12 +254,12 @@ class RowTable:
     """A table: its columns, and what gives its rows."""
 
     name: str
-    columns: Sequence[RowColumn]
+    columns: Sequence[Column[Any]]
     rows: RowsOf
 
     def schema(self) -> pa.Schema:
         """Its columns in Arrow."""
-        return pa.schema([pa.field(column.name, column.type) for column in self.columns])
+        return pa.schema([pa.field(column.name, arrow_type(column.field)) for column in self.columns])
 
     def batches(self, names: Sequence[str], condition: Condition | None) -> Iterator[pa.RecordBatch]:
         """The rows for which a condition is true, with these columns."""
@@ -280,15 +275,15 @@ class RowTable:
                 yield wanted.select(list(names))
 
 
-def _array(column: RowColumn, rows: Sequence[Any]) -> pa.Array:
-    values = map(column.value, rows)
-    if column.type == TIMESTAMP:
+def _array(column: Column[Any], rows: Sequence[Any]) -> pa.Array:
+    values, kind = map(column.value, rows), arrow_type(column.field)
+    if kind == TIMESTAMP:
         return pa.array(map(_microseconds, values), TIMESTAMP)
-    if column.type == pa.int64():
+    if kind == pa.int64():
         return pa.array(map(_whole_number, values), pa.int64())
-    if column.type == pa.string():
+    if kind == pa.string():
         return pa.array([None if value is None else plain_text(str(value)) for value in values], pa.string())
-    return pa.array(values, column.type)
+    return pa.array(values, kind)
 
 
 def _microseconds(milliseconds: object) -> int | None:
@@ -302,48 +297,28 @@ def _whole_number(number: Any) -> int | None:
     return number if number is None or -1 << _INT_BITS <= number < 1 << _INT_BITS else None
 
 
-_TEXTS = pa.list_(pa.string())
-_NUMBERS = pa.list_(pa.int64())
-_ASSIGNED = pa.list_(
-    pa.struct(
-        [
-            ("topic", pa.string()),
-            ("topicId", pa.string()),
-            ("kind", pa.string()),
-            ("subtopologyId", pa.string()),
-            ("partitions", _NUMBERS),
-        ]
-    )
+_TYPES: Mapping[Kind, pa.DataType] = MappingProxyType(
+    {
+        Kind.INTEGER: pa.int64(),
+        Kind.INT32: pa.int32(),
+        Kind.NUMBER: pa.float64(),
+        Kind.TEXT: pa.string(),
+        Kind.BOOLEAN: pa.bool_(),
+        Kind.TEXTS: pa.list_(pa.string()),
+        Kind.INTEGERS: pa.list_(pa.int64()),
+    }
 )
-_TYPES: dict[str, pa.DataType] = {
-    "partition": pa.int32(),
-    "compressionRatio": pa.float64(),
-    "dirtyRatio": pa.float64(),
-    **dict.fromkeys(("isHanging", "blocksLastStableOffset", "cleanable", "isOpen", "isOverdue"), pa.bool_()),
-    **dict.fromkeys(("codecs", "leftovers", "orphans", "problems", "subscribedTopics"), _TEXTS),
-    **dict.fromkeys(("magics", "producerIds"), _NUMBERS),
-    **dict.fromkeys(("assignment", "target"), _ASSIGNED),
-    "durationMs": pa.int64(),
-}
-"""The types of columns, other than of texts, whole numbers and times, which titles and names tell."""
 
 
-def columns_of(section: Section[Any], lists: Container[str] = ()) -> list[RowColumn]:
-    """The columns that JSON has of a kind of rows, typed; times once, as times. lists: columns with lists of texts."""
-    return [
-        RowColumn(
-            column.name,
-            _TEXTS if column.name in lists else _type_of(column.name, is_number=column.width > 0),
-            column.value,
-        )
-        for column in section.columns
-        if column.name and not column.name.endswith("Time")
-    ]
-
-
-def _type_of(name: str, *, is_number: bool) -> pa.DataType:
-    if name in _TYPES:
-        return _TYPES[name]
-    if name.endswith("Timestamp"):
+def arrow_type(field: Field) -> pa.DataType:
+    """Return the Arrow type of a field's values."""
+    if field.unit is Unit.TIMESTAMP:
         return TIMESTAMP
-    return pa.int64() if is_number else pa.string()
+    if field.kind is Kind.OBJECTS:
+        return pa.list_(pa.struct([(member.name, arrow_type(member)) for member in field.members]))
+    return _TYPES[field.kind]
+
+
+def columns_of(section: Section[Any]) -> list[Column[Any]]:
+    """Return the columns that SQL has of a kind of rows: JSON's, with times once, as times."""
+    return [column for column in section.columns if column.name and column.field.unit is not Unit.ISO_TIME]

@@ -21,13 +21,11 @@ from kseg.export.plan import Splitting, plan_orders
 from kseg.export.settings import DecodedAs, LogSelection, ReadOptions
 from kseg.export.write.typed_plan import with_typed_columns
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
-from kseg.output.table import NOT_SHOWN, Section, TableColumn
 from kseg.query.database import (
     DisorderedError,
     DuckdbSource,
     QueryLimits,
     QueryLog,
-    Scan,
     condition_text,
     identifier,
     lock,
@@ -38,6 +36,7 @@ from kseg.query.side_tables import INTERNAL_TOPICS, QueriedDirectories, tables_o
 from kseg.system.new_directory import scratch_directory
 from kseg.system.placed_path import as_given
 from kseg.system.signals import Uninterrupted
+from kseg.text.query import Scan
 
 ALL_RECORDS = "records"
 _WHOLE = Splitting(1 << 62, whole_partitions=True)
@@ -91,36 +90,6 @@ def view_names(topics: Sequence[str], tables: Collection[str], schema: str, note
             records = hidden.get(ALL_RECORDS, ALL_RECORDS)
             note(f"{topic} has no view beside {first}: it is in {records}, where topic = '{topic}'")
     return list(taken.values())
-
-
-def _share(part: int | None, whole: int | None) -> str:
-    return "" if part is None or whole is None else f"{part} of {whole}"
-
-
-def _offsets(scan: Scan) -> str:
-    """The offsets that are wanted, if they are the same in all partitions, and not all of them."""
-    wanted = {(order.offsets.first, order.offsets.end) for order in scan.orders}
-    if not wanted or wanted == {(None, None)}:
-        return ""
-    if len(wanted) > 1:
-        return "by partition"
-    ((first, end),) = wanted
-    return f"{'' if first is None else first} to {'' if end is None else end - 1}".strip()
-
-
-_SCAN_COLUMNS: tuple[TableColumn[Scan], ...] = (
-    TableColumn("table", "TABLE", -1, lambda row: row.table),
-    TableColumn("columns", "COLUMNS", -1, lambda row: list(row.columns), lambda row: ",".join(row.columns)),
-    TableColumn(
-        "partitions", "PARTITIONS", 1, lambda row: row.partitions, lambda row: _share(row.partitions, row.those_in_all)
-    ),
-    TableColumn("partitionsInAll", NOT_SHOWN, 1, lambda row: row.those_in_all),
-    TableColumn("offsets", "OFFSETS", -1, _offsets),
-    TableColumn("bytes", "BYTES", 1, lambda row: row.size, lambda row: _share(row.size, row.size_in_all)),
-    TableColumn("bytesInAll", NOT_SHOWN, 1, lambda row: row.size_in_all),
-    TableColumn("condition", "ROWS WHERE", -1, lambda row: row.condition),
-)
-SCANS: Section[Scan] = Section("scan", None, _SCAN_COLUMNS)
 
 
 SCHEMA = "kseg"

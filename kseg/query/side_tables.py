@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kseg.arrow import TIMESTAMP
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
 from kseg.cluster.listing import Lister
@@ -25,8 +24,8 @@ from kseg.export.plan import FilterBounds
 from kseg.export.settings import COLUMNS
 from kseg.findings.findings import Finding
 from kseg.findings.kinds import id_of_damage, status_of
-from kseg.formats.codes import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS, VERSION, codec_name
-from kseg.formats.file_names import PartitionDirectory, parse_partition_directory, plain_text
+from kseg.formats.codes import BOOTSTRAP_SERVER, MAXIMUM_TRANSACTION_MS, VERSION
+from kseg.formats.file_names import plain_text
 from kseg.formats.messages import Fields, MessageError, parse_message
 from kseg.formats.schemas import (
     METADATA_RECORDS,
@@ -51,11 +50,11 @@ from kseg.log.segments import RetentionSettings, SegmentFiles
 from kseg.log.selection import EVERYTHING, PartitionChoice
 from kseg.output.table import Section
 from kseg.query.database import QueryLog
-from kseg.query.record_scan import RowColumn, RowTable, columns_of
-from kseg.reading.batch import BatchHeader
+from kseg.query.record_scan import RowTable, columns_of
 from kseg.reading.blocks import Damage
 from kseg.text.groups import COMMITS, GROUPS, MEMBERS, commit_rows, member_rows
 from kseg.text.listing import ListingColumns
+from kseg.text.query import BATCHES, FINDINGS, BatchRow
 from kseg.text.transactions import COORDINATOR_TRANSACTIONS, TRANSACTIONS, TransactionRows
 from kseg.times import now_ms
 from kseg.verify.verify import plan_verification
@@ -88,61 +87,19 @@ class QueriedDirectories:
 def tables_of(directories: QueriedDirectories) -> list[RowTable]:
     """The tables; nothing is read before a query asks."""
     return [
-        RowTable("batches", _BATCH_COLUMNS, _Batches(directories)),
+        RowTable("batches", columns_of(BATCHES), _Batches(directories)),
         *(RowTable(f"{by}s", columns_of(_listing(by)), _ListingRows(directories, by)) for by in _LISTED),
         *(
             RowTable(name, columns_of(section), _Grouped(directories, rows))
             for name, (section, rows) in _GROUP_TABLES.items()
         ),
         RowTable("transactions", columns_of(TRANSACTIONS), _Transactions(directories)),
-        RowTable(
-            "transactional_ids", columns_of(COORDINATOR_TRANSACTIONS, {"partitions"}), _TransactionalIds(directories)
-        ),
-        RowTable("findings", _FINDING_COLUMNS, _Findings(directories)),
+        RowTable("transactional_ids", columns_of(COORDINATOR_TRANSACTIONS), _TransactionalIds(directories)),
+        RowTable("findings", columns_of(FINDINGS), _Findings(directories)),
     ]
 
 
 # --- batches ----------------------------------------------------------------------------------------------------------
-
-
-class BatchRow(NamedTuple):
-    """A batch with its partition and segment."""
-
-    topic: str
-    partition: int | None
-    segment: str
-    header: BatchHeader
-
-
-def _number(name: str, value: Callable[[BatchRow], object]) -> RowColumn:
-    return RowColumn(name, pa.int64(), value)
-
-
-_BATCH_COLUMNS = (
-    RowColumn("topic", pa.string(), lambda row: row.topic),
-    RowColumn("partition", pa.int32(), lambda row: row.partition),
-    RowColumn("segment", pa.string(), lambda row: row.segment),
-    _number("position", lambda row: row.header.position),
-    _number("size", lambda row: row.header.size),
-    _number("baseOffset", lambda row: row.header.base_offset),
-    _number("lastOffset", lambda row: row.header.last_offset),
-    _number("count", lambda row: row.header.records_count),
-    _number("magic", lambda row: row.header.magic),
-    RowColumn("compression", pa.string(), lambda row: codec_name(row.header.codec) or str(row.header.codec)),
-    _number("crc", lambda row: row.header.crc),
-    RowColumn("isValid", pa.bool_(), lambda row: row.header.is_valid),
-    _number("attributes", lambda row: row.header.attributes),
-    RowColumn("timestampType", pa.int64(), lambda row: row.header.timestamp_type.value),
-    RowColumn("baseTimestamp", TIMESTAMP, lambda row: row.header.base_timestamp),
-    RowColumn("maxTimestamp", TIMESTAMP, lambda row: row.header.max_timestamp),
-    _number("producerId", lambda row: row.header.producer_id),
-    _number("producerEpoch", lambda row: row.header.producer_epoch),
-    _number("baseSequence", lambda row: row.header.base_sequence),
-    _number("partitionLeaderEpoch", lambda row: row.header.partition_leader_epoch),
-    RowColumn("isTransactional", pa.bool_(), lambda row: row.header.is_transactional),
-    RowColumn("isControl", pa.bool_(), lambda row: row.header.is_control),
-)
-"""Named as in `kseg dump -o json`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,33 +238,6 @@ def _say_notes(reading: TransactionRows, log: QueryLog) -> None:
 
 
 # --- findings ---------------------------------------------------------------------------------------------------------
-
-
-def _place_of(finding: Finding) -> PartitionDirectory | None:
-    return parse_partition_directory(finding.file if finding.file.is_dir() else finding.file.parent)
-
-
-def _topic_of(finding: Finding) -> str | None:
-    place = _place_of(finding)
-    return None if place is None else place.topic
-
-
-def _partition_of(finding: Finding) -> int | None:
-    place = _place_of(finding)
-    return None if place is None else place.partition
-
-
-_FINDING_COLUMNS = (
-    RowColumn("id", pa.string(), lambda row: row.id),
-    RowColumn("severity", pa.string(), lambda row: row.severity),
-    RowColumn("topic", pa.string(), _topic_of),
-    RowColumn("partition", pa.int32(), _partition_of),
-    RowColumn("file", pa.string(), lambda row: row.file),
-    RowColumn("position", pa.int64(), lambda row: row.position),
-    RowColumn("firstOffset", pa.int64(), lambda row: row.first_offset),
-    RowColumn("lastOffset", pa.int64(), lambda row: row.last_offset),
-    RowColumn("sentence", pa.string(), lambda row: row.sentence),
-)
 
 
 @dataclass(frozen=True, slots=True)

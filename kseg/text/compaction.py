@@ -8,10 +8,12 @@ from pathlib import Path
 from kseg.errors import counted
 from kseg.log.compaction_plan import Gone
 from kseg.log.partition import PartitionLog
+from kseg.output.columns import Column
 from kseg.output.forms import Form
 from kseg.output.streams import write_line, write_lines
-from kseg.output.table import TableColumn, aligned_lines
+from kseg.output.table import aligned_lines
 from kseg.rewrite.compact import Compacted, Retained, RetainedCopy
+from kseg.text import fields
 from kseg.times import time_text
 
 _WORDS = {
@@ -93,22 +95,20 @@ def _decision(each: Retained) -> str:
     return "" if each.segment.retention is None else str(each.segment.retention)
 
 
-def _columns(zone: tzinfo) -> tuple[TableColumn[Retained], ...]:
+def _columns(zone: tzinfo) -> tuple[Column[Retained], ...]:
     return (
-        TableColumn("baseOffset", "base offset", 1, lambda each: each.segment.base_offset),
-        TableColumn("bytes", "bytes", 1, lambda each: each.segment.size),
-        TableColumn(
-            "largestTimestamp",
+        Column(fields.BASE_OFFSET, "base offset", lambda each: each.segment.base_offset),
+        Column(fields.BYTES, "bytes", lambda each: each.segment.size),
+        Column(
+            fields.LARGEST_TIMESTAMP,
             "largest time",
-            -1,
             lambda each: each.segment.largest_timestamp,
             lambda each: time_text(each.segment.largest_timestamp, zone),
         ),
-        TableColumn("retention", "retention", -1, _decision),
-        TableColumn(
-            "expires",
+        Column(fields.RETENTION, "retention", _decision),
+        Column(
+            fields.EXPIRES,
             "expires by time",
-            -1,
             lambda each: each.expires_ms,
             lambda each: time_text(each.expires_ms, zone),
         ),
@@ -150,14 +150,14 @@ class RetainedSum:
         self.size_to_delete += sum(going)
 
 
-SUM_COLUMNS: tuple[TableColumn[RetainedSum], ...] = (
-    TableColumn("name", "total of", -1, lambda row: row.name),
-    TableColumn("partitions", "partitions", 1, lambda row: row.partitions),
-    TableColumn("copies", "of these copies", 1, lambda row: row.copies),
-    TableColumn("segments", "segments", 1, lambda row: row.segments),
-    TableColumn("bytes", "bytes", 1, lambda row: row.size),
-    TableColumn("segmentsToDelete", "segments to delete", 1, lambda row: row.to_delete),
-    TableColumn("bytesToDelete", "bytes to delete", 1, lambda row: row.size_to_delete),
+SUM_COLUMNS: tuple[Column[RetainedSum], ...] = (
+    Column(fields.NAME, "total of", lambda row: row.name),
+    Column(fields.PARTITIONS, "partitions", lambda row: row.partitions),
+    Column(fields.COPIES, "of these copies", lambda row: row.copies),
+    Column(fields.SEGMENTS, "segments", lambda row: row.segments),
+    Column(fields.BYTES, "bytes", lambda row: row.size),
+    Column(fields.SEGMENTS_TO_DELETE, "segments to delete", lambda row: row.to_delete),
+    Column(fields.BYTES_TO_DELETE, "bytes to delete", lambda row: row.size_to_delete),
 )
 _TOPIC, _LOG_DIR, _TOTAL = "topic", "directory", "total"
 

@@ -11,10 +11,12 @@ from kseg.diff.differences import BatchAt, ComparedCopy, DiffVerdict, EpochRecor
 from kseg.errors import counted
 from kseg.formats.header_fields import PRODUCER_NAMES, camel_case
 from kseg.log.lineage import Rule
+from kseg.output.columns import Column
 from kseg.output.forms import Form, TableForm, TextForm
 from kseg.output.rows import CsvWriter
 from kseg.output.streams import write_line, write_lines, write_stdout
-from kseg.output.table import TableColumn, write_rich_table
+from kseg.output.table import write_rich_table
+from kseg.text import fields
 from kseg.times import iso_time
 
 
@@ -369,21 +371,21 @@ def _divergence(row: _CopyRow) -> int | None:
     return None if row.diff.divergence is None else row.diff.divergence.offset
 
 
-COLUMNS: tuple[TableColumn[_CopyRow], ...] = (
-    TableColumn("topic", "topic", -1, lambda row: row.diff.topic or row.diff.name),
-    TableColumn("partition", "partition", 1, lambda row: row.diff.partition),
-    TableColumn("verdict", "verdict", -1, lambda row: str(row.diff.verdict)),
-    TableColumn("path", "copy", -1, lambda row: row.path),
-    TableColumn("logStartOffset", "log start", 1, lambda row: row.copy and row.copy.log_start_offset),
-    TableColumn("logEndOffset", "log end", 1, lambda row: row.copy and row.copy.log_end_offset),
-    TableColumn("highWatermark", "high watermark", 1, lambda row: row.copy and row.copy.high_watermark),
-    TableColumn("lastEpoch", "last epoch", 1, lambda row: row.copy and row.copy.last_epoch),
-    TableColumn("records", "only here", 1, lambda row: row.copy and row.copy.records),
-    TableColumn("missing", "missing", 1, lambda row: row.copy and row.copy.missing),
-    TableColumn("firstDifference", "differs from", 1, lambda row: row.diff.first_difference),
-    TableColumn("divergenceOffset", "diverged at", 1, _divergence),
-    TableColumn("toOffset", "truncates to", 1, _to_offset),
-    TableColumn("lostRecords", "loses", 1, _lost),
+COLUMNS: tuple[Column[_CopyRow], ...] = (
+    Column(fields.TOPIC, "topic", lambda row: row.diff.topic or row.diff.name),
+    Column(fields.PARTITION, "partition", lambda row: row.diff.partition),
+    Column(fields.VERDICT, "verdict", lambda row: str(row.diff.verdict)),
+    Column(fields.PATH, "copy", lambda row: row.path),
+    Column(fields.LOG_START_OFFSET, "log start", lambda row: row.copy and row.copy.log_start_offset),
+    Column(fields.LOG_END_OFFSET, "log end", lambda row: row.copy and row.copy.log_end_offset),
+    Column(fields.HIGH_WATERMARK, "high watermark", lambda row: row.copy and row.copy.high_watermark),
+    Column(fields.LAST_EPOCH, "last epoch", lambda row: row.copy and row.copy.last_epoch),
+    Column(fields.RECORDS, "only here", lambda row: row.copy and row.copy.records),
+    Column(fields.MISSING, "missing", lambda row: row.copy and row.copy.missing),
+    Column(fields.FIRST_DIFFERENCE, "differs from", lambda row: row.diff.first_difference),
+    Column(fields.DIVERGENCE_OFFSET, "diverged at", _divergence),
+    Column(fields.TO_OFFSET, "truncates to", _to_offset),
+    Column(fields.LOST_RECORDS, "loses", _lost),
 )
 """A row for each copy of a partition."""
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from kseg.errors import KsegError, counted
 from kseg.export.commit.formats import FORMATS
@@ -12,10 +12,14 @@ from kseg.export.commit.protocol import ExportPlan
 from kseg.export.plan import WorkOrder
 from kseg.export.report import PartitionReport, Report
 from kseg.log.committed import why_withheld
+from kseg.output.columns import Column, Field
 from kseg.output.forms import Form
 from kseg.output.progress import talk
 from kseg.output.streams import flush_stdout, write_line
-from kseg.output.table import TableColumn, aligned_lines, duckdb_query, polars_expression
+from kseg.output.table import aligned_lines, duckdb_query, polars_expression
+from kseg.text import fields
+
+Row = TypeVar("Row")
 
 UNKNOWN = "?"
 
@@ -24,42 +28,35 @@ def _shown(value: object) -> str:
     return UNKNOWN if value is None else str(value)
 
 
-def _column(title: str, name: str, value: Callable[[Any], object], width: int = 0) -> TableColumn[Any]:
-    return TableColumn(name, title, width, value, lambda row: _shown(value(row)))
+def _column(field: Field, title: str, value: Callable[[Row], object]) -> Column[Row]:
+    return Column(field, title, value, lambda row: _shown(value(row)))
 
 
-_PLAN_COLUMNS = (
-    _column("topic", "topic", lambda row: row.topic, -1),
-    _column("partition", "partition", lambda row: row.partition),
-    _column("orders", "orders", lambda row: row.orders),
-    _column("bytes", "bytes", lambda row: row.bytes),
-    _column("files", "files", lambda row: row.files),
-)
-_REPORT_COLUMNS: tuple[TableColumn[Any], ...] = (
-    _column("topic", "topic", lambda row: row.topic, -1),
-    _column("partition", "partition", lambda row: row.partition),
-    _column("from", "from_offset", lambda row: row.from_offset),
-    _column("to", "to_offset", lambda row: row.to_offset),
-    _column("in", "records_in", lambda row: row.records_in),
-    _column("out", "records_out", lambda row: row.records_out),
-    _column("control", "control", lambda row: row.control),
-    _column("aborted", "aborted", lambda row: row.aborted),
-    _column("gaps", "gaps", lambda row: row.gaps),
-    TableColumn(
-        "lost", "lost", 0, lambda row: row.lost, lambda row: f"{row.lost}+" if row.has_lost_more else str(row.lost)
+_REPORT_COLUMNS: tuple[Column[PartitionReport], ...] = (
+    _column(fields.TOPIC, "topic", lambda row: row.topic),
+    _column(fields.PARTITION, "partition", lambda row: row.partition),
+    _column(fields.FROM_OFFSET, "from", lambda row: row.from_offset),
+    _column(fields.TO_OFFSET, "to", lambda row: row.to_offset),
+    _column(fields.RECORDS_IN, "in", lambda row: row.records_in),
+    _column(fields.RECORDS_OUT, "out", lambda row: row.records_out),
+    _column(fields.CONTROL, "control", lambda row: row.control),
+    _column(fields.ABORTED, "aborted", lambda row: row.aborted),
+    _column(fields.GAPS, "gaps", lambda row: row.gaps),
+    Column(
+        fields.LOST, "lost", lambda row: row.lost, lambda row: f"{row.lost}+" if row.has_lost_more else str(row.lost)
     ),
-    _column("recovered", "recovered", lambda row: row.recovered),
-    _column("bytes", "bytes", lambda row: row.bytes),
+    _column(fields.RECOVERED, "recovered", lambda row: row.recovered),
+    _column(fields.BYTES, "bytes", lambda row: row.bytes),
 )
-_RARE_COLUMNS = (
-    _column("passed over", "passed_over", lambda row: row.passed_over),
-    _column("missed", "missed", lambda row: row.missed),
-    _column("withheld", "withheld", lambda row: row.withheld),
-    _column("unasked", "unasked", lambda row: row.unasked),
-    _column("unselected", "unselected", lambda row: row.unselected),
+_RARE_COLUMNS: tuple[Column[PartitionReport], ...] = (
+    _column(fields.PASSED_OVER, "passed over", lambda row: row.passed_over),
+    _column(fields.MISSED, "missed", lambda row: row.missed),
+    _column(fields.WITHHELD, "withheld", lambda row: row.withheld),
+    _column(fields.UNASKED, "unasked", lambda row: row.unasked),
+    _column(fields.UNSELECTED, "unselected", lambda row: row.unselected),
 )
 """In a report only if one of its partitions has some."""
-_TOPIC_ID = _column("topic id", "topic_id", lambda row: row.topic_id, -1)
+_TOPIC_ID: Column[PartitionReport] = _column(fields.TOPIC_ID, "topic id", lambda row: row.topic_id)
 """In a report only if a topic was recreated."""
 
 
@@ -72,6 +69,15 @@ class PlanRow:
     orders: int = 0
     bytes: int = 0
     files: int = 0
+
+
+_PLAN_COLUMNS: tuple[Column[PlanRow], ...] = (
+    _column(fields.TOPIC, "topic", lambda row: row.topic),
+    _column(fields.PARTITION, "partition", lambda row: row.partition),
+    _column(fields.ORDERS, "orders", lambda row: row.orders),
+    _column(fields.BYTES, "bytes", lambda row: row.bytes),
+    _column(fields.FILES, "files", lambda row: row.files),
+)
 
 
 def plan_rows(orders: Iterable[WorkOrder]) -> list[PlanRow]:

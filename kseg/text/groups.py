@@ -1,8 +1,6 @@
 """Columns of `kseg groups`."""
 
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, tzinfo
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kseg.coordinators.members import (
@@ -15,43 +13,11 @@ from kseg.coordinators.members import (
     beyond_end_sentence,
     commits_beyond_end,
 )
-from kseg.output.table import NOT_SHOWN, Section, TableColumn
-from kseg.times import iso_time, time_text
+from kseg.output.columns import NOT_SHOWN, Column, Field, iso_time_column, timestamp_column
+from kseg.output.table import Section
+from kseg.text import fields
 
 Row = TypeVar("Row")
-
-
-def column(
-    name: str, title: str, value: Callable[[Row], object], show: Callable[[Row], str] | None = None
-) -> TableColumn[Row]:
-    """A column of texts."""
-    return TableColumn(name, title, -1, value, show)
-
-
-def number_column(name: str, title: str, value: Callable[[Row], object]) -> TableColumn[Row]:
-    """A column of numbers, set to the right."""
-    return TableColumn(name, title, 1, value, None)
-
-
-def timestamp_column(name: str, title: str, value: Callable[[Row], int | None], zone: tzinfo = UTC) -> TableColumn[Row]:
-    """`nameTimestamp`: milliseconds since 1970, null for none; people see the time in the zone."""
-
-    def milliseconds(row: Row) -> int | None:
-        timestamp = value(row)
-        return None if timestamp is None or timestamp < 0 else timestamp
-
-    in_zone = partial(timestamp_column, name, title, value)
-    return TableColumn(f"{name}Timestamp", title, -1, milliseconds, lambda row: time_text(value(row), zone), in_zone)
-
-
-def iso_time_column(
-    name: str, value: Callable[[Row], int | None], title: str = NOT_SHOWN, zone: tzinfo = UTC
-) -> TableColumn[Row]:
-    """`nameTime`: the same in ISO 8601."""
-    in_zone = partial(iso_time_column, name, value, title)
-    return TableColumn(
-        f"{name}Time" if name else "time", title, -1, lambda row: iso_time(value(row), zone), None, in_zone
-    )
 
 
 def unless_negative(number: int) -> int | None:
@@ -101,14 +67,14 @@ def share_partition_rows(groups: Iterable[Group]) -> Iterator[SharePartition]:
     return (partition for group in groups for partition in group.share_partitions)
 
 
-def _known_or_dash(name: str, title: str, value: Callable[[Row], int | None]) -> TableColumn[Row]:
+def _known_or_dash(field: Field, title: str, value: Callable[[Row], int | None]) -> Column[Row]:
     """A column of numbers that may be unknown."""
 
     def show(row: Row) -> str:
         number = value(row)
         return "-" if number is None else str(number)
 
-    return TableColumn(name, title, 1, value, show)
+    return Column(field, title, value, show)
 
 
 def _log_end_offset(row: OffsetCommit | SharePartition) -> int | None:
@@ -165,46 +131,46 @@ GROUPS: Section[Group] = Section(
     "group",
     "Groups",
     (
-        column("group", "GROUP", lambda row: row.group),
-        number_column("coordinatorPartition", "COORD", lambda row: row.coordinator_partition),
-        column("groupType", "TYPE", lambda row: row.type),
-        column("state", "STATE", lambda row: row.state),
-        column("protocolType", NOT_SHOWN, lambda row: row.protocol_type),
-        column("protocol", "PROTOCOL", lambda row: row.protocol),
-        column("assignor", "ASSIGNOR", lambda row: row.assignor),
-        number_column("epoch", "EPOCH", lambda row: unless_negative(row.epoch)),
-        number_column("assignmentEpoch", "TARGET", lambda row: unless_negative(row.assignment_epoch)),
-        column("leader", NOT_SHOWN, lambda row: row.leader),
-        timestamp_column("state", "SINCE", lambda row: row.state_timestamp),
-        iso_time_column("state", lambda row: row.state_timestamp),
-        number_column("members", "MEMBERS", lambda row: len(row.members)),
-        number_column("commits", "COMMITS", lambda row: len(row.commits)),
-        number_column("pendingCommits", "PENDING", lambda row: len(row.pending_commits)),
-        TableColumn("lag", "LAG", 1, lambda row: row.lag, _lags_text),
-        number_column("beyondLogEnd", NOT_SHOWN, lambda row: row.lags.beyond_end),
-        number_column("unknownLags", NOT_SHOWN, lambda row: row.lags.unknown),
+        Column(fields.GROUP, "GROUP", lambda row: row.group),
+        Column(fields.COORDINATOR_PARTITION, "COORD", lambda row: row.coordinator_partition),
+        Column(fields.GROUP_TYPE, "TYPE", lambda row: row.type),
+        Column(fields.STATE, "STATE", lambda row: row.state),
+        Column(fields.PROTOCOL_TYPE, NOT_SHOWN, lambda row: row.protocol_type),
+        Column(fields.PROTOCOL, "PROTOCOL", lambda row: row.protocol),
+        Column(fields.ASSIGNOR, "ASSIGNOR", lambda row: row.assignor),
+        Column(fields.EPOCH, "EPOCH", lambda row: unless_negative(row.epoch)),
+        Column(fields.ASSIGNMENT_EPOCH, "TARGET", lambda row: unless_negative(row.assignment_epoch)),
+        Column(fields.LEADER_MEMBER_ID, NOT_SHOWN, lambda row: row.leader),
+        timestamp_column(fields.STATE_TIMESTAMP, "SINCE", lambda row: row.state_timestamp),
+        iso_time_column(fields.STATE_TIME, lambda row: row.state_timestamp),
+        Column(fields.MEMBERS, "MEMBERS", lambda row: len(row.members)),
+        Column(fields.COMMITS, "COMMITS", lambda row: len(row.commits)),
+        Column(fields.PENDING_COMMITS, "PENDING", lambda row: len(row.pending_commits)),
+        Column(fields.LAG, "LAG", lambda row: row.lag, _lags_text),
+        Column(fields.BEYOND_LOG_END, NOT_SHOWN, lambda row: row.lags.beyond_end),
+        Column(fields.UNKNOWN_LAGS, NOT_SHOWN, lambda row: row.lags.unknown),
     ),
 )
 COMMITS: Section[OffsetCommit] = Section(
     "commit",
     "Commits",
     (
-        column("group", "GROUP", lambda row: row.group),
-        column("topic", "TOPIC", lambda row: row.topic),
-        number_column("partition", "PART", lambda row: row.partition),
-        number_column("offset", "OFFSET", lambda row: row.offset),
-        _known_or_dash("logEndOffset", "END", _log_end_offset),
-        _known_or_dash("lastStableOffset", "STABLE", _last_stable_offset),
-        _known_or_dash("lag", "LAG", lambda row: row.lag),
-        number_column("leaderEpoch", "EPOCH", lambda row: unless_negative(row.leader_epoch)),
-        timestamp_column("commit", "COMMITTED", lambda row: row.commit_timestamp),
-        iso_time_column("commit", lambda row: row.commit_timestamp),
-        timestamp_column("expire", NOT_SHOWN, lambda row: row.expire_timestamp),
-        iso_time_column("expire", lambda row: row.expire_timestamp),
-        column("topicId", NOT_SHOWN, lambda row: row.topic_id),
-        number_column("recordOffset", "AT", lambda row: row.record_offset),
-        number_column("pendingProducerId", "PENDING", lambda row: row.producer_id),
-        column("metadata", "METADATA", lambda row: row.metadata),
+        Column(fields.GROUP, "GROUP", lambda row: row.group),
+        Column(fields.TOPIC, "TOPIC", lambda row: row.topic),
+        Column(fields.PARTITION, "PART", lambda row: row.partition),
+        Column(fields.OFFSET, "OFFSET", lambda row: row.offset),
+        _known_or_dash(fields.LOG_END_OFFSET, "END", _log_end_offset),
+        _known_or_dash(fields.LAST_STABLE_OFFSET, "STABLE", _last_stable_offset),
+        _known_or_dash(fields.LAG, "LAG", lambda row: row.lag),
+        Column(fields.LEADER_EPOCH, "EPOCH", lambda row: unless_negative(row.leader_epoch)),
+        timestamp_column(fields.COMMIT_TIMESTAMP, "COMMITTED", lambda row: row.commit_timestamp),
+        iso_time_column(fields.COMMIT_TIME, lambda row: row.commit_timestamp),
+        timestamp_column(fields.EXPIRE_TIMESTAMP, NOT_SHOWN, lambda row: row.expire_timestamp),
+        iso_time_column(fields.EXPIRE_TIME, lambda row: row.expire_timestamp),
+        Column(fields.TOPIC_ID, NOT_SHOWN, lambda row: row.topic_id),
+        Column(fields.RECORD_OFFSET, "AT", lambda row: row.record_offset),
+        Column(fields.PENDING_PRODUCER_ID, "PENDING", lambda row: row.producer_id),
+        Column(fields.METADATA, "METADATA", lambda row: row.metadata),
     ),
     lambda row: "" if row.producer_id is None else "yellow",
 )
@@ -212,42 +178,42 @@ SHARE_PARTITIONS: Section[SharePartition] = Section(
     "sharePartition",
     "Share-partitions",
     (
-        column("group", "GROUP", lambda row: row.group),
-        column("topic", "TOPIC", lambda row: row.topic),
-        number_column("partition", "PART", lambda row: row.partition),
-        _known_or_dash("startOffset", "START", lambda row: row.start_offset),
-        _known_or_dash("deliveryCompleteCount", "COMPLETE", lambda row: row.delivery_complete_count),
-        _known_or_dash("logEndOffset", "END", _log_end_offset),
-        _known_or_dash("lag", "LAG", lambda row: row.lag),
-        number_column("leaderEpoch", "EPOCH", lambda row: row.leader_epoch),
-        column("topicId", NOT_SHOWN, lambda row: row.topic_id),
+        Column(fields.GROUP, "GROUP", lambda row: row.group),
+        Column(fields.TOPIC, "TOPIC", lambda row: row.topic),
+        Column(fields.PARTITION, "PART", lambda row: row.partition),
+        _known_or_dash(fields.START_OFFSET, "START", lambda row: row.start_offset),
+        _known_or_dash(fields.DELIVERY_COMPLETE_COUNT, "COMPLETE", lambda row: row.delivery_complete_count),
+        _known_or_dash(fields.LOG_END_OFFSET, "END", _log_end_offset),
+        _known_or_dash(fields.LAG, "LAG", lambda row: row.lag),
+        Column(fields.LEADER_EPOCH, "EPOCH", lambda row: row.leader_epoch),
+        Column(fields.TOPIC_ID, NOT_SHOWN, lambda row: row.topic_id),
     ),
 )
 MEMBERS: Section[MemberRow] = Section(
     "member",
     "Members",
     (
-        column("group", "GROUP", lambda row: row.group.group),
-        column("memberId", "MEMBER", lambda row: row.member.member_id),
-        column("groupInstanceId", "INSTANCE", lambda row: row.member.group_instance_id),
-        column("clientId", "CLIENT", lambda row: row.member.client_id),
-        column("clientHost", "HOST", lambda row: row.member.client_host),
-        column("rack", NOT_SHOWN, lambda row: row.member.rack),
-        number_column("epoch", "EPOCH", lambda row: unless_negative(row.member.epoch)),
-        column(
-            "subscribedTopics",
+        Column(fields.GROUP, "GROUP", lambda row: row.group.group),
+        Column(fields.MEMBER_ID, "MEMBER", lambda row: row.member.member_id),
+        Column(fields.GROUP_INSTANCE_ID, "INSTANCE", lambda row: row.member.group_instance_id),
+        Column(fields.CLIENT_ID, "CLIENT", lambda row: row.member.client_id),
+        Column(fields.CLIENT_HOST, "HOST", lambda row: row.member.client_host),
+        Column(fields.RACK, NOT_SHOWN, lambda row: row.member.rack),
+        Column(fields.EPOCH, "EPOCH", lambda row: unless_negative(row.member.epoch)),
+        Column(
+            fields.SUBSCRIBED_TOPICS,
             "SUBSCRIBED",
             lambda row: list(row.member.subscribed_topics),
             lambda row: ",".join(row.member.subscribed_topics) or row.member.subscribed_regex or "",
         ),
-        column("subscribedRegex", NOT_SHOWN, lambda row: row.member.subscribed_regex),
-        column("assignor", NOT_SHOWN, lambda row: row.member.assignor),
-        column(
-            "assignment",
+        Column(fields.SUBSCRIBED_REGEX, NOT_SHOWN, lambda row: row.member.subscribed_regex),
+        Column(fields.ASSIGNOR, NOT_SHOWN, lambda row: row.member.assignor),
+        Column(
+            fields.ASSIGNMENT,
             "ASSIGNED",
             lambda row: _assignment(row.member),
             lambda row: _assignment_text(row.member.assignment, row.member.tasks),
         ),
-        column("target", "TARGET", lambda row: _target(row.member), lambda row: _target_text(row.member)),
+        Column(fields.TARGET, "TARGET", lambda row: _target(row.member), lambda row: _target_text(row.member)),
     ),
 )

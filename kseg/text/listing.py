@@ -1,11 +1,10 @@
 """Columns and lines of `kseg ls`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from kseg.cluster.metadata_copy import TopicIdSource
 from kseg.errors import counted
@@ -15,17 +14,19 @@ from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow, counted_directories
 from kseg.log.partition import PARTITION_METADATA
 from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
+from kseg.output.columns import FOR_PEOPLE, NOT_SHOWN, Column, Unit, listed_column
 from kseg.output.forms import RowWriter, TextForm
 from kseg.output.pager import paged_lines
 from kseg.output.progress import talk
 from kseg.output.rows import exact_size, human_size
 from kseg.output.streams import write_line
-from kseg.output.table import NOT_SHOWN, GrowingLines, Section, TableColumn, aligned_lines, bar
+from kseg.output.table import GrowingLines, Section, aligned_lines, bar
+from kseg.text import fields
 from kseg.text.retention import cleaning_text, keys_text
 from kseg.times import time_text
 
-Column = TableColumn[Any]
-
+_Sums = PartitionSummary | ListingSum
+_Row = TypeVar("_Row")
 _CACHE_BAR = 5
 _NONE_IF_ZERO = ("DELETABLE", "CLEANABLE")
 """Titles of columns of sizes that people see only if they are more than none."""
@@ -39,97 +40,78 @@ def _ratio(row: SegmentRow) -> float | None:
     return None if row.segment.ratio is None else round(row.segment.ratio, 2)
 
 
-def _selected_in_segment(column: TableColumn[SelectedRow], row: SegmentRow) -> object:
-    return None if row.segment.selected is None else column.value(row.segment.selected)
+def _selected_columns(selected: Callable[[_Row], SelectedRow | None]) -> tuple[Column[_Row], ...]:
+    """Columns of what is selected in a row."""
 
+    def of(row: _Row) -> SelectedRow:
+        return selected(row) or SelectedRow()
 
-def _selected_in_sum(column: TableColumn[SelectedRow], row: PartitionSummary | ListingSum) -> object:
-    return column.value(row.selected or SelectedRow())
+    return (
+        Column(fields.SELECTED_RECORDS, "SEL RECORDS", lambda row: of(row).records),
+        Column(fields.SELECTED_BATCHES, "SEL BATCHES", lambda row: of(row).batches),
+        Column(fields.SELECTED_BYTES, "SEL SIZE", lambda row: of(row).size),
+        Column(fields.SELECTED_FIRST_OFFSET, "SEL FIRST", lambda row: of(row).first_offset),
+        Column(fields.SELECTED_LAST_OFFSET, "SEL LAST", lambda row: of(row).last_offset),
+        Column(fields.SELECTED_FIRST_TIMESTAMP, "SEL FIRST TIME", lambda row: of(row).first_timestamp),
+        Column(fields.SELECTED_LARGEST_TIMESTAMP, "SEL LARGEST TIME", lambda row: of(row).largest_timestamp),
+    )
 
 
 # --- segments ---------------------------------------------------------------------------------------------------------
 
-_SEGMENT_NAMES: tuple[TableColumn[SegmentRow], ...] = (
-    TableColumn("topic", "TOPIC", -1, lambda row: row.partition.topic),
-    TableColumn("partition", "PART", 1, lambda row: row.partition.partition),
-    TableColumn("directory", "DIRECTORY", -1, lambda row: row.partition.directory),
+_SEGMENT_NAMES: tuple[Column[SegmentRow], ...] = (
+    Column(fields.TOPIC, "TOPIC", lambda row: row.partition.topic),
+    Column(fields.PARTITION, "PART", lambda row: row.partition.partition),
+    Column(fields.DIRECTORY, "DIRECTORY", lambda row: row.partition.directory),
 )
-_SEGMENT_SIZES: tuple[TableColumn[SegmentRow], ...] = (
-    TableColumn("baseOffset", "BASE", 1, lambda row: row.segment.base_offset),
-    TableColumn("lastOffset", "LAST", 1, lambda row: row.segment.last_offset),
-    TableColumn("bytes", "SIZE", 1, lambda row: row.segment.size),
+_SEGMENT_SIZES: tuple[Column[SegmentRow], ...] = (
+    Column(fields.BASE_OFFSET, "BASE", lambda row: row.segment.base_offset),
+    Column(fields.LAST_OFFSET, "LAST", lambda row: row.segment.last_offset),
+    Column(fields.BYTES, "SIZE", lambda row: row.segment.size),
 )
-_BAR: TableColumn[SegmentRow] = TableColumn(
-    "", "", -1, lambda _: None, lambda row: bar(row.segment.size, row.largest_size)
+_BAR: Column[SegmentRow] = Column(FOR_PEOPLE, "", lambda _: None, lambda row: bar(row.segment.size, row.largest_size))
+_SEGMENT_TIMES: tuple[Column[SegmentRow], ...] = (
+    Column(fields.FIRST_TIMESTAMP, "FIRST TIME", lambda row: row.segment.first_timestamp),
+    Column(fields.LARGEST_TIMESTAMP, "LARGEST TIME", lambda row: row.segment.largest_timestamp),
+    listed_column(fields.CODECS, "CODECS", lambda row: tuple(map(_codec_text, row.segment.codecs))),
+    listed_column(fields.MAGICS, "MAGIC", lambda row: row.segment.magics, is_right=True),
 )
-_SEGMENT_TIMES: tuple[TableColumn[SegmentRow], ...] = (
-    TableColumn("firstTimestamp", "FIRST TIME", -1, lambda row: row.segment.first_timestamp),
-    TableColumn("largestTimestamp", "LARGEST TIME", -1, lambda row: row.segment.largest_timestamp),
-    TableColumn(
-        "codecs",
-        "CODECS",
-        -1,
-        lambda row: [_codec_text(codec) for codec in row.segment.codecs],
-        lambda row: ",".join(map(_codec_text, row.segment.codecs)),
-    ),
-    TableColumn(
-        "magics",
-        "MAGIC",
-        1,
-        lambda row: list(row.segment.magics),
-        lambda row: ",".join(map(str, row.segment.magics)),
-    ),
-)
-_SEGMENT_HEADERS: tuple[TableColumn[SegmentRow], ...] = (
-    TableColumn("records", "RECORDS", 1, lambda row: row.segment.records),
-    TableColumn("batches", "BATCHES", 1, lambda row: row.segment.batches),
-    TableColumn("compressionRatio", "RATIO", 1, _ratio),
-    TableColumn(
-        "producerIds",
+_SEGMENT_HEADERS: tuple[Column[SegmentRow], ...] = (
+    Column(fields.RECORDS, "RECORDS", lambda row: row.segment.records),
+    Column(fields.BATCHES, "BATCHES", lambda row: row.segment.batches),
+    Column(fields.COMPRESSION_RATIO, "RATIO", _ratio),
+    Column(
+        fields.PRODUCER_IDS,
         "PRODUCERS",
-        1,
         lambda row: None if row.segment.producer_ids is None else list(row.segment.producer_ids),
         lambda row: "" if row.segment.producer_ids is None else str(len(row.segment.producer_ids)),
+        is_right=True,
     ),
-    TableColumn("openTransactions", "OPEN TXN", 1, lambda row: row.segment.open_transactions),
+    Column(fields.OPEN_TRANSACTIONS, "OPEN TXN", lambda row: row.segment.open_transactions),
 )
-_SEGMENT_STATE: tuple[TableColumn[SegmentRow], ...] = (
-    TableColumn("abortedTransactions", "ABORTED", 1, lambda row: row.segment.aborted_transactions),
-    TableColumn("indexEntries", "INDEX", 1, lambda row: row.segment.index_entries),
-    TableColumn("timeIndexEntries", "TIMES", 1, lambda row: row.segment.time_index_entries),
-    TableColumn("indexHealth", "HEALTH", -1, lambda row: row.segment.index_health, lambda row: _health(row.segment)),
-    TableColumn("damagePosition", NOT_SHOWN, 1, lambda row: row.segment.damage and row.segment.damage.position),
-    TableColumn("rolled", "ROLLED", -1, lambda row: str(row.segment.rolled)),
-    TableColumn(
-        "retention",
+_SEGMENT_STATE: tuple[Column[SegmentRow], ...] = (
+    Column(fields.ABORTED_TRANSACTIONS, "ABORTED", lambda row: row.segment.aborted_transactions),
+    Column(fields.INDEX_ENTRIES, "INDEX", lambda row: row.segment.index_entries),
+    Column(fields.TIME_INDEX_ENTRIES, "TIMES", lambda row: row.segment.time_index_entries),
+    Column(fields.INDEX_HEALTH, "HEALTH", lambda row: row.segment.index_health, lambda row: _health(row.segment)),
+    Column(fields.DAMAGE_POSITION, NOT_SHOWN, lambda row: row.segment.damage and row.segment.damage.position),
+    Column(fields.ROLLED, "ROLLED", lambda row: str(row.segment.rolled)),
+    Column(
+        fields.RETENTION,
         "RETENTION",
-        -1,
         lambda row: None if row.segment.retention is None else str(row.segment.retention),
     ),
 )
-_SELECTED_SUMS: tuple[TableColumn[SelectedRow], ...] = (
-    TableColumn("selectedRecords", "SEL RECORDS", 1, lambda row: row.records),
-    TableColumn("selectedBatches", "SEL BATCHES", 1, lambda row: row.batches),
-    TableColumn("selectedBytes", "SEL SIZE", 1, lambda row: row.size),
-    TableColumn("selectedFirstOffset", "SEL FIRST", 1, lambda row: row.first_offset),
-    TableColumn("selectedLastOffset", "SEL LAST", 1, lambda row: row.last_offset),
-    TableColumn("selectedFirstTimestamp", "SEL FIRST TIME", -1, lambda row: row.first_timestamp),
-    TableColumn("selectedLargestTimestamp", "SEL LARGEST TIME", -1, lambda row: row.largest_timestamp),
+_SEGMENT_SELECTED: tuple[Column[SegmentRow], ...] = _selected_columns(lambda row: row.segment.selected)
+_SEGMENT_TIER: tuple[Column[SegmentRow], ...] = (
+    Column(fields.STORED_BYTES, "STORED", lambda row: row.segment.tier and row.segment.tier.stored_size),
+    Column(fields.STANDING, "STANDING", lambda row: row.segment.tier and row.segment.tier.standing),
+    Column(fields.KEY_ID, "KEY", lambda row: row.segment.tier and row.segment.tier.key_id),
+    Column(fields.SEGMENT_ID, NOT_SHOWN, lambda row: row.segment.tier and row.segment.tier.segment_id),
 )
-_SEGMENT_SELECTED: tuple[TableColumn[SegmentRow], ...] = tuple(
-    TableColumn(each.name, each.title, each.width, partial(_selected_in_segment, each)) for each in _SELECTED_SUMS
-)
-_SEGMENT_TIER: tuple[TableColumn[SegmentRow], ...] = (
-    TableColumn("storedBytes", "STORED", 1, lambda row: row.segment.tier and row.segment.tier.stored_size),
-    TableColumn("standing", "STANDING", -1, lambda row: row.segment.tier and row.segment.tier.standing),
-    TableColumn("keyId", "KEY", -1, lambda row: row.segment.tier and row.segment.tier.key_id),
-    TableColumn("segmentId", NOT_SHOWN, -1, lambda row: row.segment.tier and row.segment.tier.segment_id),
-)
-_SEGMENT_CACHE: tuple[TableColumn[SegmentRow], ...] = (
-    TableColumn("cachedBytes", "CACHED", 1, lambda row: row.segment.cached_size, lambda row: _share(row.segment)),
-    TableColumn(
-        "", "", -1, lambda _: None, lambda row: bar(row.segment.cached_size or 0, row.segment.size, _CACHE_BAR)
-    ),
+_SEGMENT_CACHE: tuple[Column[SegmentRow], ...] = (
+    Column(fields.CACHED_BYTES, "CACHED", lambda row: row.segment.cached_size, lambda row: _share(row.segment)),
+    Column(FOR_PEOPLE, "", lambda _: None, lambda row: bar(row.segment.cached_size or 0, row.segment.size, _CACHE_BAR)),
 )
 
 
@@ -174,70 +156,64 @@ def _reason(row: PartitionSummary) -> str | None:
     return None if row.cleaning is None else cleaning_text(row.cleaning)
 
 
-_PARTITION_NAMES: tuple[TableColumn[PartitionSummary], ...] = (
-    TableColumn("topic", NOT_SHOWN, -1, lambda row: row.topic),
-    TableColumn("partition", NOT_SHOWN, 1, lambda row: row.partition),
-    TableColumn("directory", "PARTITION", -1, lambda row: row.directory),
-    TableColumn("state", NOT_SHOWN, -1, lambda row: row.state),
-    TableColumn("topicId", NOT_SHOWN, -1, lambda row: row.topic_id),
-    TableColumn("topicIdSource", NOT_SHOWN, -1, lambda row: row.topic_id_source),
+_PARTITION_NAMES: tuple[Column[PartitionSummary], ...] = (
+    Column(fields.TOPIC, NOT_SHOWN, lambda row: row.topic),
+    Column(fields.PARTITION, NOT_SHOWN, lambda row: row.partition),
+    Column(fields.DIRECTORY, "PARTITION", lambda row: row.directory),
+    Column(fields.STATE, NOT_SHOWN, lambda row: row.state),
+    Column(fields.TOPIC_ID, NOT_SHOWN, lambda row: row.topic_id),
+    Column(fields.TOPIC_ID_SOURCE, NOT_SHOWN, lambda row: row.topic_id_source),
 )
-_SUMS: tuple[TableColumn[PartitionSummary | ListingSum], ...] = (
-    TableColumn("segments", "SEGMENTS", 1, lambda row: row.segments),
-    TableColumn("bytes", "SIZE", 1, lambda row: row.size),
-    TableColumn("allocatedBytes", NOT_SHOWN, 1, lambda row: row.allocated),
-    TableColumn("records", "RECORDS", 1, lambda row: row.records),
+_SUMS: tuple[Column[_Sums], ...] = (
+    Column(fields.SEGMENTS, "SEGMENTS", lambda row: row.segments),
+    Column(fields.BYTES, "SIZE", lambda row: row.size),
+    Column(fields.ALLOCATED_BYTES, NOT_SHOWN, lambda row: row.allocated),
+    Column(fields.RECORDS, "RECORDS", lambda row: row.records),
 )
-_PARTITION_OFFSETS: tuple[TableColumn[PartitionSummary], ...] = (
-    TableColumn("logStartOffset", "FIRST", 1, lambda row: row.log_start_offset),
-    TableColumn("lastOffset", "LAST", 1, lambda row: row.last_offset),
-    TableColumn("logEndOffset", NOT_SHOWN, 1, lambda row: row.log_end_offset),
-    TableColumn("localStartOffset", NOT_SHOWN, 1, lambda row: row.tier and row.tier.local_start_offset),
-    TableColumn("highWatermark", NOT_SHOWN, 1, lambda row: row.high_watermark),
-    TableColumn("recoveryPoint", NOT_SHOWN, 1, lambda row: row.recovery_point),
-    TableColumn("leaderEpoch", NOT_SHOWN, 1, lambda row: row.leader_epoch),
+_PARTITION_OFFSETS: tuple[Column[PartitionSummary], ...] = (
+    Column(fields.LOG_START_OFFSET, "FIRST", lambda row: row.log_start_offset),
+    Column(fields.LAST_OFFSET, "LAST", lambda row: row.last_offset),
+    Column(fields.LOG_END_OFFSET, NOT_SHOWN, lambda row: row.log_end_offset),
+    Column(fields.LOCAL_START_OFFSET, NOT_SHOWN, lambda row: row.tier and row.tier.local_start_offset),
+    Column(fields.HIGH_WATERMARK, NOT_SHOWN, lambda row: row.high_watermark),
+    Column(fields.RECOVERY_POINT, NOT_SHOWN, lambda row: row.recovery_point),
+    Column(fields.LEADER_EPOCH, NOT_SHOWN, lambda row: row.leader_epoch),
 )
-_SUMS_OF_STATE: tuple[TableColumn[PartitionSummary | ListingSum], ...] = (
-    TableColumn("largestTimestamp", "LARGEST TIME", -1, lambda row: row.largest_timestamp),
-    TableColumn("segmentsToDelete", NOT_SHOWN, 1, lambda row: row.segments_to_delete),
-    TableColumn("bytesToDelete", "DELETABLE", 1, lambda row: row.size_to_delete),
+_SUMS_OF_STATE: tuple[Column[_Sums], ...] = (
+    Column(fields.LARGEST_TIMESTAMP, "LARGEST TIME", lambda row: row.largest_timestamp),
+    Column(fields.SEGMENTS_TO_DELETE, NOT_SHOWN, lambda row: row.segments_to_delete),
+    Column(fields.BYTES_TO_DELETE, "DELETABLE", lambda row: row.size_to_delete),
 )
-_CLEANING: tuple[TableColumn[PartitionSummary], ...] = (
-    TableColumn("dirtyRatio", "DIRTY", 1, _rounded_ratio, _dirty_text),
-    TableColumn("cleanable", NOT_SHOWN, -1, lambda row: row.cleaning and row.cleaning.is_cleanable),
-    TableColumn("cleanableReason", NOT_SHOWN, -1, _reason),
-    TableColumn("firstDirtyOffset", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.first_dirty),
-    TableColumn("firstUncleanableOffset", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.end_offset),
-    TableColumn("cleanBytes", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.clean_size),
-    TableColumn("cleanableBytes", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.cleanable_size),
-    TableColumn("cleanerStop", NOT_SHOWN, -1, lambda row: row.cleaning and str(row.cleaning.stop)),
-    TableColumn("cleanerStopOffset", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.stop_offset),
-    TableColumn("keysToCleanAtMost", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.most_records),
-    TableColumn("keysAtOnce", NOT_SHOWN, 1, lambda row: row.cleaning and row.cleaning.most_keys),
-    TableColumn("cleanedByTimestamp", NOT_SHOWN, 1, lambda row: row.cleaned_by_ms),
+_CLEANING: tuple[Column[PartitionSummary], ...] = (
+    Column(fields.DIRTY_RATIO, "DIRTY", _rounded_ratio, _dirty_text),
+    Column(fields.CLEANABLE, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.is_cleanable),
+    Column(fields.CLEANABLE_REASON, NOT_SHOWN, _reason),
+    Column(fields.FIRST_DIRTY_OFFSET, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.first_dirty),
+    Column(fields.FIRST_UNCLEANABLE_OFFSET, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.end_offset),
+    Column(fields.CLEAN_BYTES, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.clean_size),
+    Column(fields.CLEANABLE_BYTES, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.cleanable_size),
+    Column(fields.CLEANER_STOP, NOT_SHOWN, lambda row: row.cleaning and str(row.cleaning.stop)),
+    Column(fields.CLEANER_STOP_OFFSET, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.stop_offset),
+    Column(fields.KEYS_TO_CLEAN_AT_MOST, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.most_records),
+    Column(fields.KEYS_AT_ONCE, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.most_keys),
+    Column(fields.CLEANED_BY_TIMESTAMP, NOT_SHOWN, lambda row: row.cleaned_by_ms),
 )
-_PARTITION_FILES: tuple[TableColumn[PartitionSummary], ...] = (
-    TableColumn("unhealthySegments", NOT_SHOWN, 1, lambda row: row.unhealthy_segments),
-    TableColumn("leftovers", NOT_SHOWN, -1, lambda row: list(row.leftovers)),
-    TableColumn("orphans", NOT_SHOWN, -1, lambda row: list(row.orphans)),
-    TableColumn("problems", NOT_SHOWN, -1, lambda row: list(row.problems)),
+_PARTITION_FILES: tuple[Column[PartitionSummary], ...] = (
+    Column(fields.UNHEALTHY_SEGMENTS, NOT_SHOWN, lambda row: row.unhealthy_segments),
+    Column(fields.LEFTOVERS, NOT_SHOWN, lambda row: list(row.leftovers)),
+    Column(fields.ORPHANS, NOT_SHOWN, lambda row: list(row.orphans)),
+    Column(fields.PROBLEMS, NOT_SHOWN, lambda row: list(row.problems)),
 )
-_TIER: tuple[TableColumn[PartitionSummary], ...] = (
-    TableColumn("storedBytes", "STORED", 1, lambda row: row.tier_sums and row.tier_sums.stored_size),
-    TableColumn("layout", NOT_SHOWN, -1, lambda row: row.tier_sums and row.tier_sums.layout),
-    TableColumn("keyIds", NOT_SHOWN, -1, lambda row: row.tier_sums and list(row.tier_sums.key_ids)),
-    TableColumn("joinedFromOffset", NOT_SHOWN, 1, lambda row: row.tier_sums and row.tier_sums.local_start),
-    TableColumn("standings", NOT_SHOWN, -1, lambda row: row.tier_sums and dict(row.tier_sums.standings)),
+_TIER: tuple[Column[PartitionSummary], ...] = (
+    Column(fields.STORED_BYTES, "STORED", lambda row: row.tier_sums and row.tier_sums.stored_size),
+    Column(fields.LAYOUT, NOT_SHOWN, lambda row: row.tier_sums and row.tier_sums.layout),
+    Column(fields.KEY_IDS, NOT_SHOWN, lambda row: row.tier_sums and list(row.tier_sums.key_ids)),
+    Column(fields.JOINED_FROM_OFFSET, NOT_SHOWN, lambda row: row.tier_sums and row.tier_sums.local_start),
+    Column(fields.STANDINGS, NOT_SHOWN, lambda row: row.tier_sums and dict(row.tier_sums.standings)),
 )
-_NOTES: TableColumn[PartitionSummary] = TableColumn(
-    "", "NOTES", -1, lambda _: None, lambda row: "; ".join(notes_on(row))
-)
-_SELECTED: tuple[TableColumn[PartitionSummary | ListingSum], ...] = tuple(
-    TableColumn(each.name, each.title, each.width, partial(_selected_in_sum, each)) for each in _SELECTED_SUMS
-)
-_CACHE: TableColumn[PartitionSummary | ListingSum] = TableColumn(
-    "cachedBytes", "CACHED", 1, lambda row: row.cached_size, _share
-)
+_NOTES: Column[PartitionSummary] = Column(FOR_PEOPLE, "NOTES", lambda _: None, lambda row: "; ".join(notes_on(row)))
+_SELECTED: tuple[Column[_Sums], ...] = _selected_columns(lambda row: row.selected)
+_CACHE: Column[_Sums] = Column(fields.CACHED_BYTES, "CACHED", lambda row: row.cached_size, _share)
 
 
 def notes_on(row: PartitionSummary) -> list[str]:
@@ -304,23 +280,23 @@ def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzin
 
 # --- topics and log directories ---------------------------------------------------------------------------------------
 
-_COUNTS: tuple[TableColumn[ListingSum], ...] = (
-    TableColumn("partitions", "PARTITIONS", 1, lambda row: row.partitions),
-    TableColumn("copies", NOT_SHOWN, 1, lambda row: row.copies),
-    TableColumn("notInUse", NOT_SHOWN, 1, lambda row: row.not_in_use),
-    TableColumn("incomplete", NOT_SHOWN, 1, lambda row: row.incomplete),
+_COUNTS: tuple[Column[ListingSum], ...] = (
+    Column(fields.PARTITIONS, "PARTITIONS", lambda row: row.partitions),
+    Column(fields.COPIES, NOT_SHOWN, lambda row: row.copies),
+    Column(fields.NOT_IN_USE, NOT_SHOWN, lambda row: row.not_in_use),
+    Column(fields.INCOMPLETE, NOT_SHOWN, lambda row: row.incomplete),
 )
-_CLEANABLE: tuple[TableColumn[ListingSum], ...] = (
-    TableColumn("cleanablePartitions", NOT_SHOWN, 1, lambda row: row.cleanable_partitions),
-    TableColumn("cleanableBytes", "CLEANABLE", 1, lambda row: row.cleanable_size),
+_CLEANABLE: tuple[Column[ListingSum], ...] = (
+    Column(fields.CLEANABLE_PARTITIONS, NOT_SHOWN, lambda row: row.cleanable_partitions),
+    Column(fields.CLEANABLE_BYTES, "CLEANABLE", lambda row: row.cleanable_size),
 )
-_NAMES_OF_SUMS: dict[str, tuple[TableColumn[ListingSum], ...]] = {
-    "topic": (TableColumn("topic", "TOPIC", -1, lambda row: row.name),),
+_NAMES_OF_SUMS: Mapping[str, tuple[Column[ListingSum], ...]] = {
+    "topic": (Column(fields.TOPIC, "TOPIC", lambda row: row.name),),
     "directory": (
-        TableColumn("directory", "DIRECTORY", -1, lambda row: row.name),
-        TableColumn("topics", "TOPICS", 1, lambda row: len(row.topics)),
+        Column(fields.DIRECTORY, "DIRECTORY", lambda row: row.name),
+        Column(fields.TOPICS, "TOPICS", lambda row: len(row.topics)),
     ),
-    "total": (TableColumn("topics", "TOPICS", 1, lambda row: len(row.topics)),),
+    "total": (Column(fields.TOPICS, "TOPICS", lambda row: len(row.topics)),),
 }
 
 
@@ -361,15 +337,17 @@ class ListingColumns:
         """The sums over all."""
         return Section("total", None, self._sum_columns("total"))
 
-    def _section(self, columns: list[Column], shown: list[Column], style: Callable[[Any], str] | None) -> Section[Any]:
+    def _section(
+        self, columns: list[Column[_Row]], shown: list[Column[_Row]], style: Callable[[_Row], str] | None
+    ) -> Section[_Row]:
         return Section(self.by, None, columns, style, [self._for_people(each) for each in shown if _is_shown(each)])
 
-    def _segment_columns(self) -> list[Column]:
+    def _segment_columns(self) -> list[Column[SegmentRow]]:
         columns = [*_SEGMENT_NAMES, *_SEGMENT_SIZES, *_SEGMENT_TIMES, *_SEGMENT_HEADERS, *_SEGMENT_STATE]
         columns += _SEGMENT_TIER if self.has_tiers else ()
         return [*columns, *(_SEGMENT_SELECTED if self.selected else ()), *(_SEGMENT_CACHE[:1] if self.cache else ())]
 
-    def _shown_of_segments(self, *, names: bool) -> list[Column]:
+    def _shown_of_segments(self, *, names: bool) -> list[Column[SegmentRow]]:
         columns = [_SEGMENT_NAMES[-1]] if names else []
         columns += [*_SEGMENT_SIZES, _BAR, *(_SEGMENT_CACHE if self.cache else ())]
         columns += _SEGMENT_TIER if self.has_tiers else ()
@@ -378,39 +356,39 @@ class ListingColumns:
             return [*columns, *headers, *_SEGMENT_SELECTED]
         return [*columns, *_SEGMENT_TIMES, *headers, *_SEGMENT_STATE]
 
-    def _partition_columns(self) -> list[Column]:
+    def _partition_columns(self) -> list[Column[PartitionSummary]]:
         columns = [*_PARTITION_NAMES, *_SUMS, *_PARTITION_OFFSETS, *_SUMS_OF_STATE, *_CLEANING, *_PARTITION_FILES]
         columns += _TIER if self.has_tiers else ()
         return [*columns, *(_SELECTED if self.selected else ()), *((_CACHE,) if self.cache else ())]
 
-    def _shown_of_partitions(self) -> list[Column]:
+    def _shown_of_partitions(self) -> list[Column[PartitionSummary]]:
         ends = [*_SELECTED] if self.selected else [*_SUMS_OF_STATE, *_CLEANING]
         cache = ((_CACHE,) if self.cache else ()) + (_TIER if self.has_tiers else ())
         return [*_PARTITION_NAMES, *self._shown_sums(), *cache, *_PARTITION_OFFSETS, *ends, _NOTES]
 
-    def _sum_columns(self, kind: str) -> list[Column]:
+    def _sum_columns(self, kind: str) -> list[Column[ListingSum]]:
         columns = [*_NAMES_OF_SUMS[kind], *_COUNTS, *_SUMS, *_SUMS_OF_STATE, *_CLEANABLE]
         return [*columns, *(_SELECTED if self.selected else ()), *((_CACHE,) if self.cache else ())]
 
-    def _shown_of_sums(self) -> list[Column]:
+    def _shown_of_sums(self) -> list[Column[ListingSum]]:
         ends = [*_SELECTED] if self.selected else [*_SUMS_OF_STATE, *_CLEANABLE]
         cache = (_CACHE,) if self.cache else ()
         return [*_NAMES_OF_SUMS[self.by], *_COUNTS, *self._shown_sums(), *cache, *ends]
 
-    def _shown_sums(self) -> tuple[Column, ...]:
+    def _shown_sums(self) -> tuple[Column[_Sums], ...]:
         return _SUMS if self.deep else _SUMS[:-1]
 
-    def _for_people(self, column: Column) -> Column:
+    def _for_people(self, column: Column[_Row]) -> Column[_Row]:
         """The column, its times as people read them in the zone, and its sizes in the wanted units."""
         if column.show is not None:
             return column
-        if column.name.endswith("Timestamp"):
+        if column.field.unit is Unit.TIMESTAMP:
             return column._replace(show=lambda row: _time_text(column.value(row), self.zone))
-        if "bytes" not in column.name.lower():
+        if column.field.unit is not Unit.BYTES:
             return column
         is_always_shown = column.title not in _NONE_IF_ZERO
 
-        def show(row: Any) -> str:
+        def show(row: _Row) -> str:
             size = column.value(row)
             return self.size_text(size) if isinstance(size, int) and (size or is_always_shown) else ""
 
@@ -421,7 +399,7 @@ def _time_text(timestamp: object, zone: tzinfo) -> str:
     return time_text(timestamp, zone) if isinstance(timestamp, int) else ""
 
 
-def _is_shown(column: Column) -> bool:
+def _is_shown(column: Column[Any]) -> bool:
     """Whether people see it; a bar has no title, since it belongs to the column before it."""
     return column.title != NOT_SHOWN or not column.name
 

@@ -31,10 +31,12 @@ from kseg.cluster.recreate_script import Script
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, SettingSource, resolve_all
 from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
+from kseg.output.columns import NOT_SHOWN, Column, iso_time_column, listed_column, timestamp_column
 from kseg.output.forms import RowWriter
 from kseg.output.streams import flush_stdout, write_line
-from kseg.output.table import NOT_SHOWN, Section, TableColumn
-from kseg.text.groups import column, iso_time_column, number_column, numbers_text, timestamp_column, unless_negative
+from kseg.output.table import Section
+from kseg.text import fields
+from kseg.text.groups import unless_negative
 
 if TYPE_CHECKING:
     from kseg.rewrite.metadata import DeletedPartition, MetadataCopy, NewerPartition, Rebuilding, RebuiltMetadata
@@ -70,58 +72,53 @@ COPIES: Section[CopyRow] = Section(
     "copy",
     "Copies of __cluster_metadata",
     (
-        number_column("nodeId", "NODE", lambda row: row.copy.owner.broker),
-        column("path", "COPY", lambda row: str(row.copy.partition.path)),
-        number_column("endOffset", "END OFFSET", lambda row: row.copy.end_offset),
-        number_column("leaderEpoch", "LEADER EPOCH", lambda row: row.copy.leader_epoch),
-        number_column("knownEpoch", NOT_SHOWN, lambda row: unless_negative(row.copy.known_epoch)),
-        timestamp_column("last", NOT_SHOWN, lambda row: row.copy.timestamp),
-        iso_time_column("last", lambda row: row.copy.timestamp, "LAST RECORD"),
-        column("isUsed", NOT_SHOWN, lambda row: row.copy is row.used),
-        number_column("behindRecords", NOT_SHOWN, lambda row: row.behind),
-        column("behindMs", "BEHIND", lambda row: row.behind_ms, lambda row: row.behind_text()),
-        column("problem", NOT_SHOWN, lambda row: row.copy.problem),
+        Column(fields.NODE_ID, "NODE", lambda row: row.copy.owner.broker),
+        Column(fields.PATH, "COPY", lambda row: str(row.copy.partition.path)),
+        Column(fields.END_OFFSET, "END OFFSET", lambda row: row.copy.end_offset),
+        Column(fields.LEADER_EPOCH, "LEADER EPOCH", lambda row: row.copy.leader_epoch),
+        Column(fields.KNOWN_EPOCH, NOT_SHOWN, lambda row: unless_negative(row.copy.known_epoch)),
+        timestamp_column(fields.LAST_TIMESTAMP, NOT_SHOWN, lambda row: row.copy.timestamp),
+        iso_time_column(fields.LAST_TIME, lambda row: row.copy.timestamp, "LAST RECORD"),
+        Column(fields.IS_USED, NOT_SHOWN, lambda row: row.copy is row.used),
+        Column(fields.BEHIND_RECORDS, NOT_SHOWN, lambda row: row.behind),
+        Column(fields.BEHIND_MS, "BEHIND", lambda row: row.behind_ms, lambda row: row.behind_text(), is_right=False),
+        Column(fields.PROBLEM, NOT_SHOWN, lambda row: row.copy.problem),
     ),
 )
 NEWER: "Section[NewerPartition]" = Section(
     "newerPartition",
     "Newer than the copy that is used",
     (
-        column("path", "PARTITION", lambda row: str(row.path)),
-        column("topicId", "TOPIC ID", lambda row: row.topic_id),
-        number_column("leaderEpoch", NOT_SHOWN, lambda row: row.leader_epoch),
-        number_column("startOffset", NOT_SHOWN, lambda row: row.start_offset),
-        number_column("knownEpoch", NOT_SHOWN, lambda row: row.known_epoch),
-        column("reason", "WHY", lambda row: row.reason),
+        Column(fields.PATH, "PARTITION", lambda row: str(row.path)),
+        Column(fields.TOPIC_ID, "TOPIC ID", lambda row: row.topic_id),
+        Column(fields.LEADER_EPOCH, NOT_SHOWN, lambda row: row.leader_epoch),
+        Column(fields.START_OFFSET, NOT_SHOWN, lambda row: row.start_offset),
+        Column(fields.KNOWN_EPOCH, NOT_SHOWN, lambda row: row.known_epoch),
+        Column(fields.REASON, "WHY", lambda row: row.reason),
     ),
 )
 DELETED: "Section[DeletedPartition]" = Section(
     "deletedPartition",
     "Deleted, and left out",
     (
-        column("path", "PARTITION", lambda row: str(row.path)),
-        column("topicId", "TOPIC ID", lambda row: row.topic_id),
-        number_column("deletedAt", NOT_SHOWN, lambda row: row.deleted_at),
-        column("reason", "WHY", lambda row: row.reason),
+        Column(fields.PATH, "PARTITION", lambda row: str(row.path)),
+        Column(fields.TOPIC_ID, "TOPIC ID", lambda row: row.topic_id),
+        Column(fields.DELETED_AT, NOT_SHOWN, lambda row: row.deleted_at),
+        Column(fields.REASON, "WHY", lambda row: row.reason),
     ),
 )
 REBUILT: "Section[RebuiltMetadata]" = Section(
     "rebuilt",
     "Controller",
     (
-        number_column("nodeId", "NODE", lambda row: row.node_id),
-        column("clusterId", "CLUSTER", lambda row: row.cluster_id),
-        column("directoryId", "DIRECTORY", lambda row: row.directory_id),
-        column("quorum", "QUORUM", lambda row: "dynamic" if row.is_dynamic else "static"),
-        column("checkpoint", "CHECKPOINT", lambda row: row.copy.found.checkpoint),
-        number_column("endOffset", "END OFFSET", lambda row: row.end_offset),
-        number_column("leaderEpoch", "AFTER EPOCH", lambda row: row.leader_epoch),
-        column(
-            "oldVoters",
-            "INSTEAD OF",
-            lambda row: [voter.voter_id for voter in row.old_voters],
-            lambda row: ",".join(str(voter.voter_id) for voter in row.old_voters),
-        ),
+        Column(fields.NODE_ID, "NODE", lambda row: row.node_id),
+        Column(fields.CLUSTER_ID, "CLUSTER", lambda row: row.cluster_id),
+        Column(fields.DIRECTORY_ID, "DIRECTORY", lambda row: row.directory_id),
+        Column(fields.QUORUM, "QUORUM", lambda row: "dynamic" if row.is_dynamic else "static"),
+        Column(fields.CHECKPOINT, "CHECKPOINT", lambda row: row.copy.found.checkpoint),
+        Column(fields.END_OFFSET, "END OFFSET", lambda row: row.end_offset),
+        Column(fields.LEADER_EPOCH, "AFTER EPOCH", lambda row: row.leader_epoch),
+        listed_column(fields.OLD_VOTERS, "INSTEAD OF", lambda row: tuple(voter.voter_id for voter in row.old_voters)),
     ),
 )
 
@@ -165,13 +162,13 @@ ACLS: Section[Acl] = Section(
     "acl",
     "ACLs",
     (
-        column("resourceType", "TYPE", lambda row: row.resource_type),
-        column("resource", "RESOURCE", lambda row: row.resource),
-        column("patternType", "PATTERN", lambda row: row.pattern_type),
-        column("principal", "PRINCIPAL", lambda row: row.principal),
-        column("host", "HOST", lambda row: row.host),
-        column("operation", "OPERATION", lambda row: row.operation),
-        column("permission", "PERMISSION", lambda row: row.permission),
+        Column(fields.RESOURCE_TYPE, "TYPE", lambda row: row.resource_type),
+        Column(fields.RESOURCE, "RESOURCE", lambda row: row.resource),
+        Column(fields.PATTERN_TYPE, "PATTERN", lambda row: row.pattern_type),
+        Column(fields.PRINCIPAL, "PRINCIPAL", lambda row: row.principal),
+        Column(fields.HOST, "HOST", lambda row: row.host),
+        Column(fields.OPERATION, "OPERATION", lambda row: row.operation),
+        Column(fields.PERMISSION, "PERMISSION", lambda row: row.permission),
     ),
     lambda row: "yellow" if row.permission == "DENY" else "",
 )
@@ -179,34 +176,34 @@ QUOTAS: Section[Quota] = Section(
     "quota",
     "Quotas",
     (
-        column("entity", "ENTITY", lambda row: _entity_objects(row.entity), lambda row: entity_text(row.entity)),
-        column("name", "NAME", lambda row: row.name),
-        column("value", "VALUE", lambda row: row.value, lambda row: number_text(row.value)),
+        Column(fields.ENTITY, "ENTITY", lambda row: _entity_objects(row.entity), lambda row: entity_text(row.entity)),
+        Column(fields.NAME, "NAME", lambda row: row.name),
+        Column(fields.LIMIT, "VALUE", lambda row: row.value, lambda row: number_text(row.value), is_right=False),
     ),
 )
 SCRAM: Section[ScramUser] = Section(
     "scram",
     "SCRAM credentials",
     (
-        column("user", "USER", lambda row: row.user),
-        column("mechanism", "MECHANISM", lambda row: row.mechanism),
-        number_column("iterations", "ITERATIONS", lambda row: row.iterations),
+        Column(fields.USER, "USER", lambda row: row.user),
+        Column(fields.MECHANISM, "MECHANISM", lambda row: row.mechanism),
+        Column(fields.ITERATIONS, "ITERATIONS", lambda row: row.iterations),
     ),
 )
 TOKENS: Section[DelegationToken] = Section(
     "token",
     "Delegation tokens",
     (
-        column("tokenId", "TOKEN", lambda row: row.token_id),
-        column("owner", "OWNER", lambda row: row.owner),
-        column("requester", "REQUESTER", lambda row: row.requester),
-        column("renewers", "RENEWERS", lambda row: list(row.renewers), lambda row: ",".join(row.renewers)),
-        timestamp_column("issue", NOT_SHOWN, lambda row: row.issued),
-        iso_time_column("issue", lambda row: row.issued, "ISSUED"),
-        timestamp_column("expiration", NOT_SHOWN, lambda row: row.expires),
-        iso_time_column("expiration", lambda row: row.expires, "EXPIRES"),
-        timestamp_column("max", NOT_SHOWN, lambda row: row.expires_at_last),
-        iso_time_column("max", lambda row: row.expires_at_last, "AT LAST"),
+        Column(fields.TOKEN_ID, "TOKEN", lambda row: row.token_id),
+        Column(fields.OWNER, "OWNER", lambda row: row.owner),
+        Column(fields.REQUESTER, "REQUESTER", lambda row: row.requester),
+        listed_column(fields.RENEWERS, "RENEWERS", lambda row: row.renewers),
+        timestamp_column(fields.ISSUE_TIMESTAMP, NOT_SHOWN, lambda row: row.issued),
+        iso_time_column(fields.ISSUE_TIME, lambda row: row.issued, "ISSUED"),
+        timestamp_column(fields.EXPIRATION_TIMESTAMP, NOT_SHOWN, lambda row: row.expires),
+        iso_time_column(fields.EXPIRATION_TIME, lambda row: row.expires, "EXPIRES"),
+        timestamp_column(fields.MAX_TIMESTAMP, NOT_SHOWN, lambda row: row.expires_at_last),
+        iso_time_column(fields.MAX_TIME, lambda row: row.expires_at_last, "AT LAST"),
     ),
 )
 
@@ -225,7 +222,7 @@ class _Node(Protocol):
 Node = TypeVar("Node", bound=_Node)
 
 
-def _endpoints_column() -> TableColumn[Node]:
+def _endpoints_column() -> Column[Node]:
     """Where a node is reached."""
 
     def objects(row: Node) -> list[dict[str, object]]:
@@ -235,7 +232,7 @@ def _endpoints_column() -> TableColumn[Node]:
     def text(row: Node) -> str:
         return " ".join(f"{one.name}://{one.host}:{one.port}" for one in row.endpoints)
 
-    return column("endpoints", "ENDPOINTS", objects, text)
+    return Column(fields.ENDPOINTS, "ENDPOINTS", objects, text)
 
 
 def _feature_objects(features: tuple[SupportedFeature, ...]) -> list[dict[str, object]]:
@@ -290,22 +287,22 @@ def _partition_style(row: PartitionRow) -> str:
 FEATURES: Section[Feature] = Section(
     "feature",
     "Features",
-    (column("name", "FEATURE", lambda row: row.name), number_column("level", "LEVEL", lambda row: row.level)),
+    (Column(fields.NAME, "FEATURE", lambda row: row.name), Column(fields.LEVEL, "LEVEL", lambda row: row.level)),
 )
 BROKERS: Section[Broker] = Section(
     "broker",
     "Brokers",
     (
-        number_column("brokerId", "BROKER", lambda row: row.broker_id),
-        column("state", "STATE", _broker_state),
-        number_column("epoch", "EPOCH", lambda row: row.epoch),
-        column("rack", "RACK", lambda row: row.rack),
-        column("incarnationId", NOT_SHOWN, lambda row: row.incarnation_id),
-        column("isFenced", NOT_SHOWN, lambda row: row.is_fenced),
-        column("isInControlledShutdown", NOT_SHOWN, lambda row: row.is_in_controlled_shutdown),
+        Column(fields.BROKER_ID, "BROKER", lambda row: row.broker_id),
+        Column(fields.STATE, "STATE", _broker_state),
+        Column(fields.EPOCH, "EPOCH", lambda row: row.epoch),
+        Column(fields.RACK, "RACK", lambda row: row.rack),
+        Column(fields.INCARNATION_ID, NOT_SHOWN, lambda row: row.incarnation_id),
+        Column(fields.IS_FENCED, NOT_SHOWN, lambda row: row.is_fenced),
+        Column(fields.IS_IN_CONTROLLED_SHUTDOWN, NOT_SHOWN, lambda row: row.is_in_controlled_shutdown),
         _endpoints_column(),
-        column("features", NOT_SHOWN, lambda row: _feature_objects(row.features)),
-        column("logDirs", "LOG DIRECTORIES", lambda row: list(row.log_dirs), lambda row: ",".join(row.log_dirs)),
+        Column(fields.FEATURES, NOT_SHOWN, lambda row: _feature_objects(row.features)),
+        listed_column(fields.LOG_DIRS, "LOG DIRECTORIES", lambda row: row.log_dirs),
     ),
     lambda row: "yellow" if row.is_fenced else "",
 )
@@ -313,18 +310,18 @@ CONTROLLERS: Section[Controller] = Section(
     "controller",
     "Controllers",
     (
-        number_column("controllerId", "CONTROLLER", lambda row: row.controller_id),
-        column("incarnationId", "INCARNATION", lambda row: row.incarnation_id),
+        Column(fields.CONTROLLER_ID, "CONTROLLER", lambda row: row.controller_id),
+        Column(fields.INCARNATION_ID, "INCARNATION", lambda row: row.incarnation_id),
         _endpoints_column(),
-        column("features", NOT_SHOWN, lambda row: _feature_objects(row.features)),
+        Column(fields.FEATURES, NOT_SHOWN, lambda row: _feature_objects(row.features)),
     ),
 )
 VOTERS: Section[Voter] = Section(
     "voter",
     "Voters",
     (
-        number_column("voterId", "VOTER", lambda row: row.voter_id),
-        column("directoryId", "DIRECTORY", lambda row: row.directory_id),
+        Column(fields.VOTER_ID, "VOTER", lambda row: row.voter_id),
+        Column(fields.DIRECTORY_ID, "DIRECTORY", lambda row: row.directory_id),
         _endpoints_column(),
     ),
 )
@@ -332,52 +329,51 @@ DIRECTORIES: Section[DirectoryRow] = Section(
     "directory",
     "Log directories",
     (
-        number_column("brokerId", "BROKER", lambda row: row.broker_id),
-        column("directoryId", "DIRECTORY", lambda row: row.directory_id),
-        column("path", "PATH", lambda row: row.path),
-        column("isCordoned", "CORDONED", lambda row: row.is_cordoned, lambda row: "yes" if row.is_cordoned else "no"),
-        number_column("replicas", "REPLICAS", lambda row: row.replica_count),
+        Column(fields.BROKER_ID, "BROKER", lambda row: row.broker_id),
+        Column(fields.DIRECTORY_ID, "DIRECTORY", lambda row: row.directory_id),
+        Column(fields.PATH, "PATH", lambda row: row.path),
+        Column(
+            fields.IS_CORDONED, "CORDONED", lambda row: row.is_cordoned, lambda row: "yes" if row.is_cordoned else "no"
+        ),
+        Column(fields.REPLICA_COUNT, "REPLICAS", lambda row: row.replica_count),
     ),
 )
 TOPICS: Section[Topic] = Section(
     "topic",
     "Topics",
     (
-        column("topic", "TOPIC", lambda row: row.name),
-        column("topicId", "ID", lambda row: row.topic_id),
-        number_column("partitions", "PARTITIONS", lambda row: len(row.partitions)),
+        Column(fields.TOPIC, "TOPIC", lambda row: row.name),
+        Column(fields.TOPIC_ID, "ID", lambda row: row.topic_id),
+        Column(fields.PARTITIONS, "PARTITIONS", lambda row: len(row.partitions)),
     ),
 )
-
-
-def _broker_ids(name: str, title: str, value: Callable[[PartitionRow], tuple[int, ...]]) -> TableColumn[PartitionRow]:
-    return column(name, title, lambda row: list(value(row)), lambda row: numbers_text(value(row)))
 
 
 PARTITIONS: Section[PartitionRow] = Section(
     "partition",
     "Partitions",
     (
-        column("topic", "TOPIC", lambda row: row.partition.topic),
-        column("topicId", NOT_SHOWN, lambda row: row.partition.topic_id),
-        number_column("partition", "PART", lambda row: row.partition.partition),
-        column(
-            "leader",
+        Column(fields.TOPIC, "TOPIC", lambda row: row.partition.topic),
+        Column(fields.TOPIC_ID, NOT_SHOWN, lambda row: row.partition.topic_id),
+        Column(fields.PARTITION, "PART", lambda row: row.partition.partition),
+        Column(
+            fields.LEADER,
             "LEADER",
             lambda row: unless_negative(row.partition.leader),
             lambda row: "none" if row.partition.leader < 0 else str(row.partition.leader),
+            is_right=False,
         ),
-        number_column("leaderEpoch", "EPOCH", lambda row: row.partition.leader_epoch),
-        number_column("partitionEpoch", NOT_SHOWN, lambda row: row.partition.partition_epoch),
-        _broker_ids("replicas", "REPLICAS", lambda row: row.partition.replicas),
-        _broker_ids("isr", "ISR", lambda row: row.partition.isr),
-        _broker_ids("eligibleLeaderReplicas", "ELR", lambda row: row.partition.elr),
-        column("lastKnownElr", NOT_SHOWN, lambda row: list(row.partition.last_known_elr)),
-        _broker_ids("addingReplicas", "ADDING", lambda row: row.partition.adding_replicas),
-        _broker_ids("removingReplicas", "REMOVING", lambda row: row.partition.removing_replicas),
-        column("isRecovering", NOT_SHOWN, lambda row: row.partition.is_recovering),
-        column(
-            "directories",
+        Column(fields.LEADER_EPOCH, "EPOCH", lambda row: row.partition.leader_epoch),
+        Column(fields.PARTITION_EPOCH, NOT_SHOWN, lambda row: row.partition.partition_epoch),
+        listed_column(fields.REPLICAS, "REPLICAS", lambda row: row.partition.replicas),
+        listed_column(fields.ISR, "ISR", lambda row: row.partition.isr),
+        listed_column(fields.ELIGIBLE_LEADER_REPLICAS, "ELR", lambda row: row.partition.elr),
+        Column(fields.LAST_KNOWN_ELR, NOT_SHOWN, lambda row: list(row.partition.last_known_elr)),
+        listed_column(fields.ADDING_REPLICAS, "ADDING", lambda row: row.partition.adding_replicas),
+        listed_column(fields.REMOVING_REPLICAS, "REMOVING", lambda row: row.partition.removing_replicas),
+        Column(fields.IS_RECOVERING, NOT_SHOWN, lambda row: row.partition.is_recovering),
+        Column(
+            fields.DIRECTORIES,
             "DIRECTORIES",
             lambda row: [*map(_place_object, row.places)],
             lambda row: " ".join(filter(None, (place.text() for place in row.places))),
@@ -389,24 +385,24 @@ CONFIGS: Section[Config] = Section(
     "config",
     "Configs",
     (
-        column("resourceType", "TYPE", lambda row: row.resource_type),
-        column("resource", "RESOURCE", lambda row: row.resource),
-        column("name", "NAME", lambda row: row.name),
-        column("value", "VALUE", lambda row: HIDDEN_VALUE if row.is_secret else row.value),
+        Column(fields.RESOURCE_TYPE, "TYPE", lambda row: row.resource_type),
+        Column(fields.RESOURCE, "RESOURCE", lambda row: row.resource),
+        Column(fields.NAME, "NAME", lambda row: row.name),
+        Column(fields.VALUE, "VALUE", lambda row: HIDDEN_VALUE if row.is_secret else row.value),
     ),
 )
 METADATA: Section[ClusterMetadata] = Section(
     "metadata",
     None,
     (
-        number_column("offset", "OFFSET", lambda row: unless_negative(row.offset)),
-        number_column("timestamp", "TIMESTAMP", lambda row: unless_negative(row.timestamp)),
-        iso_time_column("", lambda row: row.timestamp, "TIME"),
-        column("checkpoint", "CHECKPOINT", lambda row: row.checkpoint),
-        number_column("missingBefore", "MISSING BEFORE", lambda row: row.missing_before),
-        number_column("unapplied", "UNAPPLIED", lambda row: row.unapplied),
-        number_column("kraftVersion", "KRAFT VERSION", lambda row: row.kraft_version),
-        number_column("nextProducerId", "NEXT PRODUCER ID", lambda row: row.next_producer_id),
+        Column(fields.OFFSET, "OFFSET", lambda row: unless_negative(row.offset)),
+        Column(fields.TIMESTAMP, "TIMESTAMP", lambda row: unless_negative(row.timestamp)),
+        iso_time_column(fields.TIME, lambda row: row.timestamp, "TIME"),
+        Column(fields.CHECKPOINT, "CHECKPOINT", lambda row: row.checkpoint),
+        Column(fields.MISSING_BEFORE, "MISSING BEFORE", lambda row: row.missing_before),
+        Column(fields.UNAPPLIED, "UNAPPLIED", lambda row: row.unapplied),
+        Column(fields.KRAFT_VERSION, "KRAFT VERSION", lambda row: row.kraft_version),
+        Column(fields.NEXT_PRODUCER_ID, "NEXT PRODUCER ID", lambda row: row.next_producer_id),
     ),
 )
 """Columns about a cluster's metadata as a whole, only in JSON."""
@@ -429,11 +425,11 @@ SETTINGS: Section[SettingRow] = Section(
     "setting",
     "Settings",
     (
-        column("topic", "TOPIC", lambda row: row.topic),
-        column("name", "NAME", lambda row: row.setting.name),
-        column("value", "VALUE", lambda row: row.setting.value),
-        column("source", "FROM", lambda row: row.setting.source.name, lambda row: row.source_text()),
-        column("mayDiffer", NOT_SHOWN, lambda row: row.may_differ),
+        Column(fields.TOPIC, "TOPIC", lambda row: row.topic),
+        Column(fields.NAME, "NAME", lambda row: row.setting.name),
+        Column(fields.VALUE, "VALUE", lambda row: row.setting.value),
+        Column(fields.SOURCE, "FROM", lambda row: row.setting.source.name, lambda row: row.source_text()),
+        Column(fields.MAY_DIFFER, NOT_SHOWN, lambda row: row.may_differ),
     ),
 )
 

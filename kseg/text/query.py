@@ -1,16 +1,25 @@
 """Answers to SQL as aligned text, JSON, CSV or tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kseg.findings.findings import Finding
+from kseg.formats.codes import codec_name
+from kseg.formats.file_names import PartitionDirectory, parse_partition_directory
+from kseg.output.columns import NOT_SHOWN, Column, Field, Kind, listed_column
 from kseg.output.forms import Form, TableForm
 from kseg.output.rows import CsvWriter, JsonText, finite_json
-from kseg.output.table import GrowingLines, TableColumn, write_rich_table
+from kseg.output.table import GrowingLines, Section, write_rich_table
+from kseg.reading.batch import BatchHeader
+from kseg.text import fields
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from kseg.export.plan import WorkOrder
 
 
 Values = tuple[Any, ...]
@@ -41,7 +50,7 @@ class AnswerWriter:
         else:
             self._write_lines(_columns(names, schema), rows)
 
-    def _write_lines(self, columns: Sequence[TableColumn[Values]], rows: Iterator[Values]) -> None:
+    def _write_lines(self, columns: Sequence[Column[Values]], rows: Iterator[Values]) -> None:
         from kseg.output.pager import paged_lines
 
         with paged_lines() as write:
@@ -175,21 +184,145 @@ def _without_nulls(value: Any) -> Any:
     return list(map(_without_nulls, value)) if isinstance(value, list) else value
 
 
-def _columns(names: Sequence[str], schema: "pa.Schema") -> list[TableColumn[Values]]:
+def _columns(names: Sequence[str], schema: "pa.Schema") -> list[Column[Values]]:
     return [
         _column(place, name, is_number=_is_number(field.type))
         for place, (name, field) in enumerate(zip(names, schema, strict=True))
     ]
 
 
-def _column(place: int, name: str, *, is_number: bool) -> TableColumn[Values]:
+def _column(place: int, name: str, *, is_number: bool) -> Column[Values]:
     def value(row: Values) -> Any:
         return row[place]
 
-    return TableColumn(name, name, 1 if is_number else -1, value, lambda row: _as_text(row[place]))
+    return Column(Field(name, Kind.TEXT, ""), name, value, lambda row: _as_text(row[place]), is_number)
 
 
 def _is_number(kind: "pa.DataType") -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+# --- plans of scans, and tables that only SQL has ---------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Scan:
+    """A table that a query reads.
+
+    columns: those that it needs. partitions, size: how many partitions, and bytes of logs, it reads; those_in_all,
+    size_in_all: of how many; None for tables that aren't read by pieces. orders: where exactly.
+    """
+
+    table: str
+    columns: Sequence[str]
+    condition: str | None = None
+    partitions: int | None = None
+    those_in_all: int | None = None
+    size: int | None = None
+    size_in_all: int | None = None
+    orders: "list[WorkOrder]" = field(default_factory=list)
+
+
+def _share(part: int | None, whole: int | None) -> str:
+    return "" if part is None or whole is None else f"{part} of {whole}"
+
+
+def _offsets(scan: Scan) -> str:
+    """The offsets that are wanted, if they are the same in all partitions, and not all of them."""
+    wanted = {(order.offsets.first, order.offsets.end) for order in scan.orders}
+    if not wanted or wanted == {(None, None)}:
+        return ""
+    if len(wanted) > 1:
+        return "by partition"
+    ((first, end),) = wanted
+    return f"{'' if first is None else first} to {'' if end is None else end - 1}".strip()
+
+
+_SCAN_COLUMNS: tuple[Column[Scan], ...] = (
+    Column(fields.TABLE, "TABLE", lambda row: row.table),
+    listed_column(fields.COLUMNS, "COLUMNS", lambda row: tuple(row.columns)),
+    Column(
+        fields.PARTITIONS,
+        "PARTITIONS",
+        lambda row: row.partitions,
+        lambda row: _share(row.partitions, row.those_in_all),
+    ),
+    Column(fields.PARTITIONS_IN_ALL, NOT_SHOWN, lambda row: row.those_in_all),
+    Column(fields.OFFSETS, "OFFSETS", _offsets),
+    Column(fields.BYTES, "BYTES", lambda row: row.size, lambda row: _share(row.size, row.size_in_all)),
+    Column(fields.BYTES_IN_ALL, NOT_SHOWN, lambda row: row.size_in_all),
+    Column(fields.CONDITION, "ROWS WHERE", lambda row: row.condition),
+)
+SCANS: Section[Scan] = Section("scan", None, _SCAN_COLUMNS)
+
+
+class BatchRow(NamedTuple):
+    """A batch with its partition and segment."""
+
+    topic: str
+    partition: int | None
+    segment: str
+    header: BatchHeader
+
+
+def _topic_of(finding: Finding) -> str | None:
+    name = _directory_name(finding)
+    return None if name is None else name.topic
+
+
+def _partition_of(finding: Finding) -> int | None:
+    name = _directory_name(finding)
+    return None if name is None else name.partition
+
+
+def _directory_name(finding: Finding) -> PartitionDirectory | None:
+    return parse_partition_directory(finding.file if finding.file.is_dir() else finding.file.parent)
+
+
+BATCHES: Section[BatchRow] = Section(
+    "batch",
+    None,
+    (
+        Column(fields.TOPIC, NOT_SHOWN, lambda row: row.topic),
+        Column(fields.PARTITION, NOT_SHOWN, lambda row: row.partition),
+        Column(fields.SEGMENT, NOT_SHOWN, lambda row: row.segment),
+        Column(fields.POSITION, NOT_SHOWN, lambda row: row.header.position),
+        Column(fields.SIZE, NOT_SHOWN, lambda row: row.header.size),
+        Column(fields.BASE_OFFSET, NOT_SHOWN, lambda row: row.header.base_offset),
+        Column(fields.LAST_OFFSET, NOT_SHOWN, lambda row: row.header.last_offset),
+        Column(fields.COUNT, NOT_SHOWN, lambda row: row.header.records_count),
+        Column(fields.MAGIC, NOT_SHOWN, lambda row: row.header.magic),
+        Column(fields.COMPRESSION, NOT_SHOWN, lambda row: codec_name(row.header.codec) or str(row.header.codec)),
+        Column(fields.CRC, NOT_SHOWN, lambda row: row.header.crc),
+        Column(fields.IS_VALID, NOT_SHOWN, lambda row: row.header.is_valid),
+        Column(fields.ATTRIBUTES, NOT_SHOWN, lambda row: row.header.attributes),
+        Column(fields.TIMESTAMP_TYPE, NOT_SHOWN, lambda row: row.header.timestamp_type.value),
+        Column(fields.BASE_TIMESTAMP, NOT_SHOWN, lambda row: row.header.base_timestamp),
+        Column(fields.MAX_TIMESTAMP, NOT_SHOWN, lambda row: row.header.max_timestamp),
+        Column(fields.PRODUCER_ID, NOT_SHOWN, lambda row: row.header.producer_id),
+        Column(fields.PRODUCER_EPOCH, NOT_SHOWN, lambda row: row.header.producer_epoch),
+        Column(fields.BASE_SEQUENCE, NOT_SHOWN, lambda row: row.header.base_sequence),
+        Column(fields.PARTITION_LEADER_EPOCH, NOT_SHOWN, lambda row: row.header.partition_leader_epoch),
+        Column(fields.IS_TRANSACTIONAL, NOT_SHOWN, lambda row: row.header.is_transactional),
+        Column(fields.IS_CONTROL, NOT_SHOWN, lambda row: row.header.is_control),
+    ),
+)
+"""Columns of the table `batches`, named as in `kseg dump -o json`."""
+FINDINGS: Section[Finding] = Section(
+    "finding",
+    None,
+    (
+        Column(fields.ID, NOT_SHOWN, lambda row: row.id),
+        Column(fields.SEVERITY, NOT_SHOWN, lambda row: row.severity),
+        Column(fields.TOPIC, NOT_SHOWN, _topic_of),
+        Column(fields.PARTITION, NOT_SHOWN, _partition_of),
+        Column(fields.FILE, NOT_SHOWN, lambda row: row.file),
+        Column(fields.POSITION, NOT_SHOWN, lambda row: row.position),
+        Column(fields.FIRST_OFFSET, NOT_SHOWN, lambda row: row.first_offset),
+        Column(fields.LAST_OFFSET, NOT_SHOWN, lambda row: row.last_offset),
+        Column(fields.SENTENCE, NOT_SHOWN, lambda row: row.sentence),
+    ),
+)
+"""Columns of the table `findings`."""

@@ -8,19 +8,21 @@ from kseg.errors import counted
 from kseg.formats.codes import UNLIMITED
 from kseg.log.cleaner import CleanerStop, CleanerVerdict, Cleaning
 from kseg.log.freeing import FreeingPlan, LoweredTopic, PinnedSegment
+from kseg.output.columns import Column
 from kseg.output.forms import Form
 from kseg.output.rows import human_size
 from kseg.output.streams import flush_stdout, write_lines
-from kseg.output.table import TableColumn, aligned_lines
+from kseg.output.table import aligned_lines
+from kseg.text import fields
 from kseg.times import duration_text, time_text
 
-_COLUMNS: tuple[TableColumn[LoweredTopic], ...] = (
-    TableColumn("topic", "topic", -1, lambda each: each.topic),
-    TableColumn("setting", "setting", -1, lambda each: each.setting),
-    TableColumn("before", "now", 1, lambda each: each.before, lambda each: _age(each.before)),
-    TableColumn("after", "then", 1, lambda each: each.after, lambda each: _age(each.after)),
-    TableColumn("segments", "segments", 1, lambda each: each.segments),
-    TableColumn("bytes", "frees", 1, lambda each: each.size, lambda each: human_size(each.size)),
+_COLUMNS: tuple[Column[LoweredTopic], ...] = (
+    Column(fields.TOPIC, "topic", lambda each: each.topic),
+    Column(fields.SETTING, "setting", lambda each: each.setting),
+    Column(fields.BEFORE_MS, "now", lambda each: each.before, lambda each: _age(each.before)),
+    Column(fields.AFTER_MS, "then", lambda each: each.after, lambda each: _age(each.after)),
+    Column(fields.SEGMENTS, "segments", lambda each: each.segments),
+    Column(fields.BYTES, "frees", lambda each: each.size, lambda each: human_size(each.size)),
 )
 
 

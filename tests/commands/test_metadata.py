@@ -119,7 +119,7 @@ def test_help_has_examples() -> None:
         ("voters", [{"voterId": 1, "directoryId": "YuJMIZRrTBe0MqyeYKOJyQ",
                      "endpoints": [{"name": "CONTROLLER", "host": "127.0.0.1", "port": 22102}]}]),
         ("directories", [{"brokerId": 1, "directoryId": "YuJMIZRrTBe0MqyeYKOJyQ", "path": "4.3.1",
-                          "isCordoned": False, "replicas": 70}]),
+                          "isCordoned": False, "replicaCount": 70}]),
         ("scram", [{"user": "alice", "mechanism": "SCRAM-SHA-256", "iterations": 4096},
                    {"user": "bob", "mechanism": "SCRAM-SHA-512", "iterations": 5000},
                    {"user": "formatted", "mechanism": "SCRAM-SHA-256", "iterations": 4096}]),

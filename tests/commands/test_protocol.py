@@ -160,7 +160,7 @@ def test_body_that_cannot_be_read_is_reported_with_its_frame(tmp_path: Path) -> 
     frame, summary = map(json.loads, lines)
     assert frame["body"] is None
     assert frame["problem"] == "MetadataRequest version 12: its bytes end too early"
-    assert summary["problems"] == 1
+    assert summary["problemCount"] == 1
 
 
 def test_bytes_after_a_body_are_noted_and_the_body_is_shown(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_bytes_after_a_body_are_noted_and_the_body_is_shown(tmp_path: Path) -> N
     asked, answered, summary = map(json.loads, lines)
     assert (status, asked["body"], asked["trailingSize"]) == (0, {}, 4)
     assert (answered["body"]["errorCode"], answered["trailingSize"]) == (0, 1)
-    assert summary["problems"] == 0
+    assert summary["problemCount"] == 0
 
 
 def test_file_of_something_else_ends_with_1(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_versions_that_the_schemas_lack_are_counted_and_named(tmp_path: Path) ->
     ]
     status, lines, said = kseg(path, "-o", "json")
     *objects, summary = map(json.loads, lines)
-    assert (status, summary["problems"], said) == (1, 4, named)
+    assert (status, summary["problemCount"], said) == (1, 4, named)
     assert [(each["body"], each["problem"]) for each in objects[:1]] == [(None, named[0].split("not read: ")[1])]
     status, lines, said = kseg(path)
     assert (status, said[:3]) == (1, named)

@@ -130,6 +130,14 @@ def test_tables_have_what_commands_print(disk: Path) -> None:
     assert batch == {"count": 25, "lastOffset": 549}
 
 
+def test_times_in_tables_are_the_timestamps_that_commands_print(disk: Path) -> None:
+    (own,) = queried(disk, "SELECT epoch_ms(largestTimestamp) ms FROM partitions WHERE partition = 1")
+    listed = [json.loads(line) for line in kseg(["ls", "-o", "json"], disk).stdout.splitlines()]
+    assert [own["ms"]] == [row["largestTimestamp"] for row in listed if row.get("partition") == 1]
+    (batch,) = queried(disk, "SELECT epoch_ms(max(maxTimestamp)) ms FROM batches WHERE partition = 1")
+    assert batch == own
+
+
 def test_a_topic_with_a_table_s_name_comes_first(tmp_path: Path) -> None:
     disk = write_disk(tmp_path)
     (disk / "odd-0").rename(disk / "records-0")

@@ -92,7 +92,7 @@ def assigned(disks: Sequence[Path], work: Path) -> set[str]:
     """The ids of the log directories that the metadata have for replicas."""
     ran = kseg(["metadata", *map(str, disks[:1]), "--show", "directories", "-o", "json"], work)
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
-    return {row["directoryId"] for row in rows if row["replicas"]}
+    return {row["directoryId"] for row in rows if row["replicaCount"]}
 
 
 @pytest.mark.parametrize("release", RELEASES)

@@ -161,7 +161,7 @@ def test_transactional_ids_are_those_that_are_listed_and_described(cluster: OneB
         (theirs,) = cluster.table("TransactionsCommand", "describe", "--transactional-id", name)
         row = ours[name]
         start = "None" if row["startTimestamp"] is None else str(row["startTimestamp"])
-        own = (row["producerEpoch"], row["state"], row["timeoutMs"], start, tuple(sorted(row["partitions"])))
+        own = (row["producerEpoch"], row["state"], row["timeoutMs"], start, tuple(sorted(row["transactionPartitions"])))
         partitions = tuple(sorted(filter(None, theirs.get("TopicPartitions", "").split(","))))
         fields = ("ProducerEpoch", "TransactionState", "TransactionTimeoutMs")
         wanted = (*(theirs[field] for field in fields), theirs["CurrentTransactionStartTimeMs"], partitions)

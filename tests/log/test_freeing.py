@@ -66,7 +66,7 @@ def test_lowering_as_advised_frees_what_is_said(wanted: int, disk: Path) -> None
     assert plan["freedBytes"] == plan["bytesDeletableNow"] + sum(each["bytes"] for each in lowered)
     for each in lowered:
         name, value = shlex.split(each["command"])[-1].split("=")
-        assert (name, int(value), each["before"]) == ("retention.ms", each["after"], 7 * DAY)
+        assert (name, int(value), each["beforeMs"]) == ("retention.ms", each["afterMs"], 7 * DAY)
         now = freed_of(disk, each["topic"])
         then = freed_of(disk, each["topic"], "--retention-ms", value)
         assert (then[0] - now[0], then[1] - now[1]) == (each["segments"], each["bytes"])
@@ -129,7 +129,7 @@ def test_undo_restores_what_the_topic_itself_had(setting: Setting, change: str, 
     write_disk(tmp_path, {"large": [(1.9, 1, 0)]})
     write_metadata(tmp_path, {"large": "cJFU-m2vQ6uCEEqPGgnDXw"}, [setting])
     (lowered,) = of_type("lowered", retain(tmp_path, "--free", "2KB"))
-    assert (lowered["before"], lowered["undo"].partition("--entity-name ")[2]) == (172_800_000, f"large {change}")
+    assert (lowered["beforeMs"], lowered["undo"].partition("--entity-name ")[2]) == (172_800_000, f"large {change}")
 
 
 def test_other_forms_and_a_copy_are_refused(disk: Path) -> None:

@@ -65,7 +65,7 @@ def expected_of(broker: Broker, lowered: list[dict[str, Any]]) -> dict[str, list
     """The base offsets that `retain` leaves with the advised settings."""
     found = left(broker)
     for each in lowered:
-        rows = kseg(broker, "--topic", each["topic"], "--retention-ms", str(each["after"]))
+        rows = kseg(broker, "--topic", each["topic"], "--retention-ms", str(each["afterMs"]))
         rows = [row for row in rows if row["type"] == "segment" and Path(row["directory"]).name == f"{each['topic']}-0"]
         kept = [row["baseOffset"] for row in rows if not row["retention"].startswith("delete")]
         found[each["topic"]] = kept or [row["baseOffset"] + 1 for row in rows[-1:]]

@@ -1,4 +1,4 @@
-"""docs/reference/streams.md: which stream has what, and the objects of `-o json`: streams.toml and the columns."""
+"""docs/reference/streams.md: streams, the objects of `-o json` and their fields, from streams.toml and declarations."""
 
 import tomllib
 from collections.abc import Iterator
@@ -14,6 +14,8 @@ from kseg.layouts.record_columns import (
     Column,
     Kind,
 )
+from kseg.output import columns
+from kseg.text import fields
 
 PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "reference" / "streams.md"
 CATALOGUE = Path(__file__).with_name("streams.toml")
@@ -26,10 +28,32 @@ KINDS = {
     Kind.HEADERS: "list",
     Kind.JSON: "any",
 }
+DECLARED = {each.name: each for each in vars(fields).values() if isinstance(each, columns.Field)}
+TYPES = {
+    columns.Kind.INTEGER: "int",
+    columns.Kind.INT32: "int",
+    columns.Kind.NUMBER: "number",
+    columns.Kind.TEXT: "text",
+    columns.Kind.BOOLEAN: "bool",
+    columns.Kind.TEXTS: "list",
+    columns.Kind.INTEGERS: "list",
+    columns.Kind.OBJECTS: "list",
+    columns.Kind.OBJECT: "object",
+}
 OBJECTS = """
 ## Objects by command
 
 Kinds are int, number, text, bool, list, object, and any. `?`: may be null. `*`: isn't always there.
+"""
+
+
+FIELDS = """
+## Fields
+
+A field of rows means the same in the JSON and CSV of all commands, and in the tables of `kseg query`.
+
+| field | type | unit | meaning |
+|---|---|---|---|
 """
 
 
@@ -68,8 +92,9 @@ def objects() -> dict[str, dict[str, ObjectKind]]:
 
 def _parsed(text: str) -> Iterator[FieldKind]:
     for field in " ".join(text.split()).split(", "):
-        name, kind = field.split(" ")
-        yield FieldKind(name.rstrip("*"), kind.rstrip("?"), kind.endswith("?"), name.endswith("*"))
+        marked, _, kind = field.rstrip("?").partition(" ")
+        name = marked.rstrip("*")
+        yield FieldKind(name, kind or TYPES[DECLARED[name].kind], field.endswith("?"), marked.endswith("*"))
 
 
 def _of_column(column: Column) -> FieldKind:
@@ -98,7 +123,12 @@ def page() -> str:
         parts += [
             f"| {_type(name)} | {kind.about} | {', '.join(map(str, kind.fields))} |\n" for name, kind in kinds.items()
         ]
-    return "".join(parts)
+    return "".join([*parts, FIELDS, *map(_field_row, (DECLARED[name] for name in sorted(DECLARED)))])
+
+
+def _field_row(field: columns.Field) -> str:
+    unit = "" if field.unit is None else field.unit.value
+    return f"| `{field.name}` | {field.kind.value} | {unit} | {field.meaning} |\n"
 
 
 def _type(name: str) -> str:

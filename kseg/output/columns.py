@@ -1,0 +1,120 @@
+"""Fields of objects, and columns that give their values: the one declaration behind JSON, CSV, tables and SQL."""
+
+from collections.abc import Callable
+from datetime import UTC, tzinfo
+from enum import Enum
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
+
+from kseg.system.terminal_text import escaped_text
+from kseg.times import iso_time, time_text
+
+Row = TypeVar("Row", contravariant=True)
+NOT_SHOWN = ""
+"""Title of a column that only programs get: JSON and CSV."""
+
+
+class Kind(Enum):
+    """The type of a field's values."""
+
+    INTEGER = "integer"
+    INT32 = "32-bit integer"
+    NUMBER = "number"
+    TEXT = "text"
+    BOOLEAN = "boolean"
+    TEXTS = "list of texts"
+    INTEGERS = "list of integers"
+    OBJECTS = "list of objects"
+    OBJECT = "object"
+
+
+_NUMBERS = (Kind.INTEGER, Kind.INT32, Kind.NUMBER)
+
+
+class Unit(Enum):
+    """The unit of a field's values."""
+
+    BYTES = "bytes"
+    MS = "ms"
+    TIMESTAMP = "ms since 1970"
+    ISO_TIME = "ISO 8601"
+    OFFSET = "offset"
+    POSITION = "byte position"
+    RATIO = "ratio"
+
+
+class Field(NamedTuple):
+    """A field: its name in JSON and CSV, which means the same in all objects; `members` are those of its objects."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    unit: Unit | None = None
+    members: "tuple[Field, ...]" = ()
+
+
+FOR_PEOPLE = Field("", Kind.TEXT, "")
+"""The field of columns that no program gets."""
+
+
+class Column(NamedTuple, Generic[Row]):
+    """A column: a field, a title for people, and the field's value in a row.
+
+    `show` gives the text for people; None shows the value as it is. `is_right` sets it to the right; None does so with
+    numbers that aren't timestamps. `in_zone` makes the same column with its times in another zone than UTC; None: it
+    has no times.
+    """
+
+    field: Field
+    title: str
+    value: Callable[[Row], object]
+    show: Callable[[Row], str] | None = None
+    is_right: bool | None = None
+    in_zone: "Callable[[tzinfo], Column[Row]] | None" = None
+
+    @property
+    def name(self) -> str:
+        """Its field's."""
+        return self.field.name
+
+    @property
+    def is_set_right(self) -> bool:
+        """Whether people see it on the right side of its room."""
+        if self.is_right is None:
+            return self.field.kind in _NUMBERS and self.field.unit is not Unit.TIMESTAMP
+        return self.is_right
+
+    def text(self, row: Row) -> str:
+        """Return the text that a person sees of a row."""
+        if self.show is not None:
+            return escaped_text(self.show(row))
+        value = self.value(row)
+        if isinstance(value, int):
+            return str(value)
+        return "" if value is None else escaped_text(str(value))
+
+
+def timestamp_column(field: Field, title: str, value: Callable[[Row], int | None], zone: tzinfo = UTC) -> Column[Row]:
+    """Make a column of milliseconds since 1970, null for none; people see the time in the zone."""
+
+    def milliseconds(row: Row) -> int | None:
+        timestamp = value(row)
+        return None if timestamp is None or timestamp < 0 else timestamp
+
+    in_zone = partial(timestamp_column, field, title, value)
+    return Column(field, title, milliseconds, lambda row: time_text(value(row), zone), in_zone=in_zone)
+
+
+def iso_time_column(
+    field: Field, value: Callable[[Row], int | None], title: str = NOT_SHOWN, zone: tzinfo = UTC
+) -> Column[Row]:
+    """Make a column of times in ISO 8601 from milliseconds since 1970."""
+    in_zone = partial(iso_time_column, field, value, title)
+    return Column(field, title, lambda row: iso_time(value(row), zone), in_zone=in_zone)
+
+
+def listed_column(
+    field: Field, title: str, value: Callable[[Row], tuple[object, ...]], *, is_right: bool = False
+) -> Column[Row]:
+    """Make a column of lists; people see their elements with commas between them."""
+    return Column(field, title, lambda row: list(value(row)), lambda row: ",".join(map(str, value(row))), is_right)

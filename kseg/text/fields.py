@@ -1,0 +1,357 @@
+"""Fields of the objects and rows that commands print: one declaration for each name."""
+
+from kseg.output.columns import Field, Kind, Unit
+
+_ASSIGNED = (
+    Field("topic", Kind.TEXT, "Name of the topic."),
+    Field("topicId", Kind.TEXT, "Id of the topic."),
+    Field("kind", Kind.TEXT, "Kind of the tasks."),
+    Field("subtopologyId", Kind.TEXT, "Id of the tasks' subtopology."),
+    Field("partitions", Kind.INTEGERS, "Numbers of the partitions."),
+)
+"""Members of assignments."""
+
+
+# --- names of topics, partitions and places ---------------------------------------------------------------------------
+
+TOPIC = Field("topic", Kind.TEXT, "Name of the topic.")
+TOPIC_ID = Field("topicId", Kind.TEXT, "Id of the topic.")
+TOPIC_ID_SOURCE = Field("topicIdSource", Kind.TEXT, "File that the topic id comes from.")
+PARTITION = Field("partition", Kind.INT32, "Number of the partition.")
+DIRECTORY = Field("directory", Kind.TEXT, "Directory of the partition or, in sums, log directory.")
+PATH = Field("path", Kind.TEXT, "Path of a log directory, or of a copy of a partition.")
+FILE = Field("file", Kind.TEXT, "Path of the file.")
+SEGMENT = Field("segment", Kind.TEXT, "Name of the segment's log file.")
+STATE = Field("state", Kind.TEXT, "State of the partition, group, transaction, or broker.")
+REASON = Field("reason", Kind.TEXT, "Reason for the row's state.")
+PROBLEM = Field("problem", Kind.TEXT, "Problem with the row's file.")
+PROBLEMS = Field("problems", Kind.TEXTS, "Problems with the partition's files.")
+KIND = Field("kind", Kind.TEXT, "Kind of the file that says something.")
+TOLD = Field("told", Kind.TEXT, "Statement of the file.")
+NAME = Field("name", Kind.TEXT, "Name of the feature, setting, or quota, or of what is summed up.")
+
+# --- counts -----------------------------------------------------------------------------------------------------------
+
+TOPICS = Field("topics", Kind.INTEGER, "Number of topics.")
+PARTITIONS = Field("partitions", Kind.INTEGER, "Number of directories of partitions.")
+COPIES = Field("copies", Kind.INTEGER, "Number of those directories that are further copies of a partition.")
+NOT_IN_USE = Field(
+    "notInUse", Kind.INTEGER, "Number of those directories that are strays, being moved, or being deleted."
+)
+INCOMPLETE = Field("incomplete", Kind.INTEGER, "Number of partitions with a file that can't be read.")
+SEGMENTS = Field("segments", Kind.INTEGER, "Number of segments.")
+RECORDS = Field("records", Kind.INTEGER, "Number of records; in `kseg diff` those that only this copy has.")
+BATCHES = Field("batches", Kind.INTEGER, "Number of batches.")
+OPEN_TRANSACTIONS = Field("openTransactions", Kind.INTEGER, "Number of open transactions.")
+ABORTED_TRANSACTIONS = Field("abortedTransactions", Kind.INTEGER, "Number of entries in the transaction index.")
+INDEX_ENTRIES = Field("indexEntries", Kind.INTEGER, "Number of entries in the offset index.")
+TIME_INDEX_ENTRIES = Field("timeIndexEntries", Kind.INTEGER, "Number of entries in the time index.")
+UNHEALTHY_SEGMENTS = Field("unhealthySegments", Kind.INTEGER, "Number of segments with a problem in an index.")
+
+# --- sizes ------------------------------------------------------------------------------------------------------------
+
+BYTES = Field("bytes", Kind.INTEGER, "Size of the logs, or of the bytes that are read.", Unit.BYTES)
+SIZE = Field("size", Kind.INTEGER, "Size of the batch or of the partition.", Unit.BYTES)
+ALLOCATED_BYTES = Field("allocatedBytes", Kind.INTEGER, "Space on the disk for all files.", Unit.BYTES)
+CACHED_BYTES = Field("cachedBytes", Kind.INTEGER, "Size of the part of the logs in the page cache.", Unit.BYTES)
+STORED_BYTES = Field("storedBytes", Kind.INTEGER, "Size of the objects in the remote tier.", Unit.BYTES)
+BEFORE = Field("before", Kind.INTEGER, "Used space before the moves.", Unit.BYTES)
+AFTER = Field("after", Kind.INTEGER, "Used space after the moves.", Unit.BYTES)
+AVAILABLE = Field("available", Kind.INTEGER, "Free space on the disk.", Unit.BYTES)
+
+# --- offsets ----------------------------------------------------------------------------------------------------------
+
+OFFSET = Field("offset", Kind.INTEGER, "Committed offset, or offset of the metadata or the evidence.", Unit.OFFSET)
+POSITION = Field("position", Kind.INTEGER, "Position in the file.", Unit.POSITION)
+BASE_OFFSET = Field("baseOffset", Kind.INTEGER, "First offset of the segment or batch.", Unit.OFFSET)
+FIRST_OFFSET = Field("firstOffset", Kind.INTEGER, "Offset of the first record.", Unit.OFFSET)
+LAST_OFFSET = Field("lastOffset", Kind.INTEGER, "Offset of the last record.", Unit.OFFSET)
+END_OFFSET = Field("endOffset", Kind.INTEGER, "Offset of the marker, or next offset of the metadata.", Unit.OFFSET)
+LOG_START_OFFSET = Field("logStartOffset", Kind.INTEGER, "First readable offset.", Unit.OFFSET)
+LOCAL_START_OFFSET = Field("localStartOffset", Kind.INTEGER, "First offset on the local disk.", Unit.OFFSET)
+LOG_END_OFFSET = Field("logEndOffset", Kind.INTEGER, "Next offset to be written.", Unit.OFFSET)
+LAST_STABLE_OFFSET = Field(
+    "lastStableOffset", Kind.INTEGER, "First offset of an open transaction, or log end offset.", Unit.OFFSET
+)
+HIGH_WATERMARK = Field("highWatermark", Kind.INTEGER, "End of the replicated records.", Unit.OFFSET)
+RECOVERY_POINT = Field("recoveryPoint", Kind.INTEGER, "End of the flushed records.", Unit.OFFSET)
+START_OFFSET = Field("startOffset", Kind.INTEGER, "First offset of the share-partition or leader epoch.", Unit.OFFSET)
+RECORD_OFFSET = Field("recordOffset", Kind.INTEGER, "Offset of the row's record in the internal topic.", Unit.OFFSET)
+JOINED_FROM_OFFSET = Field(
+    "joinedFromOffset", Kind.INTEGER, "First offset of the local log that continues the tier.", Unit.OFFSET
+)
+DAMAGE_POSITION = Field("damagePosition", Kind.INTEGER, "Position of the first damage in the log.", Unit.POSITION)
+
+# --- epochs and nodes -------------------------------------------------------------------------------------------------
+
+LEADER_EPOCH = Field("leaderEpoch", Kind.INTEGER, "Latest known leader epoch.")
+LAST_EPOCH = Field("lastEpoch", Kind.INTEGER, "Leader epoch of the last batch.")
+KNOWN_EPOCH = Field("knownEpoch", Kind.INTEGER, "Leader epoch that the node or the used copy knows.")
+PARTITION_LEADER_EPOCH = Field("partitionLeaderEpoch", Kind.INTEGER, "Leader epoch of the batch.")
+PARTITION_EPOCH = Field("partitionEpoch", Kind.INTEGER, "Epoch of the partition's registration.")
+EPOCH = Field("epoch", Kind.INTEGER, "Epoch of the group, member, or broker.")
+COORDINATOR_EPOCH = Field("coordinatorEpoch", Kind.INTEGER, "Epoch of the coordinator that wrote the marker.")
+LEADER = Field("leader", Kind.INTEGER, "Broker id of the partition's leader.")
+REPLICAS = Field("replicas", Kind.INTEGERS, "Broker ids of the replicas.")
+REPLICA_COUNT = Field("replicaCount", Kind.INTEGER, "Number of replicas in the log directory.")
+ISR = Field("isr", Kind.INTEGERS, "Broker ids of the in-sync replicas.")
+ELIGIBLE_LEADER_REPLICAS = Field("eligibleLeaderReplicas", Kind.INTEGERS, "Broker ids of the eligible leader replicas.")
+LAST_KNOWN_ELR = Field("lastKnownElr", Kind.INTEGERS, "Broker ids of the last known eligible leader replicas.")
+ADDING_REPLICAS = Field("addingReplicas", Kind.INTEGERS, "Broker ids of the replicas being added.")
+REMOVING_REPLICAS = Field("removingReplicas", Kind.INTEGERS, "Broker ids of the replicas being removed.")
+IS_RECOVERING = Field("isRecovering", Kind.BOOLEAN, "Whether the leader recovers after an unclean election.")
+DIRECTORIES = Field("directories", Kind.OBJECTS, "Log directories of the replicas.")
+BROKER_ID = Field("brokerId", Kind.INTEGER, "Id of the broker.")
+CONTROLLER_ID = Field("controllerId", Kind.INTEGER, "Id of the controller.")
+VOTER_ID = Field("voterId", Kind.INTEGER, "Id of the voter.")
+NODE_ID = Field("nodeId", Kind.INTEGER, "Id of the node.")
+CLUSTER_ID = Field("clusterId", Kind.TEXT, "Id of the cluster.")
+DIRECTORY_ID = Field("directoryId", Kind.TEXT, "Id of the log directory.")
+INCARNATION_ID = Field("incarnationId", Kind.TEXT, "Id of the node's current run.")
+RACK = Field("rack", Kind.TEXT, "Rack of the broker or member.")
+ENDPOINTS = Field("endpoints", Kind.OBJECTS, "Listeners of the node.")
+FEATURES = Field("features", Kind.OBJECTS, "Features that the node supports.")
+LOG_DIRS = Field("logDirs", Kind.TEXTS, "Ids of the broker's log directories.")
+IS_FENCED = Field("isFenced", Kind.BOOLEAN, "Whether the broker is fenced.")
+IS_IN_CONTROLLED_SHUTDOWN = Field("isInControlledShutdown", Kind.BOOLEAN, "Whether the broker is shutting down.")
+IS_CORDONED = Field("isCordoned", Kind.BOOLEAN, "Whether the log directory takes no new replicas.")
+LEVEL = Field("level", Kind.INTEGER, "Finalized level of the feature.")
+
+# --- timestamps and durations -----------------------------------------------------------------------------------------
+
+TIMESTAMP = Field("timestamp", Kind.INTEGER, "Timestamp of the last metadata record.", Unit.TIMESTAMP)
+TIME = Field("time", Kind.TEXT, "Time of the last metadata record.", Unit.ISO_TIME)
+FIRST_TIMESTAMP = Field("firstTimestamp", Kind.INTEGER, "Timestamp of the first record.", Unit.TIMESTAMP)
+FIRST_TIME = Field("firstTime", Kind.TEXT, "Time of the first record.", Unit.ISO_TIME)
+LAST_TIMESTAMP = Field("lastTimestamp", Kind.INTEGER, "Timestamp of the last record.", Unit.TIMESTAMP)
+LAST_TIME = Field("lastTime", Kind.TEXT, "Time of the last record.", Unit.ISO_TIME)
+END_TIMESTAMP = Field("endTimestamp", Kind.INTEGER, "Timestamp of the transaction's marker.", Unit.TIMESTAMP)
+END_TIME = Field("endTime", Kind.TEXT, "Time of the transaction's marker.", Unit.ISO_TIME)
+START_TIMESTAMP = Field("startTimestamp", Kind.INTEGER, "Timestamp of the transaction's start.", Unit.TIMESTAMP)
+START_TIME = Field("startTime", Kind.TEXT, "Time of the transaction's start.", Unit.ISO_TIME)
+LAST_UPDATE_TIMESTAMP = Field("lastUpdateTimestamp", Kind.INTEGER, "Timestamp of the last update.", Unit.TIMESTAMP)
+LAST_UPDATE_TIME = Field("lastUpdateTime", Kind.TEXT, "Time of the last update.", Unit.ISO_TIME)
+LARGEST_TIMESTAMP = Field("largestTimestamp", Kind.INTEGER, "Largest timestamp of the records.", Unit.TIMESTAMP)
+BASE_TIMESTAMP = Field("baseTimestamp", Kind.INTEGER, "Base timestamp of the batch.", Unit.TIMESTAMP)
+MAX_TIMESTAMP = Field("maxTimestamp", Kind.INTEGER, "Largest timestamp of the batch, or of the token.", Unit.TIMESTAMP)
+MAX_TIME = Field("maxTime", Kind.TEXT, "Latest time of the token's expiration.", Unit.ISO_TIME)
+STATE_TIMESTAMP = Field("stateTimestamp", Kind.INTEGER, "Timestamp of the group's change of state.", Unit.TIMESTAMP)
+STATE_TIME = Field("stateTime", Kind.TEXT, "Time of the group's change of state.", Unit.ISO_TIME)
+COMMIT_TIMESTAMP = Field("commitTimestamp", Kind.INTEGER, "Timestamp of the commit.", Unit.TIMESTAMP)
+COMMIT_TIME = Field("commitTime", Kind.TEXT, "Time of the commit.", Unit.ISO_TIME)
+EXPIRE_TIMESTAMP = Field("expireTimestamp", Kind.INTEGER, "Timestamp of the commit's expiration.", Unit.TIMESTAMP)
+EXPIRE_TIME = Field("expireTime", Kind.TEXT, "Time of the commit's expiration.", Unit.ISO_TIME)
+ISSUE_TIMESTAMP = Field("issueTimestamp", Kind.INTEGER, "Timestamp of the token's issue.", Unit.TIMESTAMP)
+ISSUE_TIME = Field("issueTime", Kind.TEXT, "Time of the token's issue.", Unit.ISO_TIME)
+EXPIRATION_TIMESTAMP = Field("expirationTimestamp", Kind.INTEGER, "Timestamp of the expiration.", Unit.TIMESTAMP)
+EXPIRATION_TIME = Field("expirationTime", Kind.TEXT, "Time of the expiration.", Unit.ISO_TIME)
+CLEANED_BY_TIMESTAMP = Field(
+    "cleanedByTimestamp", Kind.INTEGER, "Latest possible timestamp of the last cleaning.", Unit.TIMESTAMP
+)
+EXPIRES = Field("expires", Kind.INTEGER, "Timestamp at which retention by time deletes the segment.", Unit.TIMESTAMP)
+DELETED_AT = Field("deletedAt", Kind.INTEGER, "Offset of the record that removes the topic.", Unit.OFFSET)
+DURATION_MS = Field("durationMs", Kind.INTEGER, "Duration of the transaction.", Unit.MS)
+TIMEOUT_MS = Field("timeoutMs", Kind.INTEGER, "Timeout of the transaction.", Unit.MS)
+BEHIND_MS = Field("behindMs", Kind.INTEGER, "Time between the last records of this copy and the used one.", Unit.MS)
+
+# --- segments ---------------------------------------------------------------------------------------------------------
+
+CODECS = Field("codecs", Kind.TEXTS, "Compression codecs of the batches.")
+MAGICS = Field("magics", Kind.INTEGERS, "Formats of the batches.")
+COMPRESSION_RATIO = Field(
+    "compressionRatio", Kind.NUMBER, "Uncompressed size of the records divided by their stored size.", Unit.RATIO
+)
+PRODUCER_IDS = Field("producerIds", Kind.INTEGERS, "Producer ids of the batches.")
+INDEX_HEALTH = Field("indexHealth", Kind.TEXT, "Problem with the indexes, or `ok`.")
+ROLLED = Field("rolled", Kind.TEXT, "Reason for the segment's end, or `active`.")
+RETENTION = Field("retention", Kind.TEXT, "Decision of retention.")
+STANDING = Field("standing", Kind.TEXT, "State of the segment in the remote tier.")
+STANDINGS = Field("standings", Kind.OBJECT, "Numbers of remote segments by state, other than those in use.")
+KEY_ID = Field("keyId", Kind.TEXT, "Id of the key pair that the remote segment is encrypted with.")
+KEY_IDS = Field("keyIds", Kind.TEXTS, "Ids of the key pairs that remote segments are encrypted with.")
+SEGMENT_ID = Field("segmentId", Kind.TEXT, "Id of the remote segment.")
+LAYOUT = Field("layout", Kind.TEXT, "Layout of the remote tier.")
+LEFTOVERS = Field("leftovers", Kind.TEXTS, "Names of leftover files.")
+ORPHANS = Field("orphans", Kind.TEXTS, "Names of index files without a log.")
+SEGMENTS_TO_DELETE = Field("segmentsToDelete", Kind.INTEGER, "Number of segments that retention deletes.")
+BYTES_TO_DELETE = Field("bytesToDelete", Kind.INTEGER, "Size of the segments that retention deletes.", Unit.BYTES)
+SELECTED_RECORDS = Field("selectedRecords", Kind.INTEGER, "Number of selected records.")
+SELECTED_BATCHES = Field("selectedBatches", Kind.INTEGER, "Number of batches with selected records.")
+SELECTED_BYTES = Field("selectedBytes", Kind.INTEGER, "Size of these batches.", Unit.BYTES)
+SELECTED_FIRST_OFFSET = Field("selectedFirstOffset", Kind.INTEGER, "Offset of the first selected record.", Unit.OFFSET)
+SELECTED_LAST_OFFSET = Field("selectedLastOffset", Kind.INTEGER, "Offset of the last selected record.", Unit.OFFSET)
+SELECTED_FIRST_TIMESTAMP = Field(
+    "selectedFirstTimestamp", Kind.INTEGER, "Timestamp of the first selected record.", Unit.TIMESTAMP
+)
+SELECTED_LARGEST_TIMESTAMP = Field(
+    "selectedLargestTimestamp", Kind.INTEGER, "Largest timestamp of the selected records.", Unit.TIMESTAMP
+)
+
+# --- cleaning ---------------------------------------------------------------------------------------------------------
+
+DIRTY_RATIO = Field("dirtyRatio", Kind.NUMBER, "Dirty ratio as the log cleaner computes it.", Unit.RATIO)
+CLEANABLE = Field("cleanable", Kind.BOOLEAN, "Whether the log cleaner would clean the partition.")
+CLEANABLE_REASON = Field("cleanableReason", Kind.TEXT, "Reason for that.")
+CLEANABLE_PARTITIONS = Field("cleanablePartitions", Kind.INTEGER, "Number of partitions to clean.")
+FIRST_DIRTY_OFFSET = Field("firstDirtyOffset", Kind.INTEGER, "First offset that isn't cleaned.", Unit.OFFSET)
+FIRST_UNCLEANABLE_OFFSET = Field(
+    "firstUncleanableOffset", Kind.INTEGER, "First offset that can't be cleaned yet.", Unit.OFFSET
+)
+CLEAN_BYTES = Field("cleanBytes", Kind.INTEGER, "Size of the segments that are clean.", Unit.BYTES)
+CLEANABLE_BYTES = Field("cleanableBytes", Kind.INTEGER, "Size of the segments that can be cleaned.", Unit.BYTES)
+CLEANER_STOP = Field("cleanerStop", Kind.TEXT, "Limit that the log cleaner stops at.")
+CLEANER_STOP_OFFSET = Field("cleanerStopOffset", Kind.INTEGER, "Offset of that limit.", Unit.OFFSET)
+KEYS_TO_CLEAN_AT_MOST = Field("keysToCleanAtMost", Kind.INTEGER, "Upper limit of the number of keys to clean.")
+KEYS_AT_ONCE = Field("keysAtOnce", Kind.INTEGER, "Number of keys that the log cleaner takes at once.")
+
+# --- retention --------------------------------------------------------------------------------------------------------
+
+SETTING = Field("setting", Kind.TEXT, "Setting to change.")
+BEFORE_MS = Field("beforeMs", Kind.INTEGER, "Value of the setting now.", Unit.MS)
+AFTER_MS = Field("afterMs", Kind.INTEGER, "Value of the setting after the change.", Unit.MS)
+
+# --- groups -----------------------------------------------------------------------------------------------------------
+
+GROUP = Field("group", Kind.TEXT, "Id of the group.")
+COORDINATOR_PARTITION = Field("coordinatorPartition", Kind.INTEGER, "Partition of the internal topic with the row.")
+GROUP_TYPE = Field("groupType", Kind.TEXT, "Type of the group.")
+PROTOCOL_TYPE = Field("protocolType", Kind.TEXT, "Type of the group's protocol.")
+PROTOCOL = Field("protocol", Kind.TEXT, "Assignment strategy that the members agreed on.")
+ASSIGNOR = Field("assignor", Kind.TEXT, "Assignor of the group or member.")
+ASSIGNMENT_EPOCH = Field("assignmentEpoch", Kind.INTEGER, "Epoch of the target assignment.")
+LEADER_MEMBER_ID = Field("leaderMemberId", Kind.TEXT, "Member id of the group's leader.")
+MEMBERS = Field("members", Kind.INTEGER, "Number of members.")
+COMMITS = Field("commits", Kind.INTEGER, "Number of commits.")
+PENDING_COMMITS = Field("pendingCommits", Kind.INTEGER, "Number of commits in open transactions.")
+LAG = Field("lag", Kind.INTEGER, "Number of offsets between the commit and the end of the log.")
+BEYOND_LOG_END = Field("beyondLogEnd", Kind.INTEGER, "Number of commits beyond the end of their log.")
+UNKNOWN_LAGS = Field("unknownLags", Kind.INTEGER, "Number of commits without a known log end.")
+PENDING_PRODUCER_ID = Field("pendingProducerId", Kind.INTEGER, "Producer id of the commit's open transaction.")
+METADATA = Field("metadata", Kind.TEXT, "Metadata that the consumer committed.")
+DELIVERY_COMPLETE_COUNT = Field(
+    "deliveryCompleteCount", Kind.INTEGER, "Number of delivered records after the start offset."
+)
+MEMBER_ID = Field("memberId", Kind.TEXT, "Id of the member.")
+GROUP_INSTANCE_ID = Field("groupInstanceId", Kind.TEXT, "Instance id of a static member.")
+CLIENT_ID = Field("clientId", Kind.TEXT, "Client id of the member.")
+CLIENT_HOST = Field("clientHost", Kind.TEXT, "Host of the member.")
+SUBSCRIBED_TOPICS = Field("subscribedTopics", Kind.TEXTS, "Topics that the member subscribes to.")
+SUBSCRIBED_REGEX = Field("subscribedRegex", Kind.TEXT, "Pattern of topics that the member subscribes to.")
+ASSIGNMENT = Field("assignment", Kind.OBJECTS, "Partitions or tasks that the member has.", members=_ASSIGNED)
+TARGET = Field("target", Kind.OBJECTS, "Partitions or tasks that the member is to have.", members=_ASSIGNED)
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+PRODUCER_ID = Field("producerId", Kind.INTEGER, "Producer id.")
+PRODUCER_EPOCH = Field("producerEpoch", Kind.INTEGER, "Producer epoch.")
+BASE_SEQUENCE = Field("baseSequence", Kind.INTEGER, "Sequence of the batch's first record.")
+TRANSACTIONAL_ID = Field("transactionalId", Kind.TEXT, "Transactional id.")
+TRANSACTION_PARTITIONS = Field("transactionPartitions", Kind.TEXTS, "Partitions in the transaction.")
+PREVIOUS_PRODUCER_ID = Field("previousProducerId", Kind.INTEGER, "Producer id before the current one.")
+NEXT_PRODUCER_ID = Field("nextProducerId", Kind.INTEGER, "Next producer id.")
+CLIENT_TRANSACTION_VERSION = Field(
+    "clientTransactionVersion", Kind.INTEGER, "Version of the transaction protocol that the client uses."
+)
+IS_HANGING = Field("isHanging", Kind.BOOLEAN, "Whether nobody will end the transaction.")
+IS_OPEN = Field("isOpen", Kind.BOOLEAN, "Whether the transaction is open.")
+IS_OVERDUE = Field("isOverdue", Kind.BOOLEAN, "Whether the transaction is open beyond its timeout.")
+BLOCKS_LAST_STABLE_OFFSET = Field(
+    "blocksLastStableOffset", Kind.BOOLEAN, "Whether the transaction holds back the last stable offset."
+)
+ABORT_COMMAND = Field("abortCommand", Kind.TEXT, "Command that aborts the transaction.")
+EVIDENCE = Field("evidence", Kind.TEXT, "Files that tell of the transaction where the log is damaged.")
+
+# --- moves ------------------------------------------------------------------------------------------------------------
+
+FROM = Field("from", Kind.TEXT, "Log directory to move the partition from.")
+TO = Field("to", Kind.TEXT, "Log directory to move the partition to.")
+
+# --- copies -----------------------------------------------------------------------------------------------------------
+
+VERDICT = Field("verdict", Kind.TEXT, "Result of the comparison.")
+MISSING = Field("missing", Kind.INTEGER, "Number of records that this copy lacks.")
+FIRST_DIFFERENCE = Field("firstDifference", Kind.INTEGER, "First offset that differs.", Unit.OFFSET)
+DIVERGENCE_OFFSET = Field("divergenceOffset", Kind.INTEGER, "First offset after the common lineage.", Unit.OFFSET)
+TO_OFFSET = Field("toOffset", Kind.INTEGER, "Offset that the copy is truncated to.", Unit.OFFSET)
+LOST_RECORDS = Field("lostRecords", Kind.INTEGER, "Number of records removed by the truncation that the leader lacks.")
+
+# --- metadata ---------------------------------------------------------------------------------------------------------
+
+RESOURCE_TYPE = Field("resourceType", Kind.TEXT, "Type of the resource.")
+RESOURCE = Field("resource", Kind.TEXT, "Name of the resource.")
+PATTERN_TYPE = Field("patternType", Kind.TEXT, "Type of the pattern of resource names.")
+PRINCIPAL = Field("principal", Kind.TEXT, "Principal of the ACL.")
+HOST = Field("host", Kind.TEXT, "Host of the ACL.")
+OPERATION = Field("operation", Kind.TEXT, "Operation of the ACL.")
+PERMISSION = Field("permission", Kind.TEXT, "Permission of the ACL.")
+ENTITY = Field("entity", Kind.OBJECTS, "Users, clients, or addresses that the quota is for.")
+LIMIT = Field("limit", Kind.NUMBER, "Value of the quota.")
+VALUE = Field("value", Kind.TEXT, "Value of the setting.")
+SOURCE = Field("source", Kind.TEXT, "Source of the setting.")
+MAY_DIFFER = Field("mayDiffer", Kind.BOOLEAN, "Whether an unknown server.properties may set another value.")
+USER = Field("user", Kind.TEXT, "Name of the user.")
+MECHANISM = Field("mechanism", Kind.TEXT, "Mechanism of the credential.")
+ITERATIONS = Field("iterations", Kind.INTEGER, "Number of the credential's iterations.")
+TOKEN_ID = Field("tokenId", Kind.TEXT, "Id of the token.")
+OWNER = Field("owner", Kind.TEXT, "Owner of the token.")
+REQUESTER = Field("requester", Kind.TEXT, "Principal that requested the token.")
+RENEWERS = Field("renewers", Kind.TEXTS, "Principals that may renew the token.")
+CHECKPOINT = Field("checkpoint", Kind.TEXT, "Name of the metadata snapshot.")
+MISSING_BEFORE = Field("missingBefore", Kind.INTEGER, "Offset before which records are missing.", Unit.OFFSET)
+UNAPPLIED = Field("unapplied", Kind.INTEGER, "Number of records that kseg can't apply.")
+KRAFT_VERSION = Field("kraftVersion", Kind.INTEGER, "Version of KRaft.")
+IS_USED = Field("isUsed", Kind.BOOLEAN, "Whether this copy is used.")
+BEHIND_RECORDS = Field("behindRecords", Kind.INTEGER, "Number of records that the used copy has and this one lacks.")
+QUORUM = Field("quorum", Kind.TEXT, "Kind of quorum: static or dynamic.")
+OLD_VOTERS = Field("oldVoters", Kind.INTEGERS, "Ids of the voters that are replaced.")
+
+# --- queries ----------------------------------------------------------------------------------------------------------
+
+TABLE = Field("table", Kind.TEXT, "Table that the query reads.")
+COLUMNS = Field("columns", Kind.TEXTS, "Columns that the query reads.")
+PARTITIONS_IN_ALL = Field("partitionsInAll", Kind.INTEGER, "Number of partitions without the condition.")
+OFFSETS = Field("offsets", Kind.TEXT, "Range of offsets that the query reads.")
+BYTES_IN_ALL = Field("bytesInAll", Kind.INTEGER, "Size of the logs without the condition.", Unit.BYTES)
+CONDITION = Field("condition", Kind.TEXT, "Condition on the rows.")
+
+# --- batches and findings ---------------------------------------------------------------------------------------------
+
+COUNT = Field("count", Kind.INTEGER, "Number of the batch's records.")
+MAGIC = Field("magic", Kind.INTEGER, "Format of the batch.")
+COMPRESSION = Field("compression", Kind.TEXT, "Compression codec of the batch.")
+CRC = Field("crc", Kind.INTEGER, "Checksum of the batch.")
+IS_VALID = Field("isValid", Kind.BOOLEAN, "Whether the checksum is right.")
+ATTRIBUTES = Field("attributes", Kind.INTEGER, "Attributes of the batch.")
+TIMESTAMP_TYPE = Field("timestampType", Kind.INTEGER, "Code of the timestamp type.")
+IS_TRANSACTIONAL = Field("isTransactional", Kind.BOOLEAN, "Whether the batch belongs to a transaction.")
+IS_CONTROL = Field("isControl", Kind.BOOLEAN, "Whether the batch holds control records.")
+ID = Field("id", Kind.TEXT, "Id of the kind of finding.")
+SEVERITY = Field("severity", Kind.TEXT, "Severity of the finding.")
+SENTENCE = Field("sentence", Kind.TEXT, "Description of the finding.")
+
+# --- exports ----------------------------------------------------------------------------------------------------------
+
+ORDERS = Field("orders", Kind.INTEGER, "Number of work orders.")
+FILES = Field("files", Kind.INTEGER, "Number of files to write.")
+FROM_OFFSET = Field("fromOffset", Kind.INTEGER, "First exported offset.", Unit.OFFSET)
+RECORDS_IN = Field("recordsIn", Kind.INTEGER, "Number of records that were read.")
+RECORDS_OUT = Field("recordsOut", Kind.INTEGER, "Number of records that were written.")
+CONTROL = Field("control", Kind.INTEGER, "Number of control records.")
+ABORTED = Field("aborted", Kind.INTEGER, "Number of records of aborted transactions.")
+GAPS = Field("gaps", Kind.INTEGER, "Number of offsets without a record.")
+LOST = Field("lost", Kind.INTEGER, "Number of offsets that damage covers.")
+RECOVERED = Field("recovered", Kind.INTEGER, "Number of offsets that only another copy has intact.")
+PASSED_OVER = Field("passedOver", Kind.INTEGER, "Number of records that are left out.")
+MISSED = Field("missed", Kind.INTEGER, "Number of offsets that left the log since the last run.")
+WITHHELD = Field("withheld", Kind.INTEGER, "Number of offsets from the start of an open transaction on.")
+UNASKED = Field("unasked", Kind.INTEGER, "Number of offsets outside the wanted ranges.")
+UNSELECTED = Field("unselected", Kind.INTEGER, "Number of records that the selection leaves out.")
+
+# --- requests ---------------------------------------------------------------------------------------------------------
+
+API_KEY = Field("apiKey", Kind.INTEGER, "Key of the API.")
+API = Field("api", Kind.TEXT, "Name of the API.")
+API_VERSION = Field("apiVersion", Kind.INTEGER, "Version of the API.")
+REQUESTS = Field("requests", Kind.INTEGER, "Number of requests.")
+RESPONSES = Field("responses", Kind.INTEGER, "Number of responses.")
+PROBLEM_COUNT = Field("problemCount", Kind.INTEGER, "Number of requests and responses that can't be read completely.")

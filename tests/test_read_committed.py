@@ -85,7 +85,7 @@ def test_stale_transaction_index_is_not_believed_and_every_report_says_so(tmp_pa
     assert note in run_kseg(["export", ".", target, *arguments], partition).stdout
     report = json.loads((tmp_path / "out" / "_kseg" / "report.json").read_text())
     assert [part["unexplained"] for part in report["partitions"]] == [0]
-    assert note.decode() in "".join(report["partitions"][0]["notes"])
+    assert note.decode() in "".join(report["partitions"][0]["remarks"])
 
 
 def spoil(log: Path, position: int, size: int) -> None:

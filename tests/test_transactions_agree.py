@@ -302,7 +302,7 @@ def test_salvage_writes_a_lost_marker_anew(is_told_by: str, tmp_path: Path) -> N
     said = map(json.loads, run(["salvage", "orders-0", "--to", "new", "-o", "json"], tmp_path).stdout.splitlines())
     (saved,) = (row for row in said if row["type"] == "salvage")
     new = {"producerId": 5, "firstOffset": 0, "offset": 1, "state": state, "evidence": is_told_by}
-    assert (saved["lostMarkers"], saved["openTransactions"]) == ([new], [])
+    assert (saved["lostMarkers"], saved["unfinishedTransactions"]) == ([new], [])
     rows = map(json.loads, run(["txns", "new/orders-0", "-o", "json"], tmp_path).stdout.splitlines())
     told = [(row["firstOffset"], row["endOffset"], row["state"], row["evidence"]) for row in rows if "evidence" in row]
     assert told == [(0, 1, state, "marker"), (2, 3, "aborted", "marker")]

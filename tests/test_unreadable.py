@@ -224,8 +224,8 @@ def test_unreadable_index_is_found_passed_over_and_rebuilt(
 def test_salvage_tells_of_each_file_what_a_post_mortem_needs(partition: Path) -> None:
     ran = kseg(["salvage", partition.name, "--to", "../saved", "-o", "json"], partition.parent)
     run, report = (json.loads(line) for line in ran.stdout.splitlines())
-    assert run["command"] == ["kseg", "salvage", partition.name, "--to", "../saved", "-o", "json"]
-    assert run["version"]
+    assert run["arguments"] == ["kseg", "salvage", partition.name, "--to", "../saved", "-o", "json"]
+    assert run["kseg"]
     saved = partition.parent.parent / "saved"
     written = {path.relative_to(saved).as_posix(): path for path in saved.rglob("*") if path.is_file()}
     assert {file["file"] for file in report["files"]} == written.keys()

@@ -586,7 +586,7 @@ class _FrameReport:
                     "responses": tally.responses,
                     "unanswered": self.unanswered,
                     "problemCount": tally.problems,
-                    "damages": tally.damages,
+                    "damageCount": tally.damages,
                     "bytes": tally.size,
                     "lost": tally.lost,
                 }

@@ -64,7 +64,7 @@ class PartitionReport:
     withheld: int = 0
     unasked: int = 0
     records_out: int = 0
-    control: int = 0
+    control_records: int = 0
     aborted: int = 0
     superseded: int = 0
     unselected: int = 0
@@ -89,7 +89,7 @@ class PartitionReport:
     missed_offsets: list[tuple[int, int]] = field(default_factory=list)
     remote: list[tuple[int, int]] = field(default_factory=list)
     damages: list[LostOffsets] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     copies: list[str] = field(default_factory=list)
 
     @property
@@ -243,7 +243,7 @@ def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange 
     for result, tally in zip(results, tallies, strict=True):
         report.records_in += tally.read
         report.records_out += tally.written
-        report.control += tally.control
+        report.control_records += tally.control
         report.aborted += tally.aborted
         report.superseded += tally.superseded
         report.unselected += tally.unselected
@@ -259,7 +259,7 @@ def _filled(report: PartitionReport, results: list[Result], remote: OffsetRange 
             report.copies.append(result.replica)
     report.file_count = len({file.attempt for result in results for file in result.files})
     report.file_count += sum(result.earlier_files for result in results)
-    report.notes = list(dict.fromkeys(note for tally in tallies for note in tally.notes))
+    report.remarks = list(dict.fromkeys(note for tally in tallies for note in tally.notes))
     _account_for_offsets(report, results, remote)
     return report
 

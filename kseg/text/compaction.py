@@ -66,7 +66,7 @@ def compacted_object(partition: PartitionLog, done: Compacted) -> dict[str, obje
         "bytes": done.bytes_before,
         "bytesKept": done.bytes_after,
         "bytesLeftAlone": done.bytes_left_alone,
-        "segments": [
+        "newSegments": [
             {"baseOffset": segment.base_offset, "size": segment.size, "madeOf": list(segment.sources)}
             for segment in done.segments
         ],
@@ -153,7 +153,7 @@ class RetainedSum:
 SUM_COLUMNS: tuple[Column[RetainedSum], ...] = (
     Column(fields.NAME, "total of", lambda row: row.name),
     Column(fields.PARTITIONS, "partitions", lambda row: row.partitions),
-    Column(fields.COPIES, "of these copies", lambda row: row.copies),
+    Column(fields.COPY_COUNT, "of these copies", lambda row: row.copies),
     Column(fields.SEGMENTS, "segments", lambda row: row.segments),
     Column(fields.BYTES, "bytes", lambda row: row.size),
     Column(fields.SEGMENTS_TO_DELETE, "segments to delete", lambda row: row.to_delete),
@@ -239,9 +239,9 @@ class RetentionReport:
 
 
 def copy_object(directory: Path, copied: RetainedCopy) -> dict[str, object]:
-    """A copy for JSON; `rolled` is null unless a new, empty segment took the place of all."""
+    """A copy for JSON; `newBaseOffset` is null unless a new, empty segment took the place of all."""
     base_offsets = list(copied.base_offsets)
-    return {"type": "copy", "directory": str(directory), "baseOffsets": base_offsets, "rolled": copied.rolled}
+    return {"type": "copy", "directory": str(directory), "baseOffsets": base_offsets, "newBaseOffset": copied.rolled}
 
 
 def copy_line(directory: Path, copied: RetainedCopy) -> str:

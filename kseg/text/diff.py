@@ -43,7 +43,7 @@ def diff_object(diff: PartitionDiff) -> dict[str, object]:
             "batches": [_batch_object(batch) for batch in diff.divergence.batches],
         }
     if diff.leader is not None or diff.lacks_leader:
-        members["leader"] = None if diff.leader is None else str(diff.leader)
+        members["leaderPath"] = None if diff.leader is None else str(diff.leader)
         members["lostRecords"] = diff.lost_records
         members["truncations"] = [_truncation_object(each) for each in diff.truncations]
     return members
@@ -137,7 +137,7 @@ class DiffSummary:
         return {
             "type": "summary",
             "partitions": self._verdicts.total(),
-            **counts,
+            "verdicts": counts,
             "lostRecords": self._lost_records,
         }
 
@@ -439,7 +439,7 @@ def _cluster_partition_object(partition: PartitionCopies) -> dict[str, object]:
         "absent": list(partition.absent),
         "copies": [_cluster_copy_object(copy) for copy in partition.copies],
         "otherTopics": [_cluster_copy_object(copy) for copy in partition.strangers],
-        "gaps": [{"from": first, "to": last} for first, last in partition.gaps],
+        "missingOffsets": [{"from": first, "to": last} for first, last in partition.gaps],
     }
 
 

@@ -214,7 +214,7 @@ def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) 
             "type": "topic",
             "topic": use.topic,
             "partitions": use.partitions,
-            "copies": use.copies,
+            "copyCount": use.copies,
             "setAside": use.set_aside,
             "segments": use.segments,
             "bytes": use.size,

@@ -39,7 +39,7 @@ _REPORT_COLUMNS: tuple[Column[PartitionReport], ...] = (
     _column(fields.TO_OFFSET, "to", lambda row: row.to_offset),
     _column(fields.RECORDS_IN, "in", lambda row: row.records_in),
     _column(fields.RECORDS_OUT, "out", lambda row: row.records_out),
-    _column(fields.CONTROL, "control", lambda row: row.control),
+    _column(fields.CONTROL_RECORDS, "control", lambda row: row.control_records),
     _column(fields.ABORTED, "aborted", lambda row: row.aborted),
     _column(fields.GAPS, "gaps", lambda row: row.gaps),
     Column(
@@ -68,7 +68,7 @@ class PlanRow:
     partition: int | None
     orders: int = 0
     bytes: int = 0
-    files: int = 0
+    file_count: int = 0
 
 
 _PLAN_COLUMNS: tuple[Column[PlanRow], ...] = (
@@ -76,7 +76,7 @@ _PLAN_COLUMNS: tuple[Column[PlanRow], ...] = (
     _column(fields.PARTITION, "partition", lambda row: row.partition),
     _column(fields.ORDERS, "orders", lambda row: row.orders),
     _column(fields.BYTES, "bytes", lambda row: row.bytes),
-    _column(fields.FILES, "files", lambda row: row.files),
+    _column(fields.FILE_COUNT, "files", lambda row: row.file_count),
 )
 
 
@@ -87,14 +87,14 @@ def plan_rows(orders: Iterable[WorkOrder]) -> list[PlanRow]:
         row = rows.setdefault((order.topic, order.partition), PlanRow(order.topic, order.partition))
         row.orders += 1
         row.bytes += order.size
-        row.files += len(order.ranges)
+        row.file_count += len(order.ranges)
     return sorted(rows.values(), key=lambda row: (row.topic, row.partition or 0))
 
 
 def plan_objects(plan: ExportPlan) -> Iterator[dict[str, Any]]:
     """A plan as objects: one per partition, and a summary."""
     rows = plan_rows(plan.orders)
-    yield from ({"type": "partition", **asdict(row)} for row in rows)
+    yield from ({"type": "partition", **{column.name: column.value(row) for column in _PLAN_COLUMNS}} for row in rows)
     size = sum(row.bytes for row in rows)
     yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": size}
 
@@ -135,14 +135,14 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[str]:
         for loss in map(asdict, partition.damages):
             offsets = f"offsets {_shown(loss['first'])} to {_shown(loss['end'])}"
             yield f"{loss['segment']}: at position {loss['position']}: {loss['kind']}: {loss['detail']}; {offsets}"
-    yield from (note for partition in report.partitions for note in partition.notes)
+    yield from (remark for partition in report.partitions for remark in partition.remarks)
     yield from (line for partition in report.partitions for line in _lines_about(partition))
     yield from _lines_about_times(report)
     yield from (line for earlier, later in remade for line in _lines_about_remade(earlier, later))
     sums = _sums(report)
     yield (
         f"{sums['recordsOut']} of {counted(sums['recordsIn'], 'record')}, {counted(sums['lost'], 'offset')} lost, "
-        f"{_more(sums)}{counted(sums['damages'], 'damage')}; "
+        f"{_more(sums)}{counted(sums['damageCount'], 'damage')}; "
         f"{counted(sums['newFiles'], 'new file')} in {report.destination}"
     )
     yield from _lines_about_earlier(report.partitions, sums)
@@ -249,7 +249,7 @@ def _sums(report: Report) -> dict[str, Any]:
         "missed": sum(partition.missed for partition in partitions),
         "newMissed": sum(partition.new_missed for partition in partitions),
         "withheld": sum(partition.withheld for partition in partitions),
-        "damages": sum(len(partition.damages) for partition in partitions),
+        "damageCount": sum(len(partition.damages) for partition in partitions),
         "newFiles": report.new_files,
         **({"takenUp": report.taken_up} if report.taken_up else {}),
     }

@@ -28,13 +28,15 @@ PROBLEM = Field("problem", Kind.TEXT, "Problem with the row's file.")
 PROBLEMS = Field("problems", Kind.TEXTS, "Problems with the partition's files.")
 KIND = Field("kind", Kind.TEXT, "Kind of the file that says something.")
 TOLD = Field("told", Kind.TEXT, "Statement of the file.")
-NAME = Field("name", Kind.TEXT, "Name of the feature, setting, or quota, or of what is summed up.")
+NAME = Field(
+    "name", Kind.TEXT, "Name of the feature, setting, quota, or partition's directory, or of what is summed up."
+)
 
 # --- counts -----------------------------------------------------------------------------------------------------------
 
 TOPICS = Field("topics", Kind.INTEGER, "Number of topics.")
 PARTITIONS = Field("partitions", Kind.INTEGER, "Number of directories of partitions.")
-COPIES = Field("copies", Kind.INTEGER, "Number of those directories that are further copies of a partition.")
+COPY_COUNT = Field("copyCount", Kind.INTEGER, "Number of those directories that are further copies of a partition.")
 NOT_IN_USE = Field(
     "notInUse", Kind.INTEGER, "Number of those directories that are strays, being moved, or being deleted."
 )
@@ -238,7 +240,9 @@ CLIENT_HOST = Field("clientHost", Kind.TEXT, "Host of the member.")
 SUBSCRIBED_TOPICS = Field("subscribedTopics", Kind.TEXTS, "Topics that the member subscribes to.")
 SUBSCRIBED_REGEX = Field("subscribedRegex", Kind.TEXT, "Pattern of topics that the member subscribes to.")
 ASSIGNMENT = Field("assignment", Kind.OBJECTS, "Partitions or tasks that the member has.", members=_ASSIGNED)
-TARGET = Field("target", Kind.OBJECTS, "Partitions or tasks that the member is to have.", members=_ASSIGNED)
+TARGET_ASSIGNMENT = Field(
+    "targetAssignment", Kind.OBJECTS, "Partitions or tasks that the member is to have.", members=_ASSIGNED
+)
 
 # --- transactions -----------------------------------------------------------------------------------------------------
 
@@ -332,11 +336,11 @@ SENTENCE = Field("sentence", Kind.TEXT, "Description of the finding.")
 # --- exports ----------------------------------------------------------------------------------------------------------
 
 ORDERS = Field("orders", Kind.INTEGER, "Number of work orders.")
-FILES = Field("files", Kind.INTEGER, "Number of files to write.")
+FILE_COUNT = Field("fileCount", Kind.INTEGER, "Number of files to write.")
 FROM_OFFSET = Field("fromOffset", Kind.INTEGER, "First exported offset.", Unit.OFFSET)
 RECORDS_IN = Field("recordsIn", Kind.INTEGER, "Number of records that were read.")
 RECORDS_OUT = Field("recordsOut", Kind.INTEGER, "Number of records that were written.")
-CONTROL = Field("control", Kind.INTEGER, "Number of control records.")
+CONTROL_RECORDS = Field("controlRecords", Kind.INTEGER, "Number of control records.")
 ABORTED = Field("aborted", Kind.INTEGER, "Number of records of aborted transactions.")
 GAPS = Field("gaps", Kind.INTEGER, "Number of offsets without a record.")
 LOST = Field("lost", Kind.INTEGER, "Number of offsets that damage covers.")

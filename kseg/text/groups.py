@@ -214,6 +214,8 @@ MEMBERS: Section[MemberRow] = Section(
             lambda row: _assignment(row.member),
             lambda row: _assignment_text(row.member.assignment, row.member.tasks),
         ),
-        Column(fields.TARGET, "TARGET", lambda row: _target(row.member), lambda row: _target_text(row.member)),
+        Column(
+            fields.TARGET_ASSIGNMENT, "TARGET", lambda row: _target(row.member), lambda row: _target_text(row.member)
+        ),
     ),
 )

@@ -282,7 +282,7 @@ def partition_line(row: PartitionSummary, size: Callable[[int], str], zone: tzin
 
 _COUNTS: tuple[Column[ListingSum], ...] = (
     Column(fields.PARTITIONS, "PARTITIONS", lambda row: row.partitions),
-    Column(fields.COPIES, NOT_SHOWN, lambda row: row.copies),
+    Column(fields.COPY_COUNT, NOT_SHOWN, lambda row: row.copies),
     Column(fields.NOT_IN_USE, NOT_SHOWN, lambda row: row.not_in_use),
     Column(fields.INCOMPLETE, NOT_SHOWN, lambda row: row.incomplete),
 )

@@ -167,12 +167,12 @@ def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
     """The same for JSON."""
     return {
         "type": "salvage",
-        "partition": salvage.name,
+        "name": salvage.name,
         "replicas": [str(replica.partition.path) for replica in salvage.replicas],
-        "segments": [base for base, _ in salvage.segments],
+        "baseOffsets": [base for base, _ in salvage.segments],
         "batches": salvage.batch_count,
         "bytes": salvage.size,
-        "lost": {str(replica.partition.path): replica.lost_bytes() for replica in salvage.replicas},
+        "lostBytes": {str(replica.partition.path): replica.lost_bytes() for replica in salvage.replicas},
         "damages": [*map(_damage_object, salvage.losses)],
         "innerProblems": [
             {"file": str(log), "position": problem.position, "id": problem.id, "detail": problem.detail}
@@ -185,7 +185,7 @@ def salvage_object(salvage: Salvage, written: Written) -> dict[str, object]:
         "holes": [_hole_object(salvage, hole) for hole in salvage.holes],
         "abandoned": [*map(_abandoned_object, salvage.abandoned)],
         "leftOut": [each.to_json() for each in salvage.set_aside],
-        "openTransactions": [
+        "unfinishedTransactions": [
             {"producerId": each.producer_id, "firstOffset": each.first_offset, "state": str(each.outcome)}
             for each in written.transactions
         ],
@@ -261,11 +261,11 @@ def write_run(arguments: Sequence[str], form: Form) -> None:
     """Says which kseg makes what follows, when, and by which command."""
     from importlib.metadata import version
 
-    run = {"type": "run", "version": version("kseg"), "time": iso_time(now_ms())}
+    run = {"type": "run", "kseg": version("kseg"), "time": iso_time(now_ms())}
     if form.has_objects:
-        form.write_object({**run, "command": ["kseg", *arguments]})
+        form.write_object({**run, "arguments": ["kseg", *arguments]})
     else:
-        write_line(f"kseg {run['version']}, {run['time']}: kseg {shlex.join(arguments)}")
+        write_line(f"kseg {run['kseg']}, {run['time']}: kseg {shlex.join(arguments)}")
 
 
 class SalvageReport(NamedTuple):

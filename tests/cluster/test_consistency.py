@@ -278,7 +278,7 @@ def test_what_the_cluster_abandoned_can_be_kept_apart(cluster: Path) -> None:
     apart = cluster.parents[1] / "apart"
     ran = run(["salvage", *BROKERS, "--to", "../../kept", "--keep-diverged", str(apart), "-o", "json"], cluster)
     assert ran.status == 0, ran.stderr
-    saved = {each["partition"]: each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "salvage"}
+    saved = {each["name"]: each for each in map(json.loads, ran.stdout.splitlines()) if each["type"] == "salvage"}
     (abandoned,) = saved["orders-0"]["abandoned"]
     assert (abandoned["broker"], abandoned["firstOffset"], abandoned["lastOffset"]) == (3, 80, 119)
     assert dumped(apart, ["."], ()) == {("orders", 0): [(n, f"lost {n}") for n in range(80, 120)]}

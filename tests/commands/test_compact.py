@@ -48,7 +48,7 @@ def test_json_has_every_count(tmp_path: Path) -> None:
     told = json.loads(ran.stdout)
     assert (told["type"], told["records"], told["kept"], told["passes"]) == ("compaction", 6, 4, 2)
     assert told["gone"] == {"superseded": 2, "tombstone": 0, "aborted": 0, "marker": 0, "noKey": 0}
-    assert told["segments"] == [{"baseOffset": 0, "size": told["bytesKept"], "madeOf": [0, 3]}]
+    assert told["newSegments"] == [{"baseOffset": 0, "size": told["bytesKept"], "madeOf": [0, 3]}]
 
 
 def test_the_topics_settings_hold_unless_options_are_given(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def diffed_one(directory: Path, *arguments: str) -> dict[str, Any]:
     status, (partition, summary) = diffed(directory, *arguments)
     assert status == 1
     assert summary["partitions"] == 1
-    assert summary[partition["verdict"]] == 1
+    assert summary["verdicts"][partition["verdict"]] == 1
     return partition
 
 
@@ -44,7 +44,7 @@ def test_copies_of_a_disk_are_identical(restored: Path, tmp_path: Path) -> None:
     status, (*partitions, summary) = diffed(tmp_path, str(source), "copy")
     assert status == 0
     assert {each["verdict"] for each in partitions} == {"identical"}
-    assert summary["identical"] == summary["partitions"] == len(partitions) > 5
+    assert summary["verdicts"]["identical"] == summary["partitions"] == len(partitions) > 5
 
 
 def test_log_that_goes_on_is_ahead(tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_quiet_leaves_out_what_is_identical(diverged: Path) -> None:
 def test_partition_of_one_side_is_only_here(diverged: Path) -> None:
     (diverged / "c" / "orders-0").rename(diverged / "c" / "orders-1")
     status, (first, second, summary) = diffed(diverged, "a", "c")
-    assert (status, summary["onlyHere"]) == (1, 2)
+    assert (status, summary["verdicts"]["onlyHere"]) == (1, 2)
     assert (first["partition"], first["absentFrom"], second["partition"]) == (0, ["c"], 1)
     assert ranges(first["onlyIn"]) == {("a", 0): [(0, 14)]}
 
@@ -254,7 +254,7 @@ ABANDONED = "".join(
 @pytest.mark.parametrize("sides", [(".", "a"), ("a", ".")])
 def test_leader_inside_of_another_side_is_found(diverged: Path, sides: tuple[str, str]) -> None:
     status, (partition, _) = diffed(diverged, *sides, "--leader", "a", said=ABANDONED)
-    assert (status, partition["leader"]) == (1, "a/orders-0")
+    assert (status, partition["leaderPath"]) == (1, "a/orders-0")
 
 
 def test_leader_without_a_copy_is_told(diverged: Path) -> None:
@@ -262,7 +262,7 @@ def test_leader_without_a_copy_is_told(diverged: Path) -> None:
     (diverged / "b" / "other" / "orders-0").rename(diverged / "b" / "orders-7")
     (diverged / "b" / "other").rmdir()
     _, items = diffed(diverged, "a", "b", "--leader", "a", "--partition", "7")
-    assert [each["leader"] for each in items[:-1]] == [None]
+    assert [each["leaderPath"] for each in items[:-1]] == [None]
     text = kseg(["diff", "a", "b", "--leader", "a", "--partition", "7"], diverged).stdout.decode()
     assert "  not in a\n  the side that leads has no copy of it\n" in text
 
@@ -273,7 +273,7 @@ def test_partition_that_no_side_has_is_missing(restored: Path, tmp_path: Path) -
         shutil.rmtree(tmp_path / name / "zstd-0")
     chosen = ["--topic", "zstd", "--topic", "append-zstd", "--partition", "0"]
     status, (*_, partition, summary) = diffed(tmp_path, "a", "b", *chosen)
-    assert (status, summary["missing"], summary["identical"]) == (1, 1, 1)
+    assert (status, summary["verdicts"]["missing"], summary["verdicts"]["identical"]) == (1, 1, 1)
     assert (partition["verdict"], partition["topic"], partition["partition"]) == ("missing", "zstd", 0)
     assert (partition["copies"], partition["absentFrom"]) == ([], ["a", "b"])
     for form in ("text", "csv", "table"):

@@ -173,7 +173,7 @@ def salvaged(step: str, directory: Path) -> set[str]:
     ran = kseg([*shlex.split(step.partition(": kseg ")[2]), "-o", "json"], directory)
     assert ran.status in (0, 1)
     objects = map(json.loads, ran.stdout.splitlines())
-    return {str(each["partition"]) for each in objects if "partition" in each}
+    return {str(each["name"]) for each in objects if "name" in each}
 
 
 def test_verbose_names_every_place(tmp_path: Path) -> None:

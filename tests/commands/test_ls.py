@@ -332,7 +332,7 @@ def test_sums_tell_copies_and_what_is_not_in_use(by: str, tmp_path: Path) -> Non
     assert ", 9 records" in total
     rows = run.kseg(["ls", "disk1", "disk2", "--by", by, "-o", "json"], tmp_path).stdout.splitlines()
     found = json.loads(rows[-1])
-    assert (found["partitions"], found["copies"], found["notInUse"], found["incomplete"]) == (3, 1, 1, 0)
+    assert (found["partitions"], found["copyCount"], found["notInUse"], found["incomplete"]) == (3, 1, 1, 0)
     total = run.kseg(["ls", "disk2", "--by", by], tmp_path).stdout.decode().splitlines()[-1]
     assert total.startswith("Total: 1 topic, 1 partition, 1 segment, ")
 
@@ -366,4 +366,4 @@ def test_the_doctor_tells_copies_and_what_is_not_in_use(tmp_path: Path) -> None:
     assert "orders, 3 partitions (1 further copy, 1 not in use)" in text
     rows = map(json.loads, run.kseg(["doctor", "disk1", "disk2", "-o", "json"], tmp_path).stdout.splitlines())
     (topic,) = [row for row in rows if row["type"] == "topic"]
-    assert (topic["partitions"], topic["copies"], topic["setAside"]) == (3, 1, 1)
+    assert (topic["partitions"], topic["copyCount"], topic["setAside"]) == (3, 1, 1)

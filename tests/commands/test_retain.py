@@ -85,7 +85,12 @@ def test_where_all_segments_go_a_broker_has_rolled_an_empty_one(form: str, tmp_p
     assert [name for name in copied if name.endswith(".snapshot")] == [f"{end}.snapshot"]
     last = ran.stdout.decode().splitlines()[-1]
     if form == "json":
-        assert json.loads(last) == {"type": "copy", "directory": "broker-lz4-0", "baseOffsets": [150], "rolled": 150}
+        assert json.loads(last) == {
+            "type": "copy",
+            "directory": "broker-lz4-0",
+            "baseOffsets": [150],
+            "newBaseOffset": 150,
+        }
     else:
         assert last == "broker-lz4-0: no segment is left; an empty one at the log end offset 150 is written"
     assert run.kseg(["verify", "broker-lz4-0"], tmp_path).status == 0
@@ -100,7 +105,7 @@ def test_sums_tell_how_many_directories_are_copies(tmp_path: Path) -> None:
     for name in ("disk1/orders-0", "disk2/orders-0", "disk2/other-0"):
         shutil.copytree(PARTITION, tmp_path / name)
     found = {each["type"]: each for each in objects("disk1", "disk2", directory=tmp_path)}
-    assert (found["total"]["partitions"], found["total"]["copies"]) == (3, 1)
+    assert (found["total"]["partitions"], found["total"]["copyCount"]) == (3, 1)
 
 
 def test_the_empty_segment_has_its_producers_snapshot(tmp_path: Path) -> None:
@@ -218,7 +223,7 @@ def test_sums_are_by_topic_by_log_directory_and_of_all(tmp_path: Path) -> None:
         named = {} if name is None else {kind: name}
         counts = {"segments": 2 * partitions, "bytes": 6434 * partitions}
         going = {"segmentsToDelete": partitions, "bytesToDelete": 5110 * partitions}
-        return {"type": kind, **named, "partitions": partitions, "copies": 0, **counts, **going}
+        return {"type": kind, **named, "partitions": partitions, "copyCount": 0, **counts, **going}
 
     assert found == [
         sums("topic", "orders", 3),

@@ -81,7 +81,7 @@ def test_json_tells_the_same(damaged: Path, tmp_path: Path) -> None:
     (hole,) = report["holes"]
     assert hole["nextGoodOffset"] == hole["lastOffset"] + 1
     assert hole["resetCommand"].endswith(f"--to-offset {hole['nextGoodOffset']} --execute")
-    assert report["lost"] == {str(damaged): {"bad-crc": report["damages"][0]["size"]}}
+    assert report["lostBytes"] == {str(damaged): {"bad-crc": report["damages"][0]["size"]}}
 
 
 def lossy_internal(tmp_path: Path, topic: str) -> Path:

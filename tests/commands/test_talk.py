@@ -80,7 +80,7 @@ def test_quiet_has_nothing_to_say_when_all_is_well(tmp_path: Path) -> None:
 
 def test_quiet_still_says_what_is_lost() -> None:
     ran = kseg("salvage -q --dry-run damaged/210-wiped-batch docs/test-1-0 -o json")
-    assert [json.loads(line)["partition"] for line in ran.stdout.splitlines()] != []
+    assert [json.loads(line)["name"] for line in ran.stdout.splitlines()] != []
     assert ran.status == 1
 
 

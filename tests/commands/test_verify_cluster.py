@@ -77,7 +77,7 @@ def test_segments_that_no_copy_has_are_a_gap(disk: Path) -> None:
     lay(disk, 0, 100, 300)
     findings, partitions = checked(disk, "--topic", "zstd", "--partition", "0")
     assert partitions["zstd-0"]["verdict"] == "gaps"
-    assert partitions["zstd-0"]["gaps"] == [{"from": 200, "to": 299}]
+    assert partitions["zstd-0"]["missingOffsets"] == [{"from": 200, "to": 299}]
     (found,) = (each for each in findings if each["id"] == "offsets-in-no-copy")
     assert (found["firstOffset"], found["lastOffset"]) == (200, 299)
 
@@ -85,14 +85,14 @@ def test_segments_that_no_copy_has_are_a_gap(disk: Path) -> None:
 def test_a_single_offset_that_no_copy_has_is_a_gap(disk: Path) -> None:
     lay(disk, 0, 101)
     _, partitions = checked(disk, "--topic", "zstd", "--partition", "0")
-    assert partitions["zstd-0"]["gaps"] == [{"from": 100, "to": 100}]
+    assert partitions["zstd-0"]["missingOffsets"] == [{"from": 100, "to": 100}]
 
 
 def test_another_copy_fills_a_gap(disk: Path) -> None:
     lay(disk, 0, 100, 300)
     lay(disk.with_name("other"), 200, 300)
     _, partitions = checked(disk, "other", "--topic", "zstd", "--partition", "0")
-    assert partitions["zstd-0"]["gaps"] == []
+    assert partitions["zstd-0"]["missingOffsets"] == []
     assert partitions["zstd-0"]["verdict"] == "enough"
 
 
@@ -104,7 +104,7 @@ def test_offsets_of_an_abandoned_lineage_fill_no_gap(disk: Path) -> None:
             write_segment(log_dir / "zstd-0", [batch(part)], part.first)
     findings, partitions = checked(disk, "other", "--topic", "zstd", "--partition", "0")
     assert partitions["zstd-0"]["verdict"] == "gaps"
-    assert partitions["zstd-0"]["gaps"] == [{"from": 100, "to": 199}]
+    assert partitions["zstd-0"]["missingOffsets"] == [{"from": 100, "to": 199}]
     assert [copy["agreedEndOffset"] for copy in partitions["zstd-0"]["copies"]] == [None, 100]
     assert "offsets-in-no-copy" in {each["id"] for each in findings}
     ran = verify(disk, "other", "--topic", "zstd", "--partition", "0", "-v")

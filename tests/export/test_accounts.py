@@ -30,7 +30,7 @@ def assert_adds_up(report: Report, destination: Path) -> None:
     for part in report.partitions:
         span = 0 if part.from_offset is None or part.to_offset is None else part.to_offset - part.from_offset
         assert span == part.records_in + part.gaps + part.lost + part.missed + part.withheld + part.unasked
-        left_out = part.control + part.aborted + part.superseded + part.unselected
+        left_out = part.control_records + part.aborted + part.superseded + part.unselected
         assert part.records_in == part.records_out + left_out
         assert part.unexplained == 0
         assert min(part.gaps, part.lost, part.missed, part.withheld, part.unasked, part.passed_over) >= 0
@@ -41,7 +41,7 @@ def assert_adds_up(report: Report, destination: Path) -> None:
 def counts(part: PartitionReport) -> PartitionReport:
     """What accounts say, without how they came about."""
     costs = sorted((Path(loss.segment).name, loss.position, loss.kind) for loss in part.damages)
-    return replace(part, bytes=0, file_count=0, seconds=0, holes=[], copies=[], damages=[], notes=[str(costs)])
+    return replace(part, bytes=0, file_count=0, seconds=0, holes=[], copies=[], damages=[], remarks=[str(costs)])
 
 
 def rows_of_all(destination: Path) -> dict[Key, list[tuple[object, ...]]]:
@@ -442,7 +442,7 @@ def test_what_was_withheld_is_told_of_this_run_only(tmp_path: Path) -> None:
     exports.write_indexes(write_segment(log, ended))
     report = export_committed(tmp_path)
     part = exports.of_partition(report, "orders")
-    assert (part.open_from, part.withheld, part.records_in, part.control) == (None, 0, 16, 1)
+    assert (part.open_from, part.withheld, part.records_in, part.control_records) == (None, 0, 16, 1)
     assert (report.is_whole, report.status) == (True, 0)
 
 

@@ -116,7 +116,7 @@ def test_a_topic_that_is_deleted_while_it_is_read(tmp_path: Path) -> None:
     told = {offset for start, end in part.missed_offsets for offset in range(start, end)}
     assert written
     assert written | told == set(range(last))
-    assert "has gone while it was read" in part.notes[0]
+    assert "has gone while it was read" in part.remarks[0]
     assert (part.unexplained, report.status) == (0, 1)
 
 

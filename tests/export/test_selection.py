@@ -81,7 +81,7 @@ def test_read_committed_leaves_out_aborted_and_undecided_records(with_indexes: b
     report = exports.export([tmp_path / "orders-0"], tmp_path / "out", isolation=Isolation.READ_COMMITTED)
     assert exports.offsets(tmp_path / "out", "orders") == [0, 1, 6]
     part = exports.of_partition(report, "orders")
-    assert (part.control, part.aborted, part.open_from, part.unexplained) == (2, 2, 7, 0)
+    assert (part.control_records, part.aborted, part.open_from, part.unexplained) == (2, 2, 7, 0)
 
 
 def test_read_uncommitted_leaves_out_control_records_only(tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ def test_what_has_no_column_stays_raw_where_that_is_asked_for(logs: TypedLogs, o
     ran = logs.export(out, "--on-mismatch", "raw", "--keep-raw", "undecoded")
     found = report(ran)
     assert (found["undecoded"], found["recordsOut"]) == (3, 4)
-    assert any("(orders-value version 2) are raw: field id is string, not long" in note for note in found["notes"])
+    assert any("(orders-value version 2) are raw: field id is string, not long" in note for note in found["remarks"])
     assert values(out) == [{"id": 1, "note": "a"}, None, None, None]
     raw = values(out, "value")
     assert raw[0] is None
@@ -328,7 +328,7 @@ def test_schemas_of_other_subjects_are_found_by_the_ids_of_records(logs: TypedLo
     logs.raw("orders", [b"\0" + own.to_bytes(4, "big") + bare(ORDER, VALUE), b"\0\0\0\0\x63x", b"no id"])
     found = report(logs.export(out))
     assert found["undecoded"] == 2
-    assert any("schema 99" in note for note in found["notes"])
+    assert any("schema 99" in note for note in found["remarks"])
     assert [value and value["id"] for value in values(out)] == [VALUE["id"], None, None]
 
 

@@ -225,7 +225,7 @@ def settled(cluster: OneBroker) -> set[str]:
     return {
         row["group"]
         for row in cluster.kseg("groups", "--show", "members")
-        if row["assignment"] and row["assignment"] == row["target"]
+        if row["assignment"] and row["assignment"] == row["targetAssignment"]
     }
 
 
@@ -297,7 +297,7 @@ def test_groups_have_the_same_members(cluster: OneBroker, compared: Compared) ->
                 *(row[name] for name in ("group", "memberId", "clientHost", "clientId")),
                 "-" if row["epoch"] is None else str(row["epoch"]),
                 assignment(row["assignment"]),
-                "-" if row["target"] is None else assignment(row["target"]),
+                "-" if row["targetAssignment"] is None else assignment(row["targetAssignment"]),
             )
             for row in ours
         ),

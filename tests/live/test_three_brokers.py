@@ -299,7 +299,9 @@ def test_disks_of_all_brokers_are_enough(observed: Observed, when: str) -> None:
         (row.topic, row.partition): set(row.replicas) for row in observed.partitions
     }
     assert {row["verdict"] for row in found.values()} == {"enough"}
-    assert {place: row for place, row in found.items() if row["absent"] or row["otherTopics"] or row["gaps"]} == {}
+    assert {
+        place: row for place, row in found.items() if row["absent"] or row["otherTopics"] or row["missingOffsets"]
+    } == {}
 
 
 @BOTH

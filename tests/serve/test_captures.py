@@ -248,7 +248,7 @@ def is_internal(value: Any, ids: set[str]) -> bool:
 def test_all_frames_are_understood(client: str, captures: tuple[Captures, Captures]) -> None:
     for of in captures:
         frames, summary = of[client]
-        assert (summary["problems"], summary["damages"], summary["lost"]) == (0, 0, 0)
+        assert (summary["problemCount"], summary["damageCount"], summary["lost"]) == (0, 0, 0)
         assert len(frames) > 20
         assert not [frame for frame in frames if "unknown" in frame or any(unknown_fields(frame))]
 

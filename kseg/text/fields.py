@@ -12,6 +12,12 @@ _ASSIGNED = (
 """Members of assignments."""
 
 
+def _times(name: str, of: str) -> tuple[Field, Field]:
+    """Declare the timestamp and the time of something."""
+    timestamp = Field(f"{name}Timestamp", Kind.INTEGER, f"Timestamp of {of}.", Unit.TIMESTAMP)
+    return timestamp, Field(f"{name}Time", Kind.TEXT, f"Time of {of}.", Unit.ISO_TIME)
+
+
 # --- names of topics, partitions and places ---------------------------------------------------------------------------
 
 TOPIC = Field("topic", Kind.TEXT, "Name of the topic.")
@@ -123,30 +129,20 @@ LEVEL = Field("level", Kind.INTEGER, "Finalized level of the feature.")
 
 TIMESTAMP = Field("timestamp", Kind.INTEGER, "Timestamp of the last metadata record.", Unit.TIMESTAMP)
 TIME = Field("time", Kind.TEXT, "Time of the last metadata record.", Unit.ISO_TIME)
-FIRST_TIMESTAMP = Field("firstTimestamp", Kind.INTEGER, "Timestamp of the first record.", Unit.TIMESTAMP)
-FIRST_TIME = Field("firstTime", Kind.TEXT, "Time of the first record.", Unit.ISO_TIME)
-LAST_TIMESTAMP = Field("lastTimestamp", Kind.INTEGER, "Timestamp of the last record.", Unit.TIMESTAMP)
-LAST_TIME = Field("lastTime", Kind.TEXT, "Time of the last record.", Unit.ISO_TIME)
-END_TIMESTAMP = Field("endTimestamp", Kind.INTEGER, "Timestamp of the transaction's marker.", Unit.TIMESTAMP)
-END_TIME = Field("endTime", Kind.TEXT, "Time of the transaction's marker.", Unit.ISO_TIME)
-START_TIMESTAMP = Field("startTimestamp", Kind.INTEGER, "Timestamp of the transaction's start.", Unit.TIMESTAMP)
-START_TIME = Field("startTime", Kind.TEXT, "Time of the transaction's start.", Unit.ISO_TIME)
-LAST_UPDATE_TIMESTAMP = Field("lastUpdateTimestamp", Kind.INTEGER, "Timestamp of the last update.", Unit.TIMESTAMP)
-LAST_UPDATE_TIME = Field("lastUpdateTime", Kind.TEXT, "Time of the last update.", Unit.ISO_TIME)
+FIRST_TIMESTAMP, FIRST_TIME = _times("first", "the first record")
+LAST_TIMESTAMP, LAST_TIME = _times("last", "the last record")
+END_TIMESTAMP, END_TIME = _times("end", "the transaction's marker")
+START_TIMESTAMP, START_TIME = _times("start", "the transaction's start")
+LAST_UPDATE_TIMESTAMP, LAST_UPDATE_TIME = _times("lastUpdate", "the last update")
 LARGEST_TIMESTAMP = Field("largestTimestamp", Kind.INTEGER, "Largest timestamp of the records.", Unit.TIMESTAMP)
 BASE_TIMESTAMP = Field("baseTimestamp", Kind.INTEGER, "Base timestamp of the batch.", Unit.TIMESTAMP)
 MAX_TIMESTAMP = Field("maxTimestamp", Kind.INTEGER, "Largest timestamp of the batch, or of the token.", Unit.TIMESTAMP)
 MAX_TIME = Field("maxTime", Kind.TEXT, "Latest time of the token's expiration.", Unit.ISO_TIME)
-STATE_TIMESTAMP = Field("stateTimestamp", Kind.INTEGER, "Timestamp of the group's change of state.", Unit.TIMESTAMP)
-STATE_TIME = Field("stateTime", Kind.TEXT, "Time of the group's change of state.", Unit.ISO_TIME)
-COMMIT_TIMESTAMP = Field("commitTimestamp", Kind.INTEGER, "Timestamp of the commit.", Unit.TIMESTAMP)
-COMMIT_TIME = Field("commitTime", Kind.TEXT, "Time of the commit.", Unit.ISO_TIME)
-EXPIRE_TIMESTAMP = Field("expireTimestamp", Kind.INTEGER, "Timestamp of the commit's expiration.", Unit.TIMESTAMP)
-EXPIRE_TIME = Field("expireTime", Kind.TEXT, "Time of the commit's expiration.", Unit.ISO_TIME)
-ISSUE_TIMESTAMP = Field("issueTimestamp", Kind.INTEGER, "Timestamp of the token's issue.", Unit.TIMESTAMP)
-ISSUE_TIME = Field("issueTime", Kind.TEXT, "Time of the token's issue.", Unit.ISO_TIME)
-EXPIRATION_TIMESTAMP = Field("expirationTimestamp", Kind.INTEGER, "Timestamp of the expiration.", Unit.TIMESTAMP)
-EXPIRATION_TIME = Field("expirationTime", Kind.TEXT, "Time of the expiration.", Unit.ISO_TIME)
+STATE_TIMESTAMP, STATE_TIME = _times("state", "the group's change of state")
+COMMIT_TIMESTAMP, COMMIT_TIME = _times("commit", "the commit")
+EXPIRE_TIMESTAMP, EXPIRE_TIME = _times("expire", "the commit's expiration")
+ISSUE_TIMESTAMP, ISSUE_TIME = _times("issue", "the token's issue")
+EXPIRATION_TIMESTAMP, EXPIRATION_TIME = _times("expiration", "the expiration")
 CLEANED_BY_TIMESTAMP = Field(
     "cleanedByTimestamp", Kind.INTEGER, "Latest possible timestamp of the last cleaning.", Unit.TIMESTAMP
 )

@@ -36,7 +36,8 @@ class DumpOptions(NamedTuple):
     is text, json, csv, table or kcat; `fields` are names of columns, `template` a line for each record. The decoders
     are those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in
     records is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
-    `zone` is that of times in ISO 8601. `choice`: of which partitions files are printed.
+    `wide`: nothing in a table is cut. `zone` is that of times in ISO 8601.
+    `choice`: of which partitions files are printed.
     `is_merged`: records of all logs by their times.
     `has_summary`: whether JSON ends with what there was in a file. `all_replicas`: each copy of a partition is printed.
     `is_verbose`: it is said of each partition which copy answers.
@@ -69,6 +70,7 @@ class DumpOptions(NamedTuple):
     color: bool | None = None
     redaction: "Redaction | None" = None
     csv_safe: bool = False
+    wide: bool = False
     zone: tzinfo = UTC
     choice: PartitionChoice = EVERY_PARTITION
     is_merged: bool = False

@@ -19,6 +19,7 @@ from kseg.layouts.record_columns import (
     template_program,
 )
 from kseg.layouts.template import zone_table, zoned_program
+from kseg.output.fitting import room_on_terminal
 from kseg.output.rows import json_line, quoted
 from kseg.output.table import GrowingTable
 from kseg.reading.blocks import Damage
@@ -171,7 +172,7 @@ class TableForm(RecordForm):
         self._rows.flush()
         self._tell_left_out("of all")
         if self._table is not None:
-            self._table.print_rows()
+            self._table.finish()
 
     def print_object(self, members: "Members") -> None:
         """Print an entry's values."""
@@ -182,9 +183,11 @@ class TableForm(RecordForm):
         """The table with these columns: the last one if it has the same."""
         if self._table is None or names != self._names:
             if self._table is not None:
-                self._table.print_rows()
+                self._table.finish()
             self._names = names
-            self._table = GrowingTable(names, self.printing.table_output or sys.stdout, self.options.color)
+            room = None if self.options.wide else room_on_terminal()
+            out = self.printing.table_output or sys.stdout
+            self._table = GrowingTable(names, out, self.options.color, room)
         return self._table
 
     def _add_record(self, line: bytes) -> None:

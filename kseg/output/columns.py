@@ -6,6 +6,7 @@ from enum import Enum
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
+from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, Cut, Head
 from kseg.system.terminal_text import escaped_text
 from kseg.times import iso_time, time_text
 
@@ -28,6 +29,7 @@ class Kind(Enum):
     OBJECT = "object"
 
 
+_CUT_KINDS = (Kind.TEXT, Kind.TEXTS, Kind.INTEGERS, Kind.OBJECTS, Kind.OBJECT)
 _NUMBERS = (Kind.INTEGER, Kind.INT32, Kind.NUMBER)
 
 
@@ -41,6 +43,7 @@ class Unit(Enum):
     OFFSET = "offset"
     POSITION = "byte position"
     RATIO = "ratio"
+    PATH = "path"
 
 
 class Field(NamedTuple):
@@ -62,7 +65,8 @@ class Column(NamedTuple, Generic[Row]):
 
     `show` gives the text for people; None shows the value as it is. `is_right` sets it to the right; None does so with
     numbers that aren't timestamps. `in_zone` makes the same column with its times in another zone than UTC; None: it
-    has no times.
+    has no times. `rank`: where a terminal has no room for all columns, those of the highest rank are left out first,
+    those of rank 0 never.
     """
 
     field: Field
@@ -71,6 +75,7 @@ class Column(NamedTuple, Generic[Row]):
     show: Callable[[Row], str] | None = None
     is_right: bool | None = None
     in_zone: "Callable[[tzinfo], Column[Row]] | None" = None
+    rank: int = 1
 
     @property
     def name(self) -> str:
@@ -83,6 +88,15 @@ class Column(NamedTuple, Generic[Row]):
         if self.is_right is None:
             return self.field.kind in _NUMBERS and self.field.unit is not Unit.TIMESTAMP
         return self.is_right
+
+    @property
+    def head(self) -> Head:
+        """What people see of it where there is no room for all."""
+        is_path, is_time = self.field.unit is Unit.PATH, self.field.unit is Unit.ISO_TIME
+        cut = None
+        if self.field.kind in _CUT_KINDS and not is_time:
+            cut = Cut(LEAST_TEXT, in_middle=False) if self.field is FOR_PEOPLE else Cut(LEAST_PATH, in_middle=True)
+        return Head(self.title, cut, self.rank, is_path)
 
     def text(self, row: Row) -> str:
         """Return the text that a person sees of a row."""

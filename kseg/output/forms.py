@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
-from typing import ClassVar, TypeVar
+from typing import ClassVar, TypedDict, TypeVar, Unpack
 
 from kseg.output.rows import CsvWriter, check_csv_safe, write_json, write_json_by_pieces
 from kseg.output.streams import write_line
@@ -17,7 +17,8 @@ class Form:
     """A form of output, for people or for programs.
 
     color: None lets the terminal and NO_COLOR decide. csv_safe: no spreadsheet evaluates a text as a formula; raises
-    UsageError with another form. zone: of printed times.
+    UsageError with another form. zone: of printed times. columns: names of those that rows have; empty for all.
+    room: characters of a line for people, None for any number.
     """
 
     name: ClassVar[str]
@@ -30,6 +31,8 @@ class Form:
     color: bool | None = None
     csv_safe: bool = False
     zone: tzinfo = UTC
+    columns: tuple[str, ...] = ()
+    room: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what doesn't go together."""
@@ -60,7 +63,7 @@ class TextForm(Form):
             return
         if section.title is not None:
             write_line(f"{section.title}:")
-        for line in aligned_lines(section.shown_columns, found):
+        for line in aligned_lines(section.shown_columns, found, self.room and self.room - 2):
             write_line(f"  {line}")
 
 
@@ -74,8 +77,8 @@ class TableForm(Form):
         """Write a section's rows; nothing of one that has a title and no rows."""
         found = list(rows)
         if found or section.title is None:
-            title, style = section.title, section.style
-            write_rich_table(section.shown_columns, found, title=title, color=self.color, style=style)
+            title, style, color = section.title, section.style, self.color
+            write_rich_table(section.shown_columns, found, title=title, color=color, style=style, room=self.room)
 
 
 class JsonForm(Form):
@@ -110,15 +113,24 @@ class CsvForm(Form):
             writer.write(section.as_values(row))
 
 
+class FormSettings(TypedDict, total=False):
+    """Members of `Form` that `form_named` takes."""
+
+    csv_safe: bool
+    zone: tzinfo
+    columns: tuple[str, ...]
+    room: int | None
+
+
 FORMS: dict[str, type[Form]] = {each.name: each for each in (TextForm, JsonForm, CsvForm, TableForm)}
 """By their names."""
 OBJECT_FORMS = {name: form for name, form in FORMS.items() if form is TextForm or form.has_objects}
 """Those of commands whose output isn't rows of columns."""
 
 
-def form_named(name: str, color: bool | None = None, *, csv_safe: bool = False, zone: tzinfo = UTC) -> Form:
+def form_named(name: str, color: bool | None = None, **settings: Unpack[FormSettings]) -> Form:
     """Return the form of a name; text for one that a command has alone, and writes itself. UsageError as for Form."""
-    return FORMS.get(name, TextForm)(color, csv_safe=csv_safe, zone=zone)
+    return FORMS.get(name, TextForm)(color, **settings)
 
 
 class RowWriter:
@@ -129,13 +141,15 @@ class RowWriter:
         self.count = 0
         self.form = form
 
-    def in_zone(self, section: Section[Row]) -> Section[Row]:
-        """A section with its times in the zone of the output."""
-        return section.in_zone(self.form.zone)
+    def prepared(self, section: Section[Row]) -> Section[Row]:
+        """A section with the columns that are wanted, its times in the zone of the output."""
+        return section.in_zone(self.form.zone).chosen(self.form.columns)
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
-        """Write a section. For people one that has a title is left out if it is empty."""
-        self.form.write_rows(self.in_zone(section), self._counted(rows))
+        """Write a section, if it has wanted columns; for people one that has a title only if it has rows."""
+        prepared = self.prepared(section)
+        if prepared.columns:
+            self.form.write_rows(prepared, self._counted(rows))
 
     def _counted(self, rows: Iterable[Row]) -> Iterator[Row]:
         for row in rows:

@@ -8,6 +8,7 @@ from glob import escape
 from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from kseg.output.columns import NOT_SHOWN, Column
+from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, NEVER_LEFT_OUT, Cut, Fitting, Head
 from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ _PIECE = 500
 """Rows that are aligned, and written at once."""
 _ENDLESS = 1 << 16
 """Characters of a line: nothing is cut for want of room; a terminal breaks lines itself."""
+_GAP, _EDGE = 3, 1
+"""Characters of a table between two columns, a blank on each side of a separator, and at its sides."""
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -36,16 +39,14 @@ def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cells).rstrip()
 
 
-def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row]) -> list[str]:
-    """A table as plain text: a line of titles, a line per row."""
-    texts = [[column.title for column in columns], *([column.text(row) for column in columns] for row in rows)]
-    widths = _widened(_narrowest(columns), texts)
-    return [aligned_line(line, widths) for line in texts]
-
-
-def _narrowest(columns: Sequence[Column[Row]]) -> list[int]:
-    """Widths to begin with."""
-    return [1 if column.is_set_right else -1 for column in columns]
+def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], room: int | None = None) -> list[str]:
+    """A table as plain text: a line of titles, a line per row; in lines of so many characters, None for any number."""
+    lines: list[str] = []
+    growing = GrowingLines(columns, lines.append, room, piece=0)
+    for row in rows:
+        growing.add(row)
+    growing.finish()
+    return lines
 
 
 def _widened(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]:
@@ -57,30 +58,45 @@ def _widened(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]
 class GrowingLines(Generic[Row]):
     """A table as plain text whose rows keep coming: written in pieces, in which columns only become wider."""
 
-    def __init__(self, columns: Sequence[Column[Row]], write: Callable[[str], None]) -> None:
-        """Takes the columns, and what writes a line."""
+    def __init__(
+        self,
+        columns: Sequence[Column[Row]],
+        write: Callable[[str], None],
+        room: int | None = None,
+        piece: int = _PIECE,
+    ) -> None:
+        """Takes columns, what writes a line, the characters of a line (None: any number), a piece's rows (0: all)."""
         self._columns = columns
         self._write = write
-        self._texts = [[column.title for column in columns]]
-        self._has_titles = False
-        self._widths = _narrowest(columns)
+        self._piece = piece
+        self._fitting = Fitting([column.head for column in columns], room)
+        self._texts: list[list[str]] = []
+        self._widths: list[int] | None = None
 
     def add(self, row: Row) -> None:
         """Adds a row."""
         self._texts.append([column.text(row) for column in self._columns])
-        if len(self._texts) >= _PIECE:
-            self._write_piece()
+        if len(self._texts) == self._piece:
+            self._write_piece(is_last=False)
 
     def finish(self) -> None:
         """Writes what is left; without any row not even the titles."""
-        if self._texts and (self._has_titles or len(self._texts) > 1):
-            self._write_piece()
+        if self._texts or not (self._piece or self._widths):
+            self._write_piece(is_last=True)
+        for line in self._fitting.below:
+            self._write(line)
 
-    def _write_piece(self) -> None:
-        self._has_titles = True
-        self._widths = _widened(self._widths, self._texts)
-        for line in self._texts:
-            self._write(aligned_line(line, self._widths))
+    def _write_piece(self, *, is_last: bool) -> None:
+        texts = self._fitting.take(self._texts, is_whole=is_last)
+        if self._widths is None:
+            for above in self._fitting.above:
+                self._write(above)
+            shown = [self._columns[place] for place in self._fitting.places]
+            texts = [[column.title for column in shown], *texts]
+            self._widths = [1 if column.is_set_right else -1 for column in shown]
+        self._widths = _widened(self._widths, texts)
+        for cells in texts:
+            self._write(aligned_line(cells, self._widths))
         self._texts = []
 
 
@@ -91,6 +107,7 @@ def write_rich_table(
     title: str | None = None,
     color: bool | None = None,
     style: Callable[[Row], str] | None = None,
+    room: int | None = None,
 ) -> None:
     """Writes a table with lines and colours to standard output.
 
@@ -100,16 +117,21 @@ def write_rich_table(
         title: above the table.
         color: None lets the terminal and NO_COLOR decide.
         style: rich's name of a row's style.
+        room: characters of a line; None for any.
     """
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
+    rows = list(rows)
+    texts = [[column.text(row) for column in columns] for row in rows]
+    fit = Fitting([column.head for column in columns], room and room - 2 * _EDGE, _GAP)
+    texts = fit.take(texts, is_whole=True)
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for column in columns:
+    for column in (columns[place] for place in fit.places):
         table.add_column(column.title, justify="right" if column.is_set_right else "left", no_wrap=True)
-    for row in rows:
-        table.add_row(*(_plain(column.text(row)) for column in columns), style=style(row) if style else None)
+    for row, shown in zip(rows, texts, strict=True):
+        table.add_row(*map(_plain, shown), style=style(row) if style else None)
     from kseg.output.pager import paged
 
     with paged() as out:
@@ -118,53 +140,53 @@ def write_rich_table(
         console = Console(file=out, force_terminal=is_terminal, no_color=no_color, highlight=False)
         widest = console.measure(table, options=console.options.update(width=_ENDLESS)).maximum
         console.width = max(console.width, widest)
+        for line in fit.above:
+            console.print(_plain(line))
         console.print(table)
+        for line in fit.below:
+            console.print(_plain(line))
 
 
-def _plain(text: str) -> "Text":
+def _plain(text: str, style: str = "") -> "Text":
     from rich.text import Text
 
-    return Text(text)
+    return Text(text, style)
 
 
-PIECE = 500
-"""Rows that set the columns' widths, and are printed at once."""
-LEAST_TEXT = 8
-"""The fewest characters of a shortened text."""
-SHORTENED = frozenset({"key", "value", "headers", "keyDecoded", "valueDecoded", "keyError", "valueError", "properties"})
-"""Columns of users' own texts, without Kafka's numbers."""
-ENDLESS = 1 << 16
-_GAP = 3
-"""Characters between two columns: a blank on each side of a separator."""
+_USERS_TEXTS = frozenset(
+    {"key", "value", "headers", "keyDecoded", "valueDecoded", "keyError", "valueError", "properties"}
+)
+"""Columns without Kafka's numbers."""
 
 Cell = str | int | float | bool | None
 
 
 class GrowingTable:
-    """Takes rows, and prints them with a line of names first.
+    """Takes rows, and prints them with a line of names first, in lines that a terminal has room for."""
 
-    On a terminal the columns of SHORTENED are shortened if the line would be too long; nothing else ever is.
-    """
-
-    def __init__(self, names: Sequence[str], out: IO[str], color: bool | None = None) -> None:
-        """Takes the columns' names, where to print, and whether in colour; None lets the terminal decide."""
-        self._names = list(names)
+    def __init__(self, names: Sequence[str], out: IO[str], color: bool | None = None, room: int | None = None) -> None:
+        """Takes the columns' names, where to print, whether in colour, None for on terminals, and a line's room."""
+        self._names = names
         self._out = out
         self._color = color
+        self._fitting = Fitting([_head(name) for name in names], room, _GAP)
         self._rows: list[list[Cell]] = []
-        self._widths = [len(name) for name in names]
+        self._widths: list[int] = []
         self._is_number: list[bool] = []
-        self._most: list[int] | None = None
         self._console: Console | None = None
-        self._room = 0
 
     def add(self, cells: Sequence[Cell]) -> None:
         """Adds a row."""
         self._rows.append(list(cells))
-        if len(self._rows) >= PIECE:
+        if len(self._rows) >= _PIECE:
             self.print_rows()
 
-    def print_rows(self) -> None:
+    def finish(self) -> None:
+        """Prints the last rows, and what there was no room for."""
+        self.print_rows(is_last=True)
+        self._out.writelines(f"{line}\n" for line in self._fitting.below)
+
+    def print_rows(self, *, is_last: bool = False) -> None:
         """Prints the rows that are still to be printed."""
         if not self._rows:
             return
@@ -172,23 +194,39 @@ class GrowingTable:
         from rich.table import Table
 
         rows, self._rows = self._rows, []
-        is_first = self._console is None
-        console = self._console = self._console or self._new_console()
-        if is_first:
-            self._is_number = [all(_is_number(row[place]) for row in rows) for place in range(len(self._names))]
-        texts = [[_text(cell) for cell in row] for row in rows]
+        texts = self._fitting.take([[_text(cell) for cell in row] for row in rows], is_whole=is_last)
+        is_first, console = self._console is None, self._console or self._begin(rows)
         self._take_widths(texts)
         if not is_first and not console.is_terminal:
             self._out.writelines(self._line(row) for row in texts)
             return
         table = Table(box=box.SIMPLE_HEAD, show_header=is_first, pad_edge=False, show_edge=False)
-        for name, width, is_number in zip(self._names, self._widths, self._is_number, strict=True):
-            table.add_column(name, justify="right" if is_number else "left", no_wrap=True, min_width=width)
-        for row, shown in zip(rows, texts, strict=True):
-            table.add_row(
-                *(self._cell(cell, text, place) for place, (cell, text) in enumerate(zip(row, shown, strict=True)))
+        places = self._fitting.places
+        for place, width, is_number in zip(places, self._widths, self._is_number, strict=True):
+            table.add_column(
+                self._names[place], justify="right" if is_number else "left", no_wrap=True, min_width=width
             )
+        for row, shown in zip(rows, texts, strict=True):
+            styles = ("dim" if row[place] is None else "" for place in places)
+            table.add_row(*map(_plain, shown, styles))
         console.print(table)
+
+    def _begin(self, rows: list[list[Cell]]) -> "Console":
+        """Print what stands above the table."""
+        from rich.console import Console
+
+        self._console = Console(
+            file=self._out,
+            force_terminal=_is_terminal(self._out) or None if self._color is None else self._color,
+            no_color=None if self._color is None else not self._color,
+            highlight=False,
+            width=_ENDLESS,
+        )
+        places = self._fitting.places
+        self._is_number = [all(_is_number(row[place]) for row in rows) for place in places]
+        self._widths = [len(self._names[place]) for place in places]
+        self._out.writelines(f"{line}\n" for line in self._fitting.above)
+        return self._console
 
     def _line(self, texts: list[str]) -> str:
         """A row without colours as rich would print it, many times faster."""
@@ -200,57 +238,21 @@ class GrowingTable:
             cells.append(blanks + text if is_number else text + blanks)
         return (" " * _GAP).join(cells) + "\n"
 
-    def _new_console(self) -> "Console":
-        from rich.console import Console
-
-        console = Console(
-            file=self._out,
-            force_terminal=_is_terminal(self._out) or None if self._color is None else self._color,
-            no_color=None if self._color is None else not self._color,
-            highlight=False,
-        )
-        self._room = console.width
-        console.width = ENDLESS
-        return console
-
     def _take_widths(self, texts: list[list[str]]) -> None:
-        """Widens columns for these rows; on a terminal the room for texts is shared out once."""
+        """Widens columns for these rows."""
         from rich.cells import cell_len
 
-        needed = [
-            max(len(row[place]) if row[place].isascii() else cell_len(row[place]) for row in texts)
-            for place in range(len(self._names))
-        ]
-        self._widths = [max(known, width) for known, width in zip(self._widths, needed, strict=True)]
-        if not _is_terminal(self._out):
-            return
-        if self._most is None:
-            self._most = shared_out(self._widths, [name in SHORTENED for name in self._names], self._room)
-        self._widths = [
-            min(width, most) if name in SHORTENED else width
-            for name, width, most in zip(self._names, self._widths, self._most, strict=True)
-        ]
-
-    def _cell(self, cell: Cell, text: str, place: int) -> "Text":
-        from rich.text import Text
-
-        shown = Text(text, style="dim" if cell is None else "")
-        if self._most is not None and self._names[place] in SHORTENED:
-            shown.truncate(self._widths[place], overflow="ellipsis")
-        return shown
+        for place, known in enumerate(self._widths):
+            lengths = (len(row[place]) if row[place].isascii() else cell_len(row[place]) for row in texts)
+            self._widths[place] = max(known, *lengths)
 
 
-def shared_out(widths: Sequence[int], is_shortened: Sequence[bool], room: int) -> list[int]:
-    """Widths of columns in a line of so many characters: what others leave is for texts, short ones first."""
-    room -= sum(width for width, cut in zip(widths, is_shortened, strict=True) if not cut) + _GAP * (len(widths) - 1)
-    most = list(widths)
-    waiting = sorted((place for place, cut in enumerate(is_shortened) if cut), key=lambda place: widths[place])
-    while waiting:
-        share = max(room // len(waiting), LEAST_TEXT)
-        place = waiting.pop(0)
-        most[place] = min(widths[place], share)
-        room -= most[place]
-    return most
+def _head(name: str) -> Head:
+    """What a column of records is where there is no room for all."""
+    if name in _USERS_TEXTS:
+        return Head(name, Cut(LEAST_TEXT, in_middle=False), NEVER_LEFT_OUT)
+    is_path = name == "file"
+    return Head(name, Cut(LEAST_PATH, in_middle=True) if is_path else None, NEVER_LEFT_OUT, is_path)
 
 
 def _is_number(cell: Cell) -> bool:
@@ -335,6 +337,15 @@ class Section(Generic[Row]):
         if self.shown is not None:
             return self.shown
         return [column for column in self.columns if column.title != NOT_SHOWN]
+
+    def chosen(self, names: Sequence[str]) -> "Section[Row]":
+        """The same with those of its columns that are named, in this order; with all for no names."""
+        if not names:
+            return self
+        found = {column.name: column for column in self.columns}
+        shown = {**found, **{column.name: column for column in self.shown_columns}}
+        titled = [shown[name]._replace(title=shown[name].title or name, rank=0) for name in names if name in shown]
+        return replace(self, columns=[found[name] for name in names if name in found], shown=titled)
 
     def in_zone(self, zone: tzinfo) -> "Section[Row]":
         """The same with its times in a zone."""

@@ -212,7 +212,7 @@ class DiffReport:
     def finish(self) -> None:
         """Writes what comes last."""
         if isinstance(self._form, TableForm):
-            write_rich_table(COLUMNS, self._rows, color=self._form.color)
+            write_rich_table(COLUMNS, self._rows, color=self._form.color, room=self._form.room)
         if self._quiet:
             return
         if self._form.has_objects:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from kseg.cluster.metadata_copy import TopicIdSource
 from kseg.errors import counted
 from kseg.formats.codes import codec_name
-from kseg.log.cleaner import Cleaning
+from kseg.log.cleaner import CleanerStop, Cleaning
 from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow, counted_directories
 from kseg.log.partition import PARTITION_METADATA
@@ -159,14 +159,14 @@ def _reason(row: PartitionSummary) -> str | None:
 _PARTITION_NAMES: tuple[Column[PartitionSummary], ...] = (
     Column(fields.TOPIC, NOT_SHOWN, lambda row: row.topic),
     Column(fields.PARTITION, NOT_SHOWN, lambda row: row.partition),
-    Column(fields.DIRECTORY, "PARTITION", lambda row: row.directory),
+    Column(fields.DIRECTORY, "PARTITION", lambda row: row.directory, rank=0),
     Column(fields.STATE, NOT_SHOWN, lambda row: row.state),
     Column(fields.TOPIC_ID, NOT_SHOWN, lambda row: row.topic_id),
     Column(fields.TOPIC_ID_SOURCE, NOT_SHOWN, lambda row: row.topic_id_source),
 )
 _SUMS: tuple[Column[_Sums], ...] = (
-    Column(fields.SEGMENTS, "SEGMENTS", lambda row: row.segments),
-    Column(fields.BYTES, "SIZE", lambda row: row.size),
+    Column(fields.SEGMENTS, "SEGMENTS", lambda row: row.segments, rank=2),
+    Column(fields.BYTES, "SIZE", lambda row: row.size, rank=0),
     Column(fields.ALLOCATED_BYTES, NOT_SHOWN, lambda row: row.allocated),
     Column(fields.RECORDS, "RECORDS", lambda row: row.records),
 )
@@ -182,10 +182,10 @@ _PARTITION_OFFSETS: tuple[Column[PartitionSummary], ...] = (
 _SUMS_OF_STATE: tuple[Column[_Sums], ...] = (
     Column(fields.LARGEST_TIMESTAMP, "LARGEST TIME", lambda row: row.largest_timestamp),
     Column(fields.SEGMENTS_TO_DELETE, NOT_SHOWN, lambda row: row.segments_to_delete),
-    Column(fields.BYTES_TO_DELETE, "DELETABLE", lambda row: row.size_to_delete),
+    Column(fields.BYTES_TO_DELETE, "DELETABLE", lambda row: row.size_to_delete, rank=2),
 )
 _CLEANING: tuple[Column[PartitionSummary], ...] = (
-    Column(fields.DIRTY_RATIO, "DIRTY", _rounded_ratio, _dirty_text),
+    Column(fields.DIRTY_RATIO, "DIRTY", _rounded_ratio, _dirty_text, rank=3),
     Column(fields.CLEANABLE, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.is_cleanable),
     Column(fields.CLEANABLE_REASON, NOT_SHOWN, _reason),
     Column(fields.FIRST_DIRTY_OFFSET, NOT_SHOWN, lambda row: row.cleaning and row.cleaning.first_dirty),
@@ -211,7 +211,9 @@ _TIER: tuple[Column[PartitionSummary], ...] = (
     Column(fields.JOINED_FROM_OFFSET, NOT_SHOWN, lambda row: row.tier_sums and row.tier_sums.local_start),
     Column(fields.STANDINGS, NOT_SHOWN, lambda row: row.tier_sums and dict(row.tier_sums.standings)),
 )
-_NOTES: Column[PartitionSummary] = Column(FOR_PEOPLE, "NOTES", lambda _: None, lambda row: "; ".join(notes_on(row)))
+_NOTES: Column[PartitionSummary] = Column(
+    FOR_PEOPLE, "NOTES", lambda _: None, lambda row: "; ".join(notes_on(row)), rank=0
+)
 _SELECTED: tuple[Column[_Sums], ...] = _selected_columns(lambda row: row.selected)
 _CACHE: Column[_Sums] = Column(fields.CACHED_BYTES, "CACHED", lambda row: row.cached_size, _share)
 
@@ -243,8 +245,8 @@ def _tier_notes(sums: TierSums) -> list[str]:
 
 
 def cleaning_notes(cleaning: Cleaning | None) -> list[str]:
-    """What the log cleaner would do, in words; nothing of a partition that it has nothing to do with."""
-    if cleaning is None:
+    """What the log cleaner would do, in words; nothing of a partition in which it has nothing to do."""
+    if cleaning is None or (cleaning.stop is CleanerStop.ACTIVE_SEGMENT and not cleaning.cleanable_size):
         return []
     keys = keys_text(cleaning)
     return [cleaning_text(cleaning), *(() if keys is None else (keys,))]
@@ -419,7 +421,7 @@ def write_listings(
     found = rows.of(listings)
     if isinstance(writer.form, TextForm):
         with paged_lines() as write:
-            _write_lines(found, rows, columns, write)
+            _write_lines(found, rows, columns, writer, write)
             for line in _last_lines(rows, columns) if has_sums else ():
                 write(line)
         return
@@ -439,23 +441,28 @@ def write_listings(
         talk(f"kseg: {_cut_line(rows, columns)}")
 
 
-def _write_lines(found: Iterator[Row], rows: Rows, columns: ListingColumns, write: Callable[[str], None]) -> None:
+def _write_lines(
+    found: Iterator[Row], rows: Rows, columns: ListingColumns, writer: RowWriter, write: Callable[[str], None]
+) -> None:
     if columns.by == "segment" and rows.are_in_listed_order:
-        _write_by_partition(found, columns, write)
+        _write_by_partition(found, columns, writer, write)
         return
-    lines = GrowingLines(columns.section().shown_columns, write)
+    lines = GrowingLines(writer.prepared(columns.section()).shown_columns, write, writer.form.room)
     for row in found:
         lines.add(row)
     lines.finish()
 
 
-def _write_by_partition(found: Iterator[Row], columns: ListingColumns, write: Callable[[str], None]) -> None:
+def _write_by_partition(
+    found: Iterator[Row], columns: ListingColumns, writer: RowWriter, write: Callable[[str], None]
+) -> None:
     """Segments below a heading for their partition."""
-    shown = columns.section(names=False).shown_columns
+    shown = writer.prepared(columns.section(names=False)).shown_columns
+    room = writer.form.room and writer.form.room - 2
     segments = (row for row in found if isinstance(row, SegmentRow))
     for partition, group in groupby(segments, key=lambda row: row.partition):
         write(partition_line(partition, columns.size_text, columns.zone))
-        for line in aligned_lines(shown, group):
+        for line in aligned_lines(shown, group, room):
             write(f"  {line}")
 
 

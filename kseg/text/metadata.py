@@ -491,7 +491,7 @@ def write_sections(
     """Writes all kinds of rows, or one; CSV can have one only. JSON begins with the moment."""
     wanted = show or ("partitions" if writer.form.has_one_kind else None)
     if wanted is None and writer.form.has_objects:
-        writer.form.write_object(writer.in_zone(METADATA).as_object(found))
+        writer.form.write_object(writer.prepared(METADATA).as_object(found))
     for name, section, rows in sections:
         if wanted in (None, name):
             writer.write(section, rows)

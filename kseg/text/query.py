@@ -46,7 +46,7 @@ class AnswerWriter:
             for row in rows:
                 writer.write(map(_as_field, row))
         elif isinstance(self.form, TableForm):
-            write_rich_table(_columns(names, schema), list(rows), color=self.form.color)
+            write_rich_table(_columns(names, schema), list(rows), color=self.form.color, room=self.form.room)
         else:
             self._write_lines(_columns(names, schema), rows)
 
@@ -54,7 +54,7 @@ class AnswerWriter:
         from kseg.output.pager import paged_lines
 
         with paged_lines() as write:
-            lines = GrowingLines(columns, write)
+            lines = GrowingLines(columns, write, self.form.room)
             for row in rows:
                 lines.add(row)
             lines.finish()

@@ -47,20 +47,39 @@ class WorkOptions(NamedTuple):
 
 
 class RowOptions(NamedTuple):
-    """How rows are printed: `output_option`, `color_option`, `csv_safe_option`."""
+    """How rows are printed: the form, its colours, its columns, and whether lines are as long as they are."""
 
     output: str
     color: bool | None
     csv_safe: bool = False
+    wide: bool = False
+    columns: str | None = None
 
     def form(self, zone: tzinfo = UTC) -> "Form":
         """The form of the output, with times in a zone; text for one that a command has alone.
 
-        Raises UsageError for --csv-safe in another than CSV.
+        Raises UsageError for --csv-safe in another than CSV, and for columns that no command has.
         """
+        from kseg.output.fitting import room_on_terminal
         from kseg.output.forms import form_named
 
-        return form_named(self.output, self.color, csv_safe=self.csv_safe, zone=zone)
+        room = None if self.wide else room_on_terminal()
+        return form_named(
+            self.output, self.color, csv_safe=self.csv_safe, zone=zone, columns=self._columns(), room=room
+        )
+
+    def _columns(self) -> tuple[str, ...]:
+        names = tuple(name for name in (self.columns or "").split(",") if name)
+        if names:
+            from difflib import get_close_matches
+
+            from kseg.text.fields import NAMES
+
+            for name in (each for each in names if each not in NAMES):
+                near = get_close_matches(name, NAMES, 1)
+                hint = f", did you mean {near[0]}?" if near else "; the names are those of -o json"
+                raise click.UsageError(f"--columns: no column {name}{hint}")
+        return names
 
 
 class RedactOptions(NamedTuple):

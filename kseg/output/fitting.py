@@ -1,0 +1,150 @@
+"""Tables that fit a terminal: what rows have in common is said above, texts are shortened, columns are left out."""
+
+import shutil
+import sys
+from collections.abc import Sequence
+from os.path import commonpath
+from typing import NamedTuple
+
+LEAST_PATH = 24
+"""The fewest characters of a shortened path or name."""
+LEAST_TEXT = 16
+"""The fewest characters of another shortened text."""
+MANY_ROWS = 3
+"""So many equal values are said once above, even where there is room for them."""
+NEVER_LEFT_OUT = 0
+"""The rank of columns that stay."""
+
+
+class Cut(NamedTuple):
+    """How a text is shortened: to so many characters at least, at its end or in its middle."""
+
+    least: int
+    in_middle: bool
+
+    def shortened(self, text: str, width: int) -> str:
+        """Return a text of at most so many characters."""
+        if len(text) <= width:
+            return text
+        kept = width - 1
+        end = (kept * 2 // 3) if self.in_middle else 0
+        return f"{text[: kept - end]}…{text[len(text) - end :]}"
+
+
+class Head(NamedTuple):
+    """What a column is when there is no room for all: its title, how its texts are cut (None: never), its rank.
+
+    Columns of the highest rank are left out first; those of the same rank from the right. is_path: the directory that
+    its paths have in common can be said above.
+    """
+
+    title: str
+    cut: Cut | None = None
+    rank: int = 1
+    is_path: bool = False
+
+
+def room_on_terminal() -> int | None:
+    """Characters of a line on the terminal that standard output is; None if it is none: nothing is left out there."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+class Fitting:
+    """A table's columns and texts as there is room for them. Rows may come in pieces: the first decides for all.
+
+    above and below: lines around the table. places: of the columns that are shown.
+    """
+
+    def __init__(self, heads: Sequence[Head], room: int | None, gap: int = 2) -> None:
+        """Take the columns, the characters of a line (None: any number), and how many stand between two columns."""
+        self.above: list[str] = []
+        self.below: list[str] = []
+        self.places = list(range(len(heads)))
+        self._heads = heads
+        self._room = room
+        self._gap = gap
+        self._widths: list[int] | None = None
+
+    def take(self, rows: list[list[str]], *, is_whole: bool) -> list[list[str]]:
+        """Return the texts that are shown of rows. is_whole: none follow; only then is it known what all share."""
+        if self._room is None:
+            return rows
+        if self._widths is None:
+            rows, self._widths = self._begin(rows, self._room, is_whole=is_whole)
+        cuts = [(place, self._heads[place].cut, width) for place, width in zip(self.places, self._widths, strict=True)]
+        return [
+            [row[place] if cut is None else cut.shortened(row[place], width) for place, cut, width in cuts]
+            for row in rows
+        ]
+
+    def _begin(self, rows: list[list[str]], room: int, *, is_whole: bool) -> tuple[list[list[str]], list[int]]:
+        """Choose the columns; the rows without what is said above, and the columns' widths."""
+        heads = self._heads
+        if is_whole and (len(rows) >= MANY_ROWS or self._width(rows) > room):
+            self.places, self.above = _without_common(heads, rows)
+        if is_whole and self._width(rows) > room:
+            rows = [list(row) for row in rows]
+            paths = (place for place in self.places if heads[place].is_path)
+            self.above += [line for place in paths for line in _without_directory(heads, rows, place)]
+        left_out: list[int] = []
+        while (widths := self._cut_widths(rows, room)) is None:
+            rank, place = max((heads[place].rank, place) for place in self.places)
+            if rank == NEVER_LEFT_OUT:  # the terminal breaks the lines
+                widths = [_widest(heads, rows, each) for each in self.places]
+                break
+            self.places.remove(place)
+            left_out.append(place)
+        if left_out:
+            titles = ", ".join(heads[place].title for place in sorted(left_out))
+            self.below = [f"Left out for want of room: {titles}. --wide shows all columns, --columns chooses."]
+        return rows, widths
+
+    def _width(self, rows: list[list[str]]) -> int:
+        return sum(_widest(self._heads, rows, place) for place in self.places) + self._gap * (len(self.places) - 1)
+
+    def _cut_widths(self, rows: list[list[str]], room: int) -> list[int] | None:
+        """Widths for which there is room, the widest texts cut first; None if there are none."""
+        room -= self._gap * (len(self.places) - 1)
+        heads = [self._heads[place] for place in self.places]
+        widths = [_widest(self._heads, rows, place) for place in self.places]
+        least = [
+            width if head.cut is None else min(width, max(head.cut.least, len(head.title)))
+            for head, width in zip(heads, widths, strict=True)
+        ]
+        if sum(least) > room:
+            return None
+        most = min(max(widths), room)
+        while sum(map(max, least, (min(width, most) for width in widths))) > room:
+            most -= 1
+        return list(map(max, least, (min(width, most) for width in widths)))
+
+
+def _without_common(heads: Sequence[Head], rows: list[list[str]]) -> tuple[list[int], list[str]]:
+    """The columns whose values differ, and a line about the others; of empty ones there is nothing to say."""
+    texts = [{row[place] for row in rows} for place in range(len(heads))]
+    differing = [place for place, found in enumerate(texts) if len(found) > 1 or (len(rows) == 1 and found != {""})]
+    if not differing:
+        return list(range(len(heads))), []
+    common = [
+        f"{head.title} {text}"
+        for head, text, found in zip(heads, rows[0], texts, strict=True)
+        if found == {text} != {""}
+    ]
+    return differing, [f"All {len(rows)}: {', '.join(common)}"] if common and len(rows) > 1 else []
+
+
+def _without_directory(heads: Sequence[Head], rows: list[list[str]], place: int) -> list[str]:
+    """Takes the directory that all paths of a column have in common out of them; the line that says it."""
+    paths = [row[place] for row in rows]
+    if len(set(paths)) == 1 or not all(paths) or len({path.startswith("/") for path in paths}) > 1:
+        return []
+    parent = commonpath([path.rpartition("/")[0] for path in paths])
+    if not parent or not all(path.startswith(f"{parent}/") for path in paths):
+        return []
+    for row in rows:
+        row[place] = row[place][len(parent) + 1 :]
+    return [f"{heads[place].title} in {parent}/:"]
+
+
+def _widest(heads: Sequence[Head], rows: list[list[str]], place: int) -> int:
+    return max(len(heads[place].title), *(len(row[place]) for row in rows))

@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.system.placed_path import StrPath, as_path
@@ -24,7 +22,7 @@ class BrowseOptions(NamedTuple):
 
 
 @command(BrowseOptions)
-def browse(context: click.Context, options: BrowseOptions) -> None:
+def browse(options: BrowseOptions) -> None:
     """Walk through files and records on the screen.
 
     `browse` shows a disk, a partition or a file: batches, records, fields, bytes.

@@ -4,8 +4,6 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.codecs.bodies import check_level
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RedactOptions, is_given
@@ -13,7 +11,7 @@ from kseg.errors import UsageError
 from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
 from kseg.log.segments import RollSettings
 from kseg.log.writer import PartitionSettings
-from kseg.output.progress import talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_lines
 from kseg.rewrite.build import build_partition
 from kseg.store.target import check_outside, new_directory
@@ -105,9 +103,9 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
     return codec, number
 
 
-def has_roll_options(command: click.Context) -> bool:
+def has_roll_options() -> bool:
     """Whether an option says when segments roll; else they roll where those of the source did."""
-    return any(is_given(command, name) for name in _ROLL_SETTINGS)
+    return any(is_given(name) for name in _ROLL_SETTINGS)
 
 
 class SourceOptions(NamedTuple):
@@ -117,13 +115,13 @@ class SourceOptions(NamedTuple):
     form: str
     key_separator: str | None
     directory: Path
-    quiet: bool
+    talk: Talk
     made: BuildOptions
     redacting: RedactOptions
 
 
 @command(SourceOptions)
-def build(context: click.Context, options: SourceOptions) -> None:
+def build(options: SourceOptions) -> None:
     """Make a partition's directory from records.
 
     No broker is needed.
@@ -141,7 +139,7 @@ def build(context: click.Context, options: SourceOptions) -> None:
     may be missing; or CSV; or text. A new segment starts where one did in the source or, if an option for it is given,
     by Kafka's rules. An unknown field in a line is an error.
     """
-    keep_segments = not has_roll_options(context)
+    keep_segments = not has_roll_options()
     source, made = options.source, options.made
     batches, partition = made.batch_settings(), made.partition_settings()
     directory = options.directory
@@ -162,7 +160,7 @@ def build(context: click.Context, options: SourceOptions) -> None:
             keep_segments=keep_segments,
         )
     for note in built.notes:
-        talk(f"kseg: {name_of_input(source)}: line {note.line}: {note.text}")
-    if not options.quiet:
+        options.talk.say(f"kseg: {name_of_input(source)}: line {note.line}: {note.text}")
+    if not options.talk.is_quiet:
         write_lines(segment_lines(built.segments, directory))
     flush_stdout()

@@ -5,8 +5,6 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
@@ -19,7 +17,7 @@ from kseg.log.cleaner import CompactSettings
 from kseg.log.compaction_plan import Gone
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
-from kseg.output.progress import Refusals, note_unless, talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import compact_partition
 from kseg.store.target import check_absent, check_outside, new_directory
@@ -65,14 +63,14 @@ class CompactOptions(NamedTuple):
     directory: Path | None
     dry_run: bool
     output: str
-    quiet: bool
+    talk: Talk
     verbose: bool
     cluster_metadata: Path | None
     server_properties: Mapping[str, str]
 
 
 @command(CompactOptions)
-def compact(context: click.Context, options: CompactOptions) -> None:
+def compact(options: CompactOptions) -> None:
     """Clean a partition like the log cleaner.
 
     The last record of each key stays, at its offset.
@@ -93,8 +91,8 @@ def compact(context: click.Context, options: CompactOptions) -> None:
     paths, choice, directory = options.paths, options.choice, options.directory
     if options.dry_run == (directory is not None):
         raise UsageError("give either --to for a new directory, or --dry-run")
-    refuse, read = Refusals(), (*paths, options.cluster_metadata)
-    cluster = Cluster(paths, refuse if directory is None else only_below(refuse))
+    talk, read = options.talk, (*paths, options.cluster_metadata)
+    cluster = Cluster(paths, talk.refuse if directory is None else only_below(talk.refuse))
     if directory is None:
         found = cluster.partitions(choice)
     else:
@@ -105,10 +103,10 @@ def compact(context: click.Context, options: CompactOptions) -> None:
         log_dirs=cluster.metadata_dirs(), static=options.server_properties, given=options.cluster_metadata
     )
     asked = options.cleaner.settings()
-    given = [name for name in CleanerOptions._fields if is_given(context, name)]
+    given = [name for name in CleanerOptions._fields if is_given(name)]
     without_key, topic_ids = 0, TopicIds(cluster, options.cluster_metadata)
     for line in taken_of(found).sentences(verbose=options.verbose):
-        note_unless(quiet=options.quiet)(line)
+        talk.note(line)
     for partition in (each.best for each in found if each.copies):
         new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:
@@ -116,8 +114,8 @@ def compact(context: click.Context, options: CompactOptions) -> None:
             settings = as_the_topic_sets(beside.topic_settings(partition), asked, given)
             done = compact_partition(partition, settings, unfinished, topic_id=topic_id)
         for note in compaction_notes(partition, done):
-            talk(f"kseg: {note}")
+            talk.warn(note)
         without_key += done.gone[Gone.NO_KEY]
-        write_compacted(partition, done, form_named(options.output), quiet=options.quiet)
+        write_compacted(partition, done, form_named(options.output), quiet=talk.is_quiet)
     flush_stdout()
-    context.exit(max(refuse.status, int(without_key > 0)))
+    talk.end_with(without_key > 0)

@@ -20,7 +20,7 @@ class CompletionOptions(NamedTuple):
 
 
 @command(CompletionOptions)
-def completion(context: click.Context, options: CompletionOptions) -> None:
+def completion(options: CompletionOptions) -> None:
     """Print a completion script for bash, zsh or fish.
 
     With it, the shell completes kseg's commands, options and paths.
@@ -55,7 +55,7 @@ class HelpOptions(NamedTuple):
 
 
 @command(HelpOptions)
-def help(context: click.Context, options: HelpOptions) -> None:  # noqa: A001  the command's name
+def help(options: HelpOptions) -> None:  # noqa: A001  the command's name
     """Show common tasks, or the help of a command.
 
     \b
@@ -63,7 +63,7 @@ def help(context: click.Context, options: HelpOptions) -> None:  # noqa: A001  t
       kseg help
       kseg help dump
     """
-    root = context.find_root()
+    root = click.get_current_context().find_root()
     group = root.command
     assert isinstance(group, click.Group)
     if options.command_name is None:

@@ -4,8 +4,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RowOptions, WorkOptions
 from kseg.diff.comparison import diff_partitions
@@ -15,7 +13,7 @@ from kseg.dump.held_records import CSV_FIELDS, held_text
 from kseg.errors import KsegError
 from kseg.layouts.record_columns import SAFE_CSV
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.system.placed_path import is_far
 from kseg.text.diff import DiffReport
@@ -32,10 +30,11 @@ class DiffOptions(NamedTuple):
     zone: str
     rows: RowOptions
     work: WorkOptions
+    talk: Talk
 
 
 @command(DiffOptions)
-def diff(context: click.Context, options: DiffOptions) -> None:
+def diff(options: DiffOptions) -> None:
     """Compare replicas, backups, disks or whole brokers.
 
     \b
@@ -58,21 +57,20 @@ def diff(context: click.Context, options: DiffOptions) -> None:
 
     The exit status is 0 if all partitions are identical, else 1.
     """
-    paths, choice, rows, work = options.paths, options.choice, options.rows, options.work
+    paths, choice, rows, work, talk = options.paths, options.choice, options.rows, options.work, options.talk
     zone = parse_zone(options.zone)
     form = rows.form(zone)
     show = partial(held_text, SAFE_CSV if rows.csv_safe else rows.output, zone) if options.has_records else None
     processes = work.begin()
-    refuse = Refusals()
-    sides = Sides(paths, refuse)
-    copies = find_copies(sides, note_unless(quiet=work.quiet), choice, leader=options.leader)
+    sides = Sides(paths, talk.refuse)
+    copies = find_copies(sides, talk.note, choice, leader=options.leader)
     found = as_the_cluster_has_them(copies, sides, choice)
     report = DiffReport(
         form,
-        quiet=work.quiet,
+        quiet=talk.is_quiet,
         record_fields=CSV_FIELDS if options.has_records else (),
     )
-    with ProgressBar(work.has_bar) as bar:
+    with talk.bar() as bar:
         on_read = bar.counting("diff", sum(copies.size for copies in found))
         items = diff_partitions(
             found,
@@ -84,9 +82,9 @@ def diff(context: click.Context, options: DiffOptions) -> None:
         )
         for item in items:
             if isinstance(item, KsegError):
-                refuse(item)
+                talk.refuse(item)
             else:
                 report.take(item)
     report.finish()
     flush_stdout()
-    context.exit(max(refuse.status, int(not report.summary.is_identical)))
+    talk.end_with(not report.summary.is_identical)

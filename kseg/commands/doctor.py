@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from kseg.commands.options.command import command
 from kseg.commands.options.values import WorkOptions
 from kseg.doctor.check_up import CheckUpInWork
@@ -13,7 +11,7 @@ from kseg.doctor.examination import ExaminationSettings, examine, plan_examinati
 from kseg.doctor.kinds import KINDS
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
-from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.text.doctor_page import DoctorReport
 from kseg.text.findings import passed_over_line, write_explanation
@@ -38,10 +36,11 @@ class DoctorOptions(NamedTuple):
     color: bool | None
     server_properties: Mapping[str, str]
     work: WorkOptions
+    talk: Talk
 
 
 @command(DoctorOptions)
-def doctor(context: click.Context, options: DoctorOptions) -> None:
+def doctor(options: DoctorOptions) -> None:
     """Find a disk's problems and say what to do next.
 
     `doctor` prints one page about a broker's directories: their problems, most severe first, each with the next
@@ -77,46 +76,47 @@ def doctor(context: click.Context, options: DoctorOptions) -> None:
     if options.explain is not None:
         write_explanation(options.explain, KINDS)
         return
-    paths, work = options.paths, options.work
-    answer = None if options.broker_log is None else read_answer(options.broker_log, quiet=work.quiet)
+    paths, work, talk = options.paths, options.work, options.talk
+    answer = None if options.broker_log is None else read_answer(options.broker_log, talk)
     if answer is not None and not paths:
         write_answer(answer, options)
-        context.exit(int(not answer.is_well))
+        talk.end_with(not answer.is_well)
+        return
     processes = work.begin()
-    refuse, note, zone = Refusals(), note_unless(quiet=work.quiet), parse_zone(options.zone)
+    zone = parse_zone(options.zone)
     now_ms = time_or_none(options.now, zone)
     settings = ExaminationSettings(
         now_ms, is_quick=options.quick, keep_cache=work.keep_cache, static=options.server_properties
     )
-    plan = plan_examination(paths or (Path(),), refuse, options.choice)
+    plan = plan_examination(paths or (Path(),), talk.refuse, options.choice)
     for passed_over in plan.passed_over:
-        note(passed_over_line(passed_over))
+        talk.note(passed_over_line(passed_over))
     found = CheckUpInWork(plan, is_quick=options.quick, zone=zone)
     report = DoctorReport(
-        form_named(options.output), found.result, verbose=options.verbose, quiet=work.quiet, color=options.color
+        form_named(options.output), found.result, verbose=options.verbose, quiet=talk.is_quiet, color=options.color
     )
     report.log_answer = answer
-    with report, ProgressBar.before_output(work.has_bar) as bar:
+    with report, talk.bar(mixes=False) as bar:
         on_read = bar.counting("doctor", plan.size)
-        unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
+        unread = lambda path, reason: talk.note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
         for examined in examine(plan, settings, processes=processes, on_read=on_read, on_unread=unread):
             found.take(examined)
             for problem in examined.verified.problems:
-                refuse(problem)
+                talk.refuse(problem)
         found.take_commits()
-        report.is_complete = not refuse.status
+        report.is_complete = not talk.status
     flush_stdout()
-    context.exit(max(refuse.status, int(not found.result().is_well)))
+    talk.end_with(not found.result().is_well)
 
 
-def read_answer(path: Path, *, quiet: bool) -> "LogAnswer":
+def read_answer(path: Path, talk: Talk) -> "LogAnswer":
     """What a broker's log tells; says so if that is nothing."""
     from kseg.findings.broker_log import named_causes, read_broker_log
     from kseg.text.broker_log import LogAnswer
 
     answer = LogAnswer(path, named_causes(read_broker_log(path)))
     if not answer.causes:
-        note_unless(quiet=quiet)(
+        talk.note(
             f"{path}: no line is known to tell of a finding; give the log of the start that failed, or log directories"
         )
     return answer

@@ -11,6 +11,7 @@ from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, DumpOptions, sent_selection
 from kseg.layouts.release_lines import INTERNAL_DECODERS
 from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Talk
 from kseg.releases import parse_release
 from kseg.system.placed_path import StrPath
 from kseg.times import parse_zone
@@ -40,9 +41,8 @@ class DumpArguments(NamedTuple):
     like: str | None
     fields: str | None
     merge: str | None
-    quiet: bool
+    talk: Talk
     verbose: bool
-    progress: bool | None
     choice: PartitionChoice
     selected: GivenSelection
     redacting: RedactOptions
@@ -51,7 +51,7 @@ class DumpArguments(NamedTuple):
 
 
 @command(DumpArguments)
-def dump(context: click.Context, given: DumpArguments) -> None:
+def dump(given: DumpArguments) -> None:
     """Print log segments, indexes, snapshots and checkpoints.
 
     Lines of text are those of Kafka's own DumpLogSegments tool.
@@ -104,7 +104,7 @@ def dump(context: click.Context, given: DumpArguments) -> None:
     named = [*paths, *(name for names in files for name in paths_in(names) if name)]
     options, selection = given.options, given.selected.selection()
     if options.output == KCAT:
-        selection = sent_selection(selection, has_isolation=is_given(context, "isolation"))
+        selection = sent_selection(selection, has_isolation=is_given("isolation"))
     wanted = options._replace(
         like=None if like is None else parse_release(like),
         internal_decoder=given.decoders.internal_decoder,
@@ -112,9 +112,9 @@ def dump(context: click.Context, given: DumpArguments) -> None:
         selection=selection,
         redaction=given.redacting.redaction(),
         fields=tuple(name for name in (given.fields or "").split(",") if name),
-        has_summary=not given.quiet,
+        has_summary=not given.talk.is_quiet,
         is_merged=given.merge is not None,
         choice=given.choice,
         is_verbose=given.verbose,
     )
-    context.exit(dump_files(named or ["."], wanted, quiet=given.quiet, progress=given.progress))
+    dump_files(named or ["."], wanted, given.talk)

@@ -3,14 +3,12 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.commands.options.command import command
 from kseg.errors import UsageError
 from kseg.explain.items import ItemChoice, SeenItems, explain_file
 from kseg.formats.batch import FORMATS
-from kseg.output.progress import talk
+from kseg.output.progress import Talk
 from kseg.text.explain import write_file, write_format
 
 GRAMMARS = (*FORMATS, "all")
@@ -26,10 +24,11 @@ class ExplainOptions(NamedTuple):
     output: str
     name: str | None
     color: bool | None
+    talk: Talk
 
 
 @command(ExplainOptions)
-def explain(context: click.Context, options: ExplainOptions) -> None:
+def explain(options: ExplainOptions) -> None:
     """Explain the bytes of a file, field by field.
 
     Each field is shown with its position, bytes, value and meaning.
@@ -61,5 +60,5 @@ def explain(context: click.Context, options: ExplainOptions) -> None:
     write_file(path, seen, options.output, options.color)
     is_missing = choice.is_narrow and not seen.count
     if is_missing:
-        talk(f"kseg: {path}: there is nothing like that in the file")
-    context.exit(int(seen.is_wrong or is_missing))
+        options.talk.warn(f"{path}: there is nothing like that in the file")
+    options.talk.end_with(seen.is_wrong or is_missing)

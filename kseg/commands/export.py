@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-import click
-
 from kseg.commands.export_options import ExportOptions, export_of
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RedactOptions
@@ -23,7 +21,7 @@ class ExportArguments(NamedTuple):
 
 
 @command(ExportArguments)
-def export(context: click.Context, given: ExportArguments) -> None:
+def export(given: ExportArguments) -> None:
     """Export topics to Parquet files or tables.
 
     Each offset is exported once, and all are accounted for; a second run adds new records.
@@ -50,7 +48,6 @@ def export(context: click.Context, given: ExportArguments) -> None:
     from kseg.export.commit.order import in_processes
     from kseg.export.planning import plan_export
     from kseg.export.run import run_export
-    from kseg.output.progress import ProgressBar
     from kseg.text.export import say_refused, write_plan, write_report
 
     options, count = given.options, given.processes or processors()
@@ -60,11 +57,11 @@ def export(context: click.Context, given: ExportArguments) -> None:
     if options.dry_run:
         write_plan(plan_export(wanted), form_named(options.output))
         return
-    with ProgressBar(options.has_bar) as bar:
+    with options.talk.bar() as bar:
         report = run_export(
             wanted, in_processes(count), lambda finished, total: bar.show(wanted.destination, finished, total)
         )
-    if not options.quiet:
+    if not options.talk.is_quiet:
         write_report(report, form_named(options.output), verbose=given.verbose)
     say_refused(report.refused)
-    context.exit(report.status)
+    options.talk.end_with(report.status)

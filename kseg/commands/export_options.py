@@ -10,6 +10,7 @@ from kseg.commands.options.values import GivenSelection
 from kseg.errors import UsageError
 from kseg.export.commit.formats import FORMATS
 from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Talk
 from kseg.system.placed_path import StrPath
 
 if TYPE_CHECKING:
@@ -63,13 +64,7 @@ class ExportOptions(NamedTuple):
     verify: str
     dry_run: bool
     output: str
-    quiet: bool
-    progress: bool | None
-
-    @property
-    def has_bar(self) -> bool | None:
-        """Whether there is a bar; None lets the terminals decide."""
-        return False if self.quiet else self.progress
+    talk: Talk
 
 
 def export_of(options: ExportOptions, parallelism: int) -> "Export":
@@ -167,13 +162,13 @@ def read_options_of(
     )
 
 
-def own_arguments(context: click.Context, options: ExportOptions) -> list[str]:
+def own_arguments(options: ExportOptions) -> list[str]:
     """The command line of these options, paths absolute, without those that aren't shared."""
-    values = options._asdict()
+    values = options._asdict() | {"quiet": options.talk.is_quiet, "progress": options.talk.progress}
     for part in (options.selected, options.records, options.columns):
         values |= part._asdict()
     arguments: list[str] = []
-    for param in context.command.params:
+    for param in click.get_current_context().command.params:
         if isinstance(param, click.Option) and param.name in values and param.name not in ("dry_run", "destination"):
             arguments += _spelled(param, values[param.name])
     sources, destination = sources_and_destination(options)

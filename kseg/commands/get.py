@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.lookup import look_up_in_copies
@@ -12,7 +10,7 @@ from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.commands.options.command import command
 from kseg.log.lookup import parse_field, record_bytes
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_stdout
 from kseg.store.target import NewFile
 
@@ -25,11 +23,11 @@ class GetOptions(NamedTuple):
     field: str
     file: Path | None
     choice: PartitionChoice
-    quiet: bool
+    talk: Talk
 
 
 @command(GetOptions)
-def get(context: click.Context, options: GetOptions) -> None:
+def get(options: GetOptions) -> None:
     """Print one record's value, key or header.
 
     The output is its bytes, nothing added.
@@ -47,12 +45,12 @@ def get(context: click.Context, options: GetOptions) -> None:
     empty field is no bytes, and status 0.
     """
     paths, file, wanted = options.paths, options.file, parse_field(options.field)
-    cluster = Cluster(paths, only_below(Refusals()))
+    cluster = Cluster(paths, only_below(Talk().refuse))
     replicas = cluster.only_partition(options.choice)
     new = None if file is None else NewFile(file, (*(place.path for place in replicas.places), *paths))
     answer = look_up_in_copies(replicas, options.offset, beside=MetadataBeside(cluster=cluster))
     for problem in dict.fromkeys(answer.problems) if answer.record is None else ():
-        note_unless(quiet=options.quiet)(problem)
+        options.talk.note(problem)
     content = record_bytes(answer, wanted)
     if new is None:
         write_stdout(content)

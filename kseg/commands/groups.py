@@ -13,7 +13,7 @@ from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
-from kseg.output.progress import Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_stdout
 from kseg.text.groups import (
     COMMITS,
@@ -50,12 +50,12 @@ class GroupsOptions(NamedTuple):
     zone: str
     pattern: str
     show: str | None
-    quiet: bool
+    talk: Talk
     rows: RowOptions
 
 
 @command(GroupsOptions)
-def groups(context: click.Context, options: GroupsOptions) -> None:
+def groups(options: GroupsOptions) -> None:
     """Show consumer groups, their members and their commits.
 
     Commits, their times and lags are replayed from __consumer_offsets.
@@ -90,12 +90,12 @@ def groups(context: click.Context, options: GroupsOptions) -> None:
 
     There is no --redact, since the output consists of names of groups, members and topics.
     """
-    refuse, rows = Refusals(), options.rows
+    talk, rows = options.talk, options.rows
     zone = parse_zone(options.zone)
     is_reset = rows.output == RESET_CSV
     if is_reset and options.show is not None:
         raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
-    view = read_groups(options.paths, time_or_none(options.at, zone), refuse)
+    view = read_groups(options.paths, time_or_none(options.at, zone), talk.refuse)
     found = chosen_groups(view.groups, options.pattern, options.choice)
     writer = RowWriter(rows.form(zone))
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
@@ -105,17 +105,16 @@ def groups(context: click.Context, options: GroupsOptions) -> None:
         if wanted in (None, name):
             write(writer, found)
     flush_stdout()
-    note = note_unless(quiet=options.quiet)
     for text in (
         *(unreadable.line() for unreadable in view.unreadable),
         *view.notes,
         *beyond_end_notes(found),
         *plan.notes,
     ):
-        note(text)
+        talk.note(text)
     if not writer.count and not plan.lines:
-        note(f"no {wanted or 'groups'} to show")
+        talk.note(f"no {wanted or 'groups'} to show")
     if view.later_count:
-        note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")
+        talk.note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")
     has_no_plan = is_reset and not plan.lines
-    context.exit(max(refuse.status, int(bool(view.unreadable) or has_no_plan)))
+    talk.end_with(bool(view.unreadable) or has_no_plan)

@@ -4,8 +4,6 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.lookup import look_up_in_copies
@@ -17,7 +15,7 @@ from kseg.errors import UsageError
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
-from kseg.output.progress import Refusals, note_unless, talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_lines, write_stdout
 from kseg.text.lookup import absence_line, lookup_lines, lookup_object
 from kseg.times import parse_zone
@@ -38,12 +36,12 @@ class LookupOptions(NamedTuple):
     timestamp: str | None
     print_data_log: bool
     output: str
-    quiet: bool
+    talk: Talk
     verbose: bool
 
 
 @command(LookupOptions)
-def lookup(context: click.Context, options: LookupOptions) -> None:
+def lookup(options: LookupOptions) -> None:
     """Find the record at an offset or a time.
 
     `lookup` also shows how it is found: segment, index entry, scan, batch.
@@ -64,7 +62,7 @@ def lookup(context: click.Context, options: LookupOptions) -> None:
     With a selection, as in `kseg dump`, this finds the first selected record at or after the target; without a target,
     the first of all; with --timestamp latest, the last one.
     """
-    cluster = Cluster(options.paths, only_below(Refusals()))
+    cluster = Cluster(options.paths, only_below(Talk().refuse))
     replicas = cluster.only_partition(options.choice)
     zone = parse_zone(options.selected.zone)
     redaction = options.redacting.redaction()
@@ -73,12 +71,11 @@ def lookup(context: click.Context, options: LookupOptions) -> None:
     if (offset is None) == (timestamp is None) and (offset is not None or selection.is_everything):
         raise UsageError("give either --offset or --timestamp")
     target = offset if offset is not None else parse_target_time(timestamp or SpecialTime.EARLIEST, zone)
-    beside = MetadataBeside(cluster=cluster)
-    note = note_unless(quiet=options.quiet)
+    beside, talk = MetadataBeside(cluster=cluster), options.talk
     answer = look_up_in_copies(replicas, target, selection, is_time=offset is None, beside=beside)
     told = taken_of([replicas]).sentences(verbose=options.verbose)
     for problem in dict.fromkeys((*told, *answer.problems)):
-        note(problem)
+        talk.note(problem)
     form = form_named(options.output)
     if form.has_objects:
         form.write_object(_object(answer, redaction, zone))
@@ -86,8 +83,8 @@ def lookup(context: click.Context, options: LookupOptions) -> None:
         _write_way(answer, redaction, zone, print_data=options.print_data_log)
     flush_stdout()
     if answer.absence is not None:
-        talk(f"kseg: {answer.partition.path}: {absence_line(answer, zone)}")
-        context.exit(1)
+        talk.warn(f"{answer.partition.path}: {absence_line(answer, zone)}")
+        talk.end_with(1)
 
 
 def _stored(answer: Lookup) -> "StoredRecord | None":

@@ -5,8 +5,6 @@ from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.listing import Lister
 from kseg.commands.options.command import command
@@ -17,7 +15,7 @@ from kseg.log.listing_rows import Rows
 from kseg.log.segments import RetentionSettings, RollSettings
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
-from kseg.output.progress import ProgressBar, Refusals, note_unless, talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.system.page_cache import tells_cache
 from kseg.text.listing import ListingColumns, write_listings
@@ -87,10 +85,11 @@ class LsOptions(NamedTuple):
     server_properties: Mapping[str, str]
     rows: RowOptions
     work: WorkOptions
+    talk: Talk
 
 
 @command(LsOptions)
-def ls(context: click.Context, options: LsOptions) -> None:
+def ls(options: LsOptions) -> None:
     """List topics, partitions and segments.
 
     `ls` shows their sizes, offsets and times, and what retention and the log cleaner would do.
@@ -125,14 +124,14 @@ def ls(context: click.Context, options: LsOptions) -> None:
     With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
     bytes, and their offsets and times.
     """
-    work, selected = options.work, options.selected
+    work, selected, talk = options.work, options.selected, options.talk
     writer = RowWriter(options.rows.form())
     zone = parse_zone(selected.zone)
     settings = options.broker.listing_settings(zone, deep=options.deep, cache=options.cache, keep_cache=work.keep_cache)
-    given = [name for name in OF_TOPICS if is_given(context, name)]
+    given = [name for name in OF_TOPICS if is_given(name)]
     processes = work.begin()
     if options.cache and not tells_cache():
-        talk("kseg: --cache: this system doesn't say what is in the page cache; only Linux does")
+        talk.warn("--cache: this system doesn't say what is in the page cache; only Linux does")
     selection = selected.selection()
     columns = ListingColumns(
         by=options.by,
@@ -143,14 +142,13 @@ def ls(context: click.Context, options: LsOptions) -> None:
         has_tiers=are_of_tiers(options.paths),
         zone=zone,
     )
-    refuse, rows = Refusals(), Rows(options.by, options.sort, options.top)
-    cluster = Cluster(options.paths, lambda error: lister.in_turn(refuse)(error))
-    note = note_unless(quiet=work.quiet)
-    lister = Lister(settings, given, selection, note, cluster, options.server_properties)
+    rows = Rows(options.by, options.sort, options.top)
+    cluster = Cluster(options.paths, lambda error: lister.in_turn(talk.refuse)(error))
+    lister = Lister(settings, given, selection, talk.note, cluster, options.server_properties)
     places = cluster.directories(options.choice)
-    with ProgressBar(work.has_bar) as bar:
+    with talk.bar() as bar:
         count = bar.counting("ls")
         listings = lister.listings(places, processes, count, count.expect)
-        write_listings(listings, rows, columns, writer, has_sums=not work.quiet)
+        write_listings(listings, rows, columns, writer, has_sums=not talk.is_quiet)
     flush_stdout()
-    context.exit(max(refuse.status, int(lister.found_problems)))
+    talk.end_with(lister.found_problems)

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.metadata import Until
 from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import require_topic
@@ -16,7 +14,7 @@ from kseg.commands.options.values import RowOptions
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
-from kseg.output.progress import Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.text.metadata import SETTINGS, cluster_sections, setting_rows, write_script, write_sections
 from kseg.times import parse_zone
@@ -41,7 +39,7 @@ class MetadataOptions(NamedTuple):
     show: str | None
     settings: bool
     server_properties: Mapping[str, str]
-    quiet: bool
+    talk: Talk
     script: ScriptOptions
     rows: RowOptions
 
@@ -59,7 +57,7 @@ class MetadataOptions(NamedTuple):
 
 
 @command(MetadataOptions)
-def metadata(context: click.Context, options: MetadataOptions) -> None:
+def metadata(options: MetadataOptions) -> None:
     """Show a KRaft cluster's metadata.
 
     __cluster_metadata has topics, brokers, settings, ACLs, quotas, voters and features.
@@ -85,12 +83,11 @@ def metadata(context: click.Context, options: MetadataOptions) -> None:
     --as-commands prints a shell script of Kafka's own tools that makes features, topics, settings, ACLs and quotas anew
     in another cluster; with --show only those. Passwords, SCRAM credentials and tokens are left out and named.
     """
-    refuse, choice, script = Refusals(), options.choice, options.carry_over()
-    zone, note = parse_zone(options.zone), note_unless(quiet=options.quiet)
-    found = read_cluster_metadata(options.paths, Until.parse(options.at, zone), refuse)
+    talk, choice, script, zone = options.talk, options.choice, options.carry_over(), parse_zone(options.zone)
+    found = read_cluster_metadata(options.paths, Until.parse(options.at, zone), talk.refuse)
     require_topic(found, choice)
     if script is not None:
-        write_script(carry_over_script(found, script), note)
+        write_script(carry_over_script(found, script), talk.note)
     else:
         writer = RowWriter(options.rows.form(zone))
         if options.settings:
@@ -99,8 +96,8 @@ def metadata(context: click.Context, options: MetadataOptions) -> None:
             sections = cluster_sections(found, ReplicaPlaces(found, are_of_now=options.at is None), choice)
             write_sections(found, sections, writer, options.show)
         if not writer.count:
-            note(f"no {options.show or 'metadata'} to show")
+            talk.note(f"no {options.show or 'metadata'} to show")
     flush_stdout()
     for text in found.notes():
-        note(text)
-    context.exit(max(refuse.status, int(bool(found.unreadable) or found.missing_before is not None)))
+        talk.note(text)
+    talk.end_with(bool(found.unreadable) or found.missing_before is not None)

@@ -3,15 +3,13 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.move_plan import MoveSettings, plan_moves
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RowOptions
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
-from kseg.output.progress import Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.rows import write_json
 from kseg.output.streams import flush_stdout
 from kseg.store.location import is_remote
@@ -27,12 +25,12 @@ class PlanMoveOptions(NamedTuple):
     within: int
     by_capacity: bool
     cluster_metadata: Path | None
-    quiet: bool
+    talk: Talk
     rows: RowOptions
 
 
 @command(PlanMoveOptions)
-def plan_move(context: click.Context, options: PlanMoveOptions) -> None:
+def plan_move(options: PlanMoveOptions) -> None:
     """Plan moves between a broker's log directories.
 
     The planned moves of partitions make the directories equally full.
@@ -53,13 +51,11 @@ def plan_move(context: click.Context, options: PlanMoveOptions) -> None:
     moved. Partitions that are moving already or being reassigned stay where they are, and nothing goes into a cordoned
     directory, nor more than its disk has room for.
     """
-    paths, rows = options.paths, options.rows
+    paths, rows, talk = options.paths, options.rows, options.talk
     for url in filter(is_remote, (url_of(str(path)) for path in (*paths, options.cluster_metadata or ""))):
         raise UsageError("is no directory of a broker, between which a plan moves partitions: give its log.dirs", url)
-    refuse = Refusals()
-    note = note_unless(quiet=options.quiet)
     settings = MoveSettings(options.within / 100, options.choice, options.by_capacity)
-    plan = plan_moves(paths, settings, options.cluster_metadata, refuse)
+    plan = plan_moves(paths, settings, options.cluster_metadata, talk.refuse)
     writer = RowWriter(rows.form())
     if rows.output == REASSIGNMENT:
         write_json(plan.reassignment())
@@ -67,5 +63,4 @@ def plan_move(context: click.Context, options: PlanMoveOptions) -> None:
         write_plan(plan, writer)
     flush_stdout()
     for text in (*plan.notes, plan_sum(plan)):
-        note(text)
-    context.exit(refuse.status)
+        talk.note(text)

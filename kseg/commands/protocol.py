@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RedactOptions
 from kseg.dump.protocol import ProtocolOptions, report_protocol
+from kseg.output.progress import Talk
 from kseg.protocol.capture import InputForm
 from kseg.times import parse_zone
 
@@ -26,12 +25,12 @@ class ReadingOptions(NamedTuple):
     max_frame: int
     zone: str
     output: str
-    quiet: bool
+    talk: Talk
     redacting: RedactOptions
 
 
 @command(ReadingOptions)
-def protocol(context: click.Context, options: ReadingOptions) -> None:
+def protocol(options: ReadingOptions) -> None:
     """Read requests and responses from captures or hex text.
 
     The messages are those of Kafka's protocol, in a capture, in frames or in hexadecimal text.
@@ -61,8 +60,8 @@ def protocol(context: click.Context, options: ReadingOptions) -> None:
         is_shallow=options.shallow,
         max_frame=options.max_frame,
         is_json=options.output == "json",
-        is_quiet=options.quiet,
+        is_quiet=options.talk.is_quiet,
         redaction=options.redacting.redaction(),
         zone=parse_zone(options.zone),
     )
-    context.exit(report_protocol(options.path, protocol_options))
+    options.talk.end_with(report_protocol(options.path, protocol_options))

@@ -5,15 +5,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from kseg.commands.export_options import ColumnOptions, read_options_of
 from kseg.commands.inputs import Given
 from kseg.commands.options.command import command
 from kseg.commands.options.values import GivenSelection, RowOptions
 from kseg.errors import OpenError, UsageError
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import Refusals
+from kseg.output.progress import Talk
 from kseg.store.location import leads_inside, matching_paths
 from kseg.store.target import check_outside
 from kseg.times import parse_zone
@@ -70,7 +68,7 @@ class QueryOptions(NamedTuple):
     temporary: int
     selected: GivenSelection
     columns: ColumnOptions
-    quiet: bool
+    talk: Talk
     verbose: bool
     rows: RowOptions
 
@@ -101,7 +99,7 @@ def limits_of(options: QueryOptions) -> "QueryLimits":
 
 
 @command(QueryOptions, prepare=sql_and_paths)
-def query(context: click.Context, options: QueryOptions) -> None:
+def query(options: QueryOptions) -> None:
     """Query logs by SQL.
 
     Each topic is a view; batches, segments, groups, transactions and findings are tables.
@@ -124,19 +122,19 @@ def query(context: click.Context, options: QueryOptions) -> None:
 
     DuckDB runs the SQL. It can't reach files or the network, nor load extensions; --files allows one directory.
     """
-    queried, limits, refuse = queried_of(options), limits_of(options), Refusals()
+    queried, limits, talk = queried_of(options), limits_of(options), options.talk
     from kseg.query.prompt import Dialogue
     from kseg.query.session import open_session
     from kseg.text.query import AnswerWriter
 
     zone = parse_zone(options.selected.zone)
     writer = AnswerWriter(options.rows.form(zone))
-    with open_session(queried, limits, refuse, zone) as session:
-        dialogue = Dialogue(session, writer, quiet=options.quiet)
+    with open_session(queried, limits, talk.refuse, zone) as session:
+        dialogue = Dialogue(session, writer, quiet=talk.is_quiet)
         if options.sql is None:
             dialogue.hold()
         elif options.explain:
             dialogue.explain(options.sql)
         else:
             dialogue.answer(options.sql)
-    context.exit(max(refuse.status, dialogue.status))
+    talk.end_with(dialogue.status)

@@ -4,13 +4,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.commands.inputs import new_directory_of
 from kseg.commands.options.command import command
 from kseg.commands.options.values import RowOptions
 from kseg.output.forms import RowWriter
-from kseg.output.progress import Refusals, note_unless, talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.metadata import NewVoter, find_rebuilding, parse_endpoint, write_rebuilt
 from kseg.text.metadata import rebuilding_notes, write_rebuilding
@@ -27,12 +25,12 @@ class RebuildOptions(NamedTuple):
     dry_run: bool
     accept_loss: bool
     zone: str
-    quiet: bool
+    talk: Talk
     rows: RowOptions
 
 
 @command(RebuildOptions)
-def rebuild_metadata(context: click.Context, options: RebuildOptions) -> None:
+def rebuild_metadata(options: RebuildOptions) -> None:
     """Restore a lost controller quorum from a broker's copy.
 
     `rebuild-metadata` makes a new controller's directory from the metadata that a broker has, if all controllers are
@@ -53,11 +51,10 @@ def rebuild_metadata(context: click.Context, options: RebuildOptions) -> None:
     when not to do it. Never do it while a controller of the cluster may still come back. The exit status is 1 if some
     partition is newer than the copy, or if damage cuts it; then nothing is written without --accept-loss.
     """
-    paths, directory = options.paths, options.directory
-    refuse, note = Refusals(), note_unless(quiet=options.quiet)
+    paths, directory, talk = options.paths, options.directory, options.talk
     new = NewVoter(options.node_id, None if options.endpoint is None else parse_endpoint(options.endpoint))
     target = new_directory_of(directory, dry_run=options.dry_run, beside=paths)
-    rebuilding = find_rebuilding(paths, new, refuse)
+    rebuilding = find_rebuilding(paths, new, talk.refuse)
     is_allowed = options.accept_loss or not rebuilding.is_behind
     with target if is_allowed else nullcontext() as unfinished:
         if unfinished is not None:
@@ -65,10 +62,9 @@ def rebuild_metadata(context: click.Context, options: RebuildOptions) -> None:
     write_rebuilding(rebuilding, RowWriter(options.rows.form(parse_zone(options.zone))))
     flush_stdout()
     for text in rebuilding_notes(rebuilding, directory if unfinished is not None else None):
-        note(text)
+        talk.note(text)
     if not is_allowed and not options.dry_run:
-        talk(
-            f"kseg: {directory} isn't written: it would lose something, see docs/how-to/metadata.md; "
-            "--accept-loss writes it"
+        talk.warn(
+            f"{directory} isn't written: it would lose something, see docs/how-to/metadata.md; --accept-loss writes it"
         )
-    context.exit(max(refuse.status, int(rebuilding.is_behind)))
+    talk.end_with(rebuilding.is_behind)

@@ -5,8 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.partition_settings import IndexInterval, IndexIntervals, interval_as_it_lies
@@ -16,7 +14,7 @@ from kseg.commands.options.values import WorkOptions
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import rebuilt_side_files
-from kseg.output.progress import ProgressBar, Refusals, talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_lines
 from kseg.rewrite.reindex import partition_folder, reindex_partition
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
@@ -33,10 +31,11 @@ class ReindexOptions(NamedTuple):
     index_interval_bytes: int | None
     cluster_metadata: Path | None
     work: WorkOptions
+    talk: Talk
 
 
 @command(ReindexOptions)
-def reindex(context: click.Context, options: ReindexOptions) -> None:
+def reindex(options: ReindexOptions) -> None:
     """Rebuild indexes from the logs.
 
     `reindex` makes .index, .timeindex and .txnindex as a broker does.
@@ -52,19 +51,18 @@ def reindex(context: click.Context, options: ReindexOptions) -> None:
     `reindex` also rebuilds leader epochs, producer snapshots and partition.metadata if they are missing or broken, or
     contradict the log.
     """
-    paths, work = options.paths, options.work
+    paths, work, talk = options.paths, options.work, options.talk
     beside = (*paths, options.cluster_metadata)
     target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
     processes = work.begin()
-    refuse = Refusals()
-    cluster = Cluster(paths, refuse)
+    cluster = Cluster(paths, talk.refuse)
     partitions = list(cluster.directories(options.choice))
-    if refuse.status > 1 and not partitions:
-        context.exit(refuse.status)
+    if talk.status > 1 and not partitions:
+        return
     told = MetadataBeside(log_dirs=cluster.metadata_dirs(), given=options.cluster_metadata)
     intervals = IndexIntervals(options.index_interval_bytes, told)
     topic_ids, is_damaged = TopicIds(cluster, options.cluster_metadata), False
-    with target as unfinished, ProgressBar(work.has_bar) as bar:
+    with target as unfinished, talk.bar() as bar:
         orders = _orders(partitions, unfinished, intervals, topic_ids)
         on_read = bar.counting("reindex", sum(partition.size for partition in partitions))
         with shared_work(
@@ -76,12 +74,12 @@ def reindex(context: click.Context, options: ReindexOptions) -> None:
             is_far=cluster.is_far,
         ) as reports:
             for _, report in reports:
-                if not work.quiet or report.is_damaged:
-                    talk(*report.notes)
+                if not talk.is_quiet or report.is_damaged:
+                    talk.say(*report.notes)
                     write_lines(report.lines)
                 is_damaged |= report.is_damaged
     flush_stdout()
-    context.exit(max(refuse.status, int(is_damaged)))
+    talk.end_with(is_damaged)
 
 
 class _ReindexOrder(NamedTuple):

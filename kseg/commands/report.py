@@ -14,7 +14,7 @@ from kseg.doctor.examination import plan_examination
 from kseg.doctor.kinds import command_line
 from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.rows import human_size
 from kseg.output.streams import flush_stdout
 from kseg.redaction import Redaction
@@ -68,10 +68,11 @@ class PageOptions(NamedTuple):
     output: str
     server_properties: Mapping[str, str]
     work: WorkOptions
+    talk: Talk
 
 
 @command(PageOptions)
-def report(context: click.Context, options: PageOptions) -> None:
+def report(options: PageOptions) -> None:
     """Make a page about a disk.
 
     The page shows problems, what fills the disk, what retention will delete when, and what could be saved.
@@ -96,30 +97,31 @@ def report(context: click.Context, options: PageOptions) -> None:
     With --now, how full the disks are now is left out; then the same input gives the same page, byte for byte. The exit
     status is 1 if there are findings that are errors or warnings.
     """
-    paths, work = options.paths, options.work
-    zone, refuse, note = parse_zone(options.zone), Refusals(), note_unless(quiet=work.quiet)
+    paths, work, talk, zone = options.paths, options.work, options.talk, parse_zone(options.zone)
     file = options.file
     check_place(options.output, file)
     new = None if file is None else NewFile(file, paths)
     choices = options.shown.choices(zone)
-    plan = plan_examination(paths, refuse, options.choice)
+    plan = plan_examination(paths, talk.refuse, options.choice)
     if not plan.orders:
-        context.exit(refuse.status)
-    unread = lambda path, reason: note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
+        return
+    unread = lambda path, reason: talk.note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
     processes = work.begin()
-    with ProgressBar(work.has_bar) as bar:
+    with talk.bar() as bar:
         on_read = bar.counting("report", plan.size)
         reading = Reading(
             processes,
             keep_cache=work.keep_cache,
-            refuse=refuse,
+            refuse=talk.refuse,
             on_read=on_read,
             on_unread=unread,
             static=options.server_properties,
         )
-        made = make_report(plan, choices, reading, command_line(context.find_root().obj or ("report",)))
+        made = make_report(
+            plan, choices, reading, command_line(click.get_current_context().find_root().obj or ("report",))
+        )
     size = write_report(made, options.output, new, zone)
     flush_stdout()
     if file is not None:
-        note(f"{file}: {human_size(size)}, {counted(len(made.verdicts), 'verdict')}")
-    context.exit(max(refuse.status, int(not made.is_well)))
+        talk.note(f"{file}: {human_size(size)}, {counted(len(made.verdicts), 'verdict')}")
+    talk.end_with(not made.is_well)

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.partition_settings import TopicRetention
 from kseg.commands.options.command import command
@@ -15,7 +13,7 @@ from kseg.log.freeing import plan_freeing
 from kseg.log.segments import RetentionSettings
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
-from kseg.output.progress import Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import copy_retained, retain_partition
 from kseg.store.target import check_absent, check_outside
@@ -40,12 +38,12 @@ class RetainOptions(NamedTuple):
     free: int | None
     server_properties: Mapping[str, str]
     bootstrap_server: str
-    quiet: bool
+    talk: Talk
     directory: Path | None
 
 
 @command(RetainOptions)
-def retain(context: click.Context, options: RetainOptions) -> None:
+def retain(options: RetainOptions) -> None:
     """Show which segments retention would delete, and when.
 
     Retention is by time, by size and by log start offset.
@@ -74,7 +72,7 @@ def retain(context: click.Context, options: RetainOptions) -> None:
     partition, by the copy of it that answers, into a new directory, without the segments that would be deleted. If all
     would be, the new directory has an empty one, as a broker rolls it at the log end offset.
     """
-    paths, choice, directory = options.paths, options.choice, options.directory
+    paths, choice, directory, talk = options.paths, options.choice, options.directory, options.talk
     zone, form = parse_zone(options.zone), form_named(options.output)
     draws_timeline = options.output == TIMELINE
     settings = RetentionSettings(
@@ -82,27 +80,26 @@ def retain(context: click.Context, options: RetainOptions) -> None:
         options.retention_ms,
         options.retention_bytes,
     )
-    given = [name for name in ("retention_ms", "retention_bytes") if is_given(context, name)]
-    refuse = Refusals()
-    cluster = Cluster(paths, refuse)
+    given = [name for name in ("retention_ms", "retention_bytes") if is_given(name)]
+    cluster = Cluster(paths, talk.refuse)
     topics = TopicRetention(cluster, settings, given, static=options.server_properties)
     partitions = [cluster.only_partition(choice).best] if directory is not None else []
-    note = note_unless(quiet=options.quiet)
     for partition in cluster.directories(choice) if directory is None else ():
         left_out = topics.use.left_out(partition)
         if left_out is None or (options.free is None and cluster.was_given(partition)):
             partitions.append(partition)
         else:
-            note(f"left out: {left_out.text()}")
+            talk.note(f"left out: {left_out.text()}")
     if options.free is not None:
         if directory is not None or draws_timeline:
             raise UsageError("--free goes with -o text and -o json, and without --to")
         freeable = [*map(topics.freeable, partitions)]
         for problem in dict.fromkeys(problem for each in freeable for problem in each.problems):
-            note(f"{problem}; the plan may lack what is there")
+            talk.note(f"{problem}; the plan may lack what is there")
         plan = plan_freeing(freeable, options.free)
         write_freeing(plan, form, zone, options.bootstrap_server)
-        context.exit(max(refuse.status, int(not plan.is_enough)))
+        talk.end_with(not plan.is_enough)
+        return
     if directory is not None:
         check_absent(directory)
         check_outside(directory, paths)
@@ -111,7 +108,6 @@ def retain(context: click.Context, options: RetainOptions) -> None:
         retained = retain_partition(partition, topics.of(partition))
         copied = None if directory is None else copy_retained(partition, retained, directory, paths)
         report.take(partition, retained)
-    if not options.quiet:
+    if not talk.is_quiet:
         report.finish(directory, copied)
     flush_stdout()
-    context.exit(refuse.status)

@@ -16,7 +16,7 @@ from kseg.commands.options.command import command
 from kseg.commands.options.values import WorkOptions
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
-from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.salvage import SalvageOrder, SalvageTargets, salvage_order, salvage_orders
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
@@ -36,10 +36,11 @@ class SalvageOptions(NamedTuple):
     keep_diverged: Path | None
     verbose: bool
     work: WorkOptions
+    talk: Talk
 
 
 @command(SalvageOptions)
-def salvage(context: click.Context, options: SalvageOptions) -> None:
+def salvage(options: SalvageOptions) -> None:
     """Save the intact batches of damaged partitions.
 
     They go to a new directory that a broker accepts.
@@ -63,22 +64,21 @@ def salvage(context: click.Context, options: SalvageOptions) -> None:
     them one day. Consumers fail there until you move them past. --drop-unreadable leaves these batches out and counts
     them as lost.
     """
-    paths, work = options.paths, options.work
+    paths, work, talk = options.paths, options.work, options.talk
     beside = (*paths, options.cluster_metadata)
     target = new_directory_of(options.directory, dry_run=options.dry_run, beside=beside)
     processes = work.begin()
-    refuse = Refusals()
-    cluster = Cluster(paths, refuse)
+    cluster = Cluster(paths, talk.refuse)
     partitions = cluster.partitions(options.choice)
-    if refuse.status > 1 and not partitions:
-        context.exit(refuse.status)
+    if talk.status > 1 and not partitions:
+        return
     for line in taken_of(partitions).sentences(verbose=options.verbose):
-        note_unless(quiet=work.quiet)(line)
+        talk.note(line)
     is_whole = True
     advised: set[str] = set()
-    with target as unfinished, _diverged(options, beside) as diverged, ProgressBar(work.has_bar) as bar:
-        if unfinished is not None and not work.quiet:
-            write_run(context.find_root().obj or (), form_named(options.output))
+    with target as unfinished, _diverged(options, beside) as diverged, talk.bar() as bar:
+        if unfinished is not None and not talk.is_quiet:
+            write_run(click.get_current_context().find_root().obj or (), form_named(options.output))
             flush_stdout()
         orders = salvage_orders(partitions, None if unfinished is None else TopicIds(cluster, options.cluster_metadata))
         salvage_one = partial(_salvaged, SalvageTargets(unfinished, diverged), options, work.keep_cache)
@@ -90,12 +90,12 @@ def salvage(context: click.Context, options: SalvageOptions) -> None:
             for _, report in reports:
                 is_whole &= report.is_whole
                 advised |= set() if report.advised_topic is None else {report.advised_topic}
-                if not (work.quiet and report.is_whole):
+                if not (talk.is_quiet and report.is_whole):
                     write_report(report, form_named(options.output))
     flush_stdout()
     for topic in sorted(advised):
-        note_unless(quiet=work.quiet)(advice_on_loss(topic))
-    context.exit(max(refuse.status, int(not is_whole)))
+        talk.note(advice_on_loss(topic))
+    talk.end_with(not is_whole)
 
 
 def _diverged(options: SalvageOptions, beside: tuple[Path | None, ...]) -> AbstractContextManager[Path | None]:

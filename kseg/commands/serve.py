@@ -12,7 +12,7 @@ from kseg.commands.options.command import TableCommand, command
 from kseg.commands.options.values import is_given
 from kseg.errors import UsageError, counted
 from kseg.log.selection import PartitionChoice
-from kseg.output.progress import LiveLine, Refusals, note_unless
+from kseg.output.progress import LiveLine, Talk
 from kseg.output.streams import flush_stdout, write_line
 from kseg.serve.cluster import serve_partitions
 from kseg.serve.connections import Security, server_tls
@@ -30,7 +30,7 @@ class SecurityOptions(NamedTuple):
     sasl_users: Path | None
     mechanisms: tuple[str, ...]
 
-    def security(self) -> Security:
+    def security(self, talk: Talk) -> Security:
         """The security that the options describe. Raises UsageError for options that don't go together."""
         if self.tls_cert is None and (self.tls_key or self.tls_ca):
             raise UsageError(f"--tls-{'key' if self.tls_key else 'ca'} needs --tls-cert, the server's certificate")
@@ -40,7 +40,7 @@ class SecurityOptions(NamedTuple):
             raise UsageError("--sasl-mechanism PLAIN needs --tls-cert: passwords would go over the network as they are")
         tls = None if self.tls_cert is None else server_tls(self.tls_cert, self.tls_key, self.tls_ca)
         offered = self.mechanisms or [each for each in MECHANISMS if tls or each != PLAIN]
-        passwords = None if self.sasl_users is None else read_passwords(self.sasl_users, note_unless(quiet=False))
+        passwords = None if self.sasl_users is None else read_passwords(self.sasl_users, talk.warn)
         return Security(tls, None if passwords is None else Logins(passwords, offered))
 
 
@@ -76,12 +76,12 @@ class ServeOptions(NamedTuple):
     fix_lz4: bool
     server_properties: Mapping[str, str]
     no_internal: bool
-    quiet: bool
+    talk: Talk
     verbose: bool
 
 
 @command(ServeOptions, kind=_CommandBeside)
-def serve(context: click.Context, options: ServeOptions) -> None:
+def serve(options: ServeOptions) -> None:
     """Serve log directories to Kafka's clients, read-only.
 
     `kseg serve` answers as a broker would.
@@ -103,36 +103,35 @@ def serve(context: click.Context, options: ServeOptions) -> None:
 
     Groups go on from the offsets in __consumer_offsets; what they commit is kept in memory. See docs/how-to/serve.md.
     """
-    paths, choice, security = options.paths, options.choice, options.security.security()
-    note, refuse = note_unless(quiet=options.quiet), Refusals()
-    say = note_unless(quiet=False)
+    paths, choice, talk = options.paths, options.choice, options.talk
+    security = options.security.security(talk)
     settings = ServeSettings(
         options.high_watermark,
         options.strict,
         has_internal=not options.no_internal,
         mends_lz4=options.fix_lz4,
         is_verbose=options.verbose,
-        is_quiet=options.quiet,
+        is_quiet=talk.is_quiet,
     )
-    cluster = Cluster(paths, refuse)
-    served = serve_partitions(cluster, settings, say, choice, server_properties=options.server_properties)
+    cluster = Cluster(paths, talk.refuse)
+    served = serve_partitions(cluster, settings, talk.warn, choice, server_properties=options.server_properties)
     if not served.topics:
-        if refuse.status:
-            context.exit(refuse.status)
+        if talk.status:
+            return
         require_choice(paths, choice)
         raise UsageError("there is no partition to serve")
-    words: list[Any] = context.meta[_COMMAND]
-    is_free = bool(words) and not is_given(context, "listen")
+    words: list[Any] = click.get_current_context().meta[_COMMAND]
+    is_free = bool(words) and not is_given("listen")
 
     def announce(address: str) -> None:
         write_line(address)
         flush_stdout()
         many = f"{counted(len(served.partitions), 'partition')} of {counted(len(served.topics), 'topic')}"
-        note(f"serving {many} at {address}; Ctrl-C ends")
+        talk.note(f"serving {many} at {address}; Ctrl-C ends")
 
-    tell_request = note if options.verbose else lambda _: None
+    tell_request = talk.note if options.verbose else lambda _: None
     where = _FREE_PORT if is_free else options.listen
-    with LiveLine(wanted=not options.quiet) as live:
-        serving = Serving(where, options.advertise, words, announce, tell_request, say, live.show, security)
+    with LiveLine(wanted=not talk.is_quiet) as live:
+        serving = Serving(where, options.advertise, words, announce, tell_request, talk.warn, live.show, security)
         status = serving.run(served)
-    context.exit(status if words else max(refuse.status, int(served.has_missed)))
+    talk.status = status if words else max(talk.status, int(served.has_missed))

@@ -3,15 +3,13 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.commands.options.command import command
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice, parse_bytes
-from kseg.output.progress import Refusals, talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_line
 from kseg.rewrite.slice import SliceSettings, slice_partition
 from kseg.store.target import check_absent, check_outside, new_directory
@@ -32,12 +30,12 @@ class SliceOptions(NamedTuple):
     zone: str
     drop_offset: tuple[int, ...]
     drop_key: tuple[str, ...]
-    quiet: bool
+    talk: Talk
     cluster_metadata: Path | None
 
 
 @command(SliceOptions)
-def slice(context: click.Context, options: SliceOptions) -> None:  # noqa: A001  the command's name
+def slice(options: SliceOptions) -> None:  # noqa: A001  the command's name
     """Copy a piece of a partition.
 
     Batches are copied unchanged; indexes are rebuilt.
@@ -52,7 +50,7 @@ def slice(context: click.Context, options: SliceOptions) -> None:  # noqa: A001 
     the new directory. --drop-offset and --drop-key leave out records: only their batches are rewritten. If no record
     matches one of these, the rest is written, and the exit status is 1.
     """
-    cluster = Cluster(options.paths, only_below(Refusals()))
+    cluster = Cluster(options.paths, only_below(Talk().refuse))
     partition = cluster.only_partition(options.choice).best
     read = (*options.paths, options.cluster_metadata)
     check_absent(options.directory)
@@ -72,9 +70,9 @@ def slice(context: click.Context, options: SliceOptions) -> None:  # noqa: A001 
         sliced = slice_partition(partition, unfinished, settings, topic_id)
         if not sliced.segments:
             raise UsageError("has none of the requested records", partition.path)
-    for line in () if options.quiet else sliced_lines(sliced, options.directory):
+    for line in () if options.talk.is_quiet else sliced_lines(sliced, options.directory):
         write_line(line)
     flush_stdout()
     for option in missed_options(sliced, dropped_keys):
-        talk(f"kseg: {partition.path}: {option}: no requested record matches it, so it left nothing out")
-    context.exit(int(sliced.has_missed))
+        options.talk.warn(f"{partition.path}: {option}: no requested record matches it, so it left nothing out")
+    options.talk.end_with(sliced.has_missed)

@@ -6,13 +6,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import click
-
 from kseg.commands.export_options import ExportOptions, export_of, own_arguments, sources_and_destination
 from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import TextForm, form_named
-from kseg.output.progress import note_unless
 from kseg.output.streams import write_line, write_lines
 
 if TYPE_CHECKING:
@@ -47,7 +44,7 @@ class SparkOptions(NamedTuple):
 
 
 @command(SparkOptions)
-def spark_export(context: click.Context, spark: SparkOptions) -> None:
+def spark_export(spark: SparkOptions) -> None:
     """Export topics to Parquet files or tables with Spark.
 
     The export is that of `kseg export`, on one machine or on a cluster.
@@ -65,7 +62,7 @@ def spark_export(context: click.Context, spark: SparkOptions) -> None:
     Spark said.
     """
     _require_spark()
-    options = spark.export
+    options, talk = spark.export, spark.export.talk
     from kseg.spark.submit import Cluster, quoted
 
     if spark.check:
@@ -80,15 +77,16 @@ def spark_export(context: click.Context, spark: SparkOptions) -> None:
     cluster = Cluster(spark.master, spark.deploy_mode, spark.settings, spark.packages, archive, spark.ship_env)
     is_here = spark.remote is not None or spark.master.startswith("local")
     if options.dry_run:
-        sent = None if is_here else quoted(cluster, own_arguments(context, options))
+        sent = None if is_here else quoted(cluster, own_arguments(options))
         _write_dry_run(export_of(options, spark.tasks or os.cpu_count() or 1), sent)
     elif spark.remote is not None:
-        context.exit(_run_by_server(options, spark.remote, spark.tasks))
+        talk.end_with(_run_by_server(options, spark.remote, spark.tasks))
     elif spark.submitted or is_here:
-        note_unless(quiet=spark.submitted or options.quiet)(QUICKER)
-        context.exit(_run_here(spark))
+        if not spark.submitted:
+            talk.note(QUICKER)
+        talk.end_with(_run_here(spark))
     else:
-        context.exit(_submit(cluster, own_arguments(context, options), options, verbose=spark.verbose))
+        talk.end_with(_submit(cluster, own_arguments(options), options, verbose=spark.verbose))
 
 
 def _require_spark() -> None:
@@ -127,7 +125,7 @@ def _submit(cluster: "Cluster", arguments: list[str], options: ExportOptions, *,
     from kseg.text.export import write_kept_report
 
     status = submit(cluster, arguments, verbose=verbose)
-    if not cluster.drives_here and not options.quiet:
+    if not cluster.drives_here and not options.talk.is_quiet:
         destination = sources_and_destination(options)[1]
         write_kept_report(open_destination(destination).read(REPORT), destination, form_named(options.output))
     return status
@@ -166,16 +164,15 @@ def _run_by_server(options: ExportOptions, url: str, tasks: int | None) -> int:
 def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, ByteProgress], Execute]") -> int:
     """Exports and reports while Spark is still there: its end takes a while, and changes nothing."""
     from kseg.export.run import run_export
-    from kseg.output.progress import ProgressBar
     from kseg.text.export import say_refused, write_report
 
-    with ProgressBar(options.has_bar) as bar:
+    with options.talk.bar() as bar:
 
         def progress(finished: int, total: int, failed: int) -> None:
             bar.show(f"{wanted.destination}, {failed} tasks failed" if failed else wanted.destination, finished, total)
 
         report = run_export(wanted, by_spark(wanted.parallelism, progress))
-    if not options.quiet:
+    if not options.talk.is_quiet:
         write_report(report, form_named(options.output))
     say_refused(report.refused)
     return report.status

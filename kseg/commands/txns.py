@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import require_choice
 from kseg.cluster.taken import taken_of
@@ -12,7 +10,7 @@ from kseg.commands.options.command import command
 from kseg.commands.options.values import RowOptions
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
-from kseg.output.progress import Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_line
 from kseg.text.transactions import CLUES, COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS, TransactionRows
 from kseg.times import parse_zone, time_or_none
@@ -29,13 +27,13 @@ class TxnsOptions(NamedTuple):
     zone: str
     transaction_max_timeout_ms: int
     bootstrap_server: str
-    quiet: bool
+    talk: Talk
     verbose: bool
     rows: RowOptions
 
 
 @command(TxnsOptions)
-def txns(context: click.Context, options: TxnsOptions) -> None:
+def txns(options: TxnsOptions) -> None:
     """Show transactions, and which of them hang.
 
     Transactions are open, committed or aborted; each has its offsets and its duration.
@@ -59,9 +57,9 @@ def txns(context: click.Context, options: TxnsOptions) -> None:
     --explain prints the batches of a transaction, its marker, what the transaction index, producer snapshots and its
     coordinator say of it, and damage that may hide its marker, in order; last what became of it, and why that is known.
     """
-    paths, choice, rows = options.paths, options.choice, options.rows
-    refuse, zone = Refusals(), parse_zone(options.zone)
-    cluster = Cluster(paths, refuse)
+    paths, choice, rows, talk = options.paths, options.choice, options.rows, options.talk
+    zone = parse_zone(options.zone)
+    cluster = Cluster(paths, talk.refuse)
     found = cluster.partitions()
     reading = TransactionRows(
         found,
@@ -87,11 +85,10 @@ def txns(context: click.Context, options: TxnsOptions) -> None:
     for line in reading.abort_lines if writer.form.is_for_people else ():
         write_line(line)
     flush_stdout()
-    note = note_unless(quiet=options.quiet)
     taken = taken_of(each for each in found if choice.takes(each.topic, each.partition))
     told = taken.sentences(verbose=options.verbose)
     for text in (*told, *reading.notes(is_partial=bool(others and coordinators))):
-        note(text)
+        talk.note(text)
     if found and not writer.count:
-        note(f"no {'open ' if options.only_open else ''}transactions to show")
-    context.exit(max(refuse.status, int(reading.found_hanging or bool(reading.unreadable))))
+        talk.note(f"no {'open ' if options.only_open else ''}transactions to show")
+    talk.end_with(reading.found_hanging or bool(reading.unreadable))

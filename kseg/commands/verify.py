@@ -3,15 +3,13 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.commands.options.command import command
 from kseg.commands.options.values import GivenSelection, WorkOptions
 from kseg.coordinators.transactions import judged_findings
 from kseg.findings.kinds import ALL_FINDINGS
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
-from kseg.output.progress import ProgressBar, Refusals, note_unless
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.text.findings import FindingsReport, passed_over_line, write_explanation
 from kseg.verify.start_effects import StartForecast
@@ -30,10 +28,11 @@ class VerifyOptions(NamedTuple):
     output: str
     color: bool | None
     work: WorkOptions
+    talk: Talk
 
 
 @command(VerifyOptions)
-def verify(context: click.Context, options: VerifyOptions) -> None:
+def verify(options: VerifyOptions) -> None:
     """Check logs, indexes, snapshots and checkpoints.
 
     `verify` makes the checks of a broker's start, and more.
@@ -63,21 +62,20 @@ def verify(context: click.Context, options: VerifyOptions) -> None:
     if options.explain is not None:
         write_explanation(options.explain, ALL_FINDINGS)
         return
-    work, choice = options.work, options.choice
+    work, choice, talk = options.work, options.choice, options.talk
     processes, selection = work.begin(), options.selected.selection()
-    refuse, note = Refusals(), note_unless(quiet=work.quiet)
-    plan = plan_verification(options.paths, refuse, choice)
+    plan = plan_verification(options.paths, talk.refuse, choice)
     for passed_over in plan.passed_over:
-        note(passed_over_line(passed_over))
-    is_judged = selection.is_everything and bool(plan.orders) and not work.quiet
+        talk.note(passed_over_line(passed_over))
+    is_judged = selection.is_everything and bool(plan.orders) and not talk.is_quiet
     forecast = StartForecast(plan.cluster, choice) if is_judged else None
     report = FindingsReport(
         form_named(options.output), len(plan.orders), forecast, verbose=options.verbose, color=options.color
     )
-    with report, ProgressBar(work.has_bar) as bar:
+    with report, talk.bar() as bar:
         on_read = bar.counting("verify", plan.size)
         results = judged_findings(plan, selection, keep_cache=work.keep_cache, processes=processes, on_read=on_read)
-        report.take_all(results, note, refuse)
+        report.take_all(results, talk.note, talk.refuse)
         if options.cluster:
             from kseg.diff.copies import find_cluster_copies, verified_copies
             from kseg.text.diff import copies_line, write_copies
@@ -85,11 +83,11 @@ def verify(context: click.Context, options: VerifyOptions) -> None:
             copies = find_cluster_copies(plan.cluster, choice)
             report.take(verified_copies(copies))
             write_copies(copies, form_named(options.output), verbose=options.verbose)
-            note(copies_line(copies))
-        report.is_complete = not refuse.status
-    if not work.quiet:
+            talk.note(copies_line(copies))
+        report.is_complete = not talk.status
+    if not talk.is_quiet:
         report.finish()
     flush_stdout()
     if report.has_any:
-        note(report.counts_line())
-    context.exit(max(refuse.status, int(not report.is_well)))
+        talk.note(report.counts_line())
+    talk.end_with(not report.is_well)

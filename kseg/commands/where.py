@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.metadata_copy import partition_count
@@ -16,7 +14,7 @@ from kseg.errors import UsageError
 from kseg.log.partition import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog
 from kseg.log.selection import parse_bytes
 from kseg.output.forms import form_named
-from kseg.output.progress import Refusals, talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_line
 
 
@@ -31,11 +29,11 @@ class WhereOptions(NamedTuple):
     partitions: int | None
     partitioner: str
     output: str
-    quiet: bool
+    talk: Talk
 
 
 @command(WhereOptions)
-def where(context: click.Context, options: WhereOptions) -> None:
+def where(options: WhereOptions) -> None:
     """Find the partition of a key, group or transactional id.
 
     The partition of a group has its commits, that of a transactional id its state.
@@ -54,9 +52,9 @@ def where(context: click.Context, options: WhereOptions) -> None:
     group, transactional_id, key = options.group, options.transactional_id, options.key
     if sum(choice is not None for choice in (group, transactional_id, key)) != 1:
         raise UsageError("give one of --group, --transactional-id, --key")
-    refuse, paths = Refusals(), options.paths
+    talk, paths = options.talk, options.paths
     topic = options.topic if key is not None else TRANSACTIONS_TOPIC if group is None else OFFSETS_TOPIC
-    replicas, count = _at_hand(Cluster(paths, refuse), topic)
+    replicas, count = _at_hand(Cluster(paths, talk.refuse), topic)
     places = None if replicas is None else [place for each in replicas for place in each.places]
     count = options.partitions or count
     if key is not None:
@@ -64,10 +62,10 @@ def where(context: click.Context, options: WhereOptions) -> None:
     else:
         ids = stored_ids(str(topic), map(whole_log, replicas or ()))
         home = home_of_state(str(topic), str(group or transactional_id or ""), places, count, ids)
-    if home.note is not None and not options.quiet and not refuse.status:
-        talk(f"kseg: {home.note}")
-    if paths and not home.directories and not refuse.status:
-        talk(f"kseg: {home.name or 'the partition'} isn't in the given directories")
+    if home.note is not None and not talk.is_quiet and not talk.status:
+        talk.warn(home.note)
+    if paths and not home.directories and not talk.status:
+        talk.warn(f"{home.name or 'the partition'} isn't in the given directories")
     form = form_named(options.output)
     if form.has_objects:
         form.write_object(home.as_object())
@@ -75,7 +73,7 @@ def where(context: click.Context, options: WhereOptions) -> None:
         for line in home.lines():
             write_line(line)
     flush_stdout()
-    context.exit(refuse.status or int(bool(paths) and not home.directories))
+    talk.end_with(bool(paths) and not home.directories)
 
 
 def _at_hand(cluster: Cluster, topic: str | None) -> tuple[list[PartitionReplicas[PartitionLog]] | None, int | None]:

@@ -13,7 +13,7 @@ from kseg.dump.reader import DirectoryReader
 from kseg.errors import OpenError, UnreadableError
 from kseg.formats.file_names import LOG_KINDS, FileKind
 from kseg.layouts import template as layout
-from kseg.output.progress import ProgressBar, Refusals, Talk
+from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_stdout
 from kseg.system.placed_path import StrPath, as_path
 
@@ -71,26 +71,16 @@ def _new_form(printing: Printing) -> Form:
     return load()(printing)
 
 
-def dump_files(
-    paths: "Iterable[StrPath]", options: DumpOptions, *, quiet: bool = False, progress: bool | None = None
-) -> int:
+def dump_files(paths: "Iterable[StrPath]", options: DumpOptions, talk: Talk) -> None:
     """Print files, and those in directories, on standard output; report what can't be opened, and continue.
 
-    Args:
-        paths: files and directories.
-        options: what to print.
-        quiet: say only what couldn't be opened; no bar.
-        progress: a bar on stderr; None leaves it to the terminal.
-
-    Returns:
-        The exit status: 2 if something couldn't be opened, 1 if something is wrong in the data.
+    The exit status is 2 if something couldn't be opened, 1 if something is wrong in the data.
 
     Raises:
         UsageError: for options that don't go together, or if none of the partitions is there that are meant, before
             anything is printed.
     """
-    with ProgressBar(False if quiet else progress) as bar, ExitStack() as stack:
-        talk = Talk(Refusals(), bar.show)
+    with talk.bar() as bar, ExitStack() as stack:
         check_options(options, talk.say)
         if options.key_decoder is not None or options.value_decoder is not None:
             from kseg.decode.record_decoders import check_decoders
@@ -104,7 +94,7 @@ def dump_files(
 
             table_output = stack.enter_context(paged())
         several = plan.has_several_files, plan.has_several_partitions
-        printing = Printing(options, new_output(write_stdout), problems, talk, *several, table_output)
+        printing = Printing(options, new_output(write_stdout), problems, talk, bar.show, *several, table_output)
         try:
             for error in plan.refused:
                 _refuse(error, plan, talk)
@@ -112,9 +102,9 @@ def dump_files(
         finally:
             printing.output.flush()
             flush_stdout()
-    if not quiet:
+    if not talk.is_quiet:
         _tell(problems, options, talk)
-    return max(talk.refuse.status, int(problems.is_wrong))
+    talk.end_with(problems.is_wrong)
 
 
 def _tell(problems: Problems, options: DumpOptions, talk: Talk) -> None:

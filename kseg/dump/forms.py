@@ -150,7 +150,7 @@ class Problems:
 
 
 class Printing(NamedTuple):
-    """What the forms print with: options, the output, the place of problems, stderr.
+    """What the forms print with: options, the output, the place of problems, stderr, the bar.
 
     has_several_files: rows name their file; has_several_partitions: records name their partition. table_output: where
     tables go, None for standard output.
@@ -160,6 +160,7 @@ class Printing(NamedTuple):
     output: "Output"
     problems: Problems
     talk: "Talk"
+    show_progress: Callable[[str, int, int], None]
     has_several_files: bool
     has_several_partitions: bool
     table_output: IO[str] | None = None

@@ -43,7 +43,8 @@ class DirectoryReader:
         self.last_path: str | None = None
         self.is_followed = printing.options.selection.is_followed
         self.is_following = False
-        self._options, self._problems, self._talk = printing.options, printing.problems, printing.talk
+        self._options, self._problems = printing.options, printing.problems
+        self._show_progress = printing.show_progress
         self._buffer_size = buffer_size
         self._start: int | None = None
         self._skip = 0
@@ -101,7 +102,7 @@ class DirectoryReader:
             source: Iterator[Run | Damage] | None = None
             if not self._options.selection.is_everything:
                 rendering, source = self._narrowed(log_file, rendering)
-            log = RenderedLog(log_file, rendering, output, source, self._talk.show_progress)
+            log = RenderedLog(log_file, rendering, output, source, self._show_progress)
             yield log
             if source is not None and rendering.is_deep:
                 self._count(log.summary.records)

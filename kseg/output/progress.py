@@ -2,10 +2,9 @@
 
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kseg.errors import KsegError
 from kseg.output.streams import takes_colors
@@ -21,22 +20,14 @@ PATIENCE = 1.0
 
 
 class ProgressBar:
-    """Shows how much of a file is read; a context manager.
+    """Shows how much of a file is read; a context manager."""
 
-    wanted: None lets the terminals decide: a bar only where stderr is one and stdout isn't, so that they don't mix.
-    """
-
-    def __init__(self, wanted: bool | None = None) -> None:
-        self._is_wanted = sys.stderr.isatty() and not sys.stdout.isatty() if wanted is None else wanted
+    def __init__(self, *, is_wanted: bool) -> None:
+        self._is_wanted = is_wanted
         self._start = time.monotonic()
         self._bar: Progress | None = None
         self._task: TaskID | None = None
         self._label = ""
-
-    @classmethod
-    def before_output(cls, wanted: bool | None = None) -> "ProgressBar":
-        """The bar of what prints only when it has ended: nothing mixes with it, even if both go to one terminal."""
-        return cls(sys.stderr.isatty() if wanted is None else wanted)
 
     def __enter__(self) -> "ProgressBar":
         return self
@@ -159,34 +150,41 @@ def talk_error(line: str, *, color: bool | None = None) -> None:
         sys.stderr.flush()
 
 
-def note_unless(*, quiet: bool) -> Callable[[str], None]:
-    """The function for kseg's own notes; it prints nothing if the user wants quiet."""
+class Talk:
+    """Everything that a command says on stderr while it works: notes, errors of single paths, progress.
 
-    def note(text: str) -> None:
-        if not quiet:
-            talk(f"kseg: {text}")
+    is_quiet: print only problems. progress: show a bar; None lets the terminals decide. status: the exit status that
+    follows from what was said, 0 without a problem.
+    """
 
-    return note
+    def __init__(self, *, is_quiet: bool = False, progress: bool | None = None) -> None:
+        self.is_quiet, self.progress, self.status = is_quiet, progress, 0
 
-
-class Refusals:
-    """Takes errors of single paths; `status` is the resulting exit status, 0 without any."""
-
-    def __init__(self) -> None:
-        self.status = 0
-
-    def __call__(self, error: KsegError) -> None:
-        """Reports an error, and remembers its status."""
-        talk(f"kseg: {error}")
-        self.status = max(self.status, error.status)
-
-
-class Talk(NamedTuple):
-    """Everything that a command says on stderr while it works: lines, errors of single paths, progress."""
-
-    refuse: Refusals
-    show_progress: Callable[[str, int, int], None]
+    def note(self, text: str) -> None:
+        """Print a note of kseg, unless the user wants quiet."""
+        if not self.is_quiet:
+            self.warn(text)
 
     def say(self, *lines: str) -> None:
         """Print some lines."""
         talk(*lines)
+
+    def warn(self, text: str) -> None:
+        """Print a line of kseg."""
+        talk(f"kseg: {text}")
+
+    def refuse(self, error: KsegError) -> None:
+        """Report an error, and remember its status."""
+        self.warn(str(error))
+        self.end_with(error.status)
+
+    def end_with(self, status: int) -> None:
+        """Let the exit status be this one, unless it is higher already."""
+        self.status = max(self.status, int(status))
+
+    def bar(self, *, mixes: bool = True) -> ProgressBar:
+        """Return the bar, which the terminals have only if output doesn't mix with it; none mixes if it comes later."""
+        wanted = False if self.is_quiet else self.progress
+        if wanted is None:
+            wanted = sys.stderr.isatty() and not (mixes and sys.stdout.isatty())
+        return ProgressBar(is_wanted=wanted)

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from kseg.errors import ClosedPipeError, KsegError, counted
 from kseg.output.forms import RowWriter
-from kseg.output.progress import note_unless, talk
+from kseg.output.progress import Talk, talk
 from kseg.output.streams import flush_stdout, write_line
 from kseg.query.session import QuerySession
 from kseg.system.signals import was_asked_to_end
@@ -61,7 +61,7 @@ class Dialogue:
         self.status = 0
         self._session = session
         self._writer = writer
-        self._note = note_unless(quiet=quiet)
+        self._note = Talk(is_quiet=quiet).note
         self._said: set[str] = set()
 
     def answer(self, sql: str) -> None:

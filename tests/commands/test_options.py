@@ -10,6 +10,7 @@ from kseg.cli import COMMANDS, cli
 from kseg.commands.options.command import TableCommand
 from kseg.commands.options.row import Option, takes
 from kseg.commands.options.table import ARGUMENTS, OPTIONS
+from kseg.output.progress import Talk
 from tests.loops import for_each
 
 ROWS = [row for _, rows in OPTIONS for row in rows]
@@ -50,7 +51,7 @@ FOR_ALL = {"quiet", "verbose", "color", "raw", "input_name", "max_unpacked", "re
 def fields_of(kind: type) -> set[str]:
     found = set()
     for name, part in kind.__annotations__.items():
-        found |= fields_of(part) if hasattr(part, "_fields") else {name}
+        found |= fields_of(part) if hasattr(part, "_fields") else {name, "progress"} if part is Talk else {name}
     return found
 
 

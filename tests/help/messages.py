@@ -26,7 +26,7 @@ VARIES = "…"
 OWN = "kseg: "
 """Begins a line of kseg's on stderr."""
 
-SPEAKERS = ("talk", "say", "_say", "note", "warn", "fail", "add_problem", "note_unless", "Note", "_pass_over")
+SPEAKERS = ("talk", "say", "_say", "note", "warn", "fail", "add_problem", "Note", "_pass_over")
 """What prints what it is given as notes, or carries it there."""
 FOREIGN_ERRORS = {"UsageError", "BadParameter", "ClickException", "OSError", "ValueError"} | {
     "StreamError",

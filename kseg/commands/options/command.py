@@ -8,9 +8,10 @@ import click
 from kseg.commands.inputs import Given, run_with_inputs
 from kseg.commands.options.row import argument_of, option_of, prefix_of, takes
 from kseg.commands.options.table import ARGUMENTS, OPTIONS
+from kseg.output.progress import Talk
 
 Values = TypeVar("Values")
-Run = Callable[[click.Context, Values], None]
+Run = Callable[[Values], None]
 
 
 class TableCommand(click.Command):
@@ -44,8 +45,8 @@ def command(
     """Make a command that runs with the values of its arguments and options.
 
     The function's name is the command's. Each field of `values` is an option or argument by its name, or, without a
-    default, values of its own; a field with a default that is neither keeps that. prepare: changes what is given before
-    inputs are read.
+    default, values of its own; a field with a default that is neither keeps that. A field `talk` says what there is to
+    say, and has the exit status at the end. prepare: changes what is given before inputs are read.
     """
 
     def decorate(run: Run[Values]) -> TableCommand:
@@ -55,9 +56,13 @@ def command(
         read = [row.field for row in (*arguments, *(row for _, row in options)) if row.is_read]
 
         def start(**given: Any) -> None:
-            context = click.get_current_context()
-            given = given if prepare is None else prepare(given)
-            run_with_inputs(given, read, lambda placed: run(context, values_of(values, placed)))
+            talk = Talk(is_quiet=given["quiet"], progress=given.get("progress"))
+
+            def run_placed(placed: Given) -> None:
+                run(values_of(values, {**placed, "talk": talk}))
+                click.get_current_context().exit(talk.status)
+
+            run_with_inputs(given if prepare is None else prepare(given), read, run_placed)
 
         made = kind(
             name,

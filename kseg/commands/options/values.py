@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from kseg.redaction import Part, Redaction
 
 
-def is_given(command: click.Context, name: str) -> bool:
+def is_given(name: str) -> bool:
     """Whether an option was given, on the command line or by the environment; otherwise it has its default."""
-    return command.get_parameter_source(name) is not ParameterSource.DEFAULT
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 REDACT_KEY = "KSEG_REDACT_KEY"
@@ -23,13 +23,11 @@ REDACT_KEY = "KSEG_REDACT_KEY"
 
 
 class WorkOptions(NamedTuple):
-    """How a run that may take long shares its work and shows how far it is: `-j`, `gentle_options`, `-q`, a bar."""
+    """How a run that may take long shares its work: `-j`, `--gentle`, `--keep-cache`."""
 
     processes: int | None
     gentle: bool
     keep_cache: bool
-    quiet: bool
-    progress: bool | None
 
     def begin(self) -> int | None:
         """How many processes may share the work, None for as many as help; lets others go first if it is gentle."""
@@ -39,11 +37,6 @@ class WorkOptions(NamedTuple):
 
         give_way()
         return 1 if self.processes is None else self.processes
-
-    @property
-    def has_bar(self) -> bool | None:
-        """Whether there is a bar; None lets the terminals decide."""
-        return False if self.quiet else self.progress
 
 
 class RowOptions(NamedTuple):

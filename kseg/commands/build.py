@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.codecs.bodies import check_level
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RedactOptions, is_given
+from kseg.commands.options.command import RedactOptions, command, is_given
 from kseg.errors import UsageError
 from kseg.formats.codes import CODEC_NAMES, Codec, ControlType, TimestampType
 from kseg.log.segments import RollSettings

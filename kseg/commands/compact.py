@@ -10,8 +10,7 @@ from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.partition_settings import as_the_topic_sets
 from kseg.cluster.taken import taken_of
-from kseg.commands.options.command import command
-from kseg.commands.options.values import is_given
+from kseg.commands.options.command import command, is_given
 from kseg.errors import UsageError
 from kseg.log.cleaner import CompactSettings
 from kseg.log.compaction_plan import Gone

@@ -4,8 +4,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RowOptions, WorkOptions
+from kseg.commands.options.command import RowOptions, WorkOptions, command
 from kseg.diff.comparison import diff_partitions
 from kseg.diff.copies import as_the_cluster_has_them
 from kseg.diff.differences import Sides, find_copies

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.commands.options.command import command
-from kseg.commands.options.values import WorkOptions
+from kseg.commands.options.command import WorkOptions, command
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings, examine, plan_examination
 from kseg.doctor.kinds import KINDS

@@ -5,8 +5,7 @@ from typing import NamedTuple
 import click
 
 from kseg.commands.inputs import paths_in
-from kseg.commands.options.command import command
-from kseg.commands.options.values import GivenSelection, RedactOptions, is_given
+from kseg.commands.options.command import GivenSelection, RedactOptions, command, is_given
 from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, DumpOptions, sent_selection
 from kseg.layouts.release_lines import INTERNAL_DECODERS

@@ -4,8 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from kseg.commands.export_options import ExportOptions, export_of
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RedactOptions
+from kseg.commands.options.command import RedactOptions, command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import form_named
 from kseg.system.shared_work import processors

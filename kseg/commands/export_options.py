@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from kseg.commands.options.command import GivenSelection
 from kseg.commands.options.types import Folders
-from kseg.commands.options.values import GivenSelection
 from kseg.errors import UsageError
 from kseg.export.commit.formats import FORMATS
 from kseg.log.selection import PartitionChoice

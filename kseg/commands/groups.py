@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RowOptions
+from kseg.commands.options.command import RowOptions, command
 from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
 from kseg.log.selection import PartitionChoice

@@ -2,15 +2,16 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from kseg.errors import OpenError, UsageError
 from kseg.log.selection import PartitionChoice
+from kseg.output.progress import Talk
 from kseg.store.location import leads_inside
 from kseg.system.placed_path import StrPath
 
@@ -26,19 +27,17 @@ IN_OTHER_PROCESSES = ("spark-export",)
 
 Given = dict[str, Any]
 """What the options and arguments of a command were given, by their names."""
-Run = Callable[[Given], None]
 
 
-def run_with_inputs(given: Given, parameters: Sequence[str], run: Run) -> None:
-    """Run a command with local paths instead of `-` and of those that lead into archives and remote tiers.
+@contextmanager
+def local_inputs(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
+    """Give local paths instead of `-` and of those that lead into archives and remote tiers.
 
-    parameters: the options and arguments with paths to read. The exit status is 2 if something couldn't be unpacked,
-    and 1 if a segment of a tier can't be used.
+    parameters: the options and arguments with paths to read. talk: ends with 2 if something couldn't be unpacked, and
+    with 1 if a segment of a tier can't be used.
     """
-    if "max_unpacked" in given and any(_leads_inside(given[name]) for name in parameters):
-        _with_archives(given, parameters, run)
-    else:
-        _with_tiers(given, parameters, run)
+    with _unpacked(given, parameters, talk) as unpacked, _placed(unpacked, parameters, talk) as placed:
+        yield placed
 
 
 def _leads_inside(value: Any) -> bool:
@@ -48,12 +47,15 @@ def _leads_inside(value: Any) -> bool:
     return value is not None and any(map(leads_inside, str(value).split(",")))
 
 
-def _with_archives(given: Given, parameters: Sequence[str], run: Run) -> None:
-    from kseg.output.progress import talk
+@contextmanager
+def _unpacked(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
+    if "max_unpacked" not in given or not any(_leads_inside(given[name]) for name in parameters):
+        yield given
+        return
     from kseg.store.archive import Inputs
 
     unpacking = Inputs(
-        talk,
+        talk.say,
         max_unpacked=given["max_unpacked"],
         standard_input=None if sys.stdin is None else sys.stdin.buffer,
         input_name=given["input_name"],
@@ -63,17 +65,9 @@ def _with_archives(given: Given, parameters: Sequence[str], run: Run) -> None:
         local = {name: _local(given[name], inputs) for name in parameters}
         if inputs.is_used and given.get("is_followed"):
             raise UsageError("--follow is for directories of a broker: an archive or a pipe doesn't grow")
-        status = _status_of(_with_tiers, {**given, **local}, parameters, run)
-        raise click.exceptions.Exit(max(status, 2) if inputs.problems else status)
-
-
-def _status_of(run: Callable[..., None], *arguments: Any) -> int:
-    """The exit status of a command."""
-    try:
-        run(*arguments)
-    except click.exceptions.Exit as ended:
-        return ended.exit_code
-    return 0
+        yield {**given, **local}
+        if inputs.problems:
+            talk.end_with(2)
 
 
 def _local(value: Any, inputs: "Inputs") -> Any:
@@ -106,25 +100,6 @@ def _all_local(value: StrPath, inputs: "Inputs") -> list[StrPath]:
     return inputs.all_local(value)
 
 
-class _Asked(NamedTuple):
-    """What a command is asked to read: its parameters with paths, keys, tiers beside local paths, paths to place."""
-
-    parameters: Sequence[str]
-    keys: dict[str, Path]
-    remotes: tuple[str, ...]
-    paths: set[StrPath]
-
-
-def _with_tiers(given: Given, parameters: Sequence[str], run: Run) -> None:
-    remotes = given.get("remotes", ())
-    paths = {path for name in parameters for path in _sources(name, given)} if "private_keys" in given else set()
-    tiers = {path for path in paths if remotes or _is_tier(path, given)}
-    if tiers:
-        _with_placed(given, _Asked(parameters, dict(given["private_keys"]), remotes, tiers), run)
-    else:
-        run(given)
-
-
 def _sources(name: str, given: Given) -> list[StrPath]:
     """The paths that an option or argument has; those of an export without its destination."""
     value = given[name]
@@ -152,28 +127,33 @@ def _is_tier(path: StrPath, given: Given) -> bool:
     return tier_at(local) is not None if local != url else parse_url(url).has_buckets and begins_as_tier(url)
 
 
-def _with_placed(given: Given, asked: _Asked, run: Run) -> None:
+@contextmanager
+def _placed(given: Given, parameters: Sequence[str], talk: Talk) -> Iterator[Given]:
+    remotes = given.get("remotes", ())
+    paths = {path for name in parameters for path in _sources(name, given)} if "private_keys" in given else set()
+    tiers = {path for path in paths if remotes or _is_tier(path, given)}
+    if not tiers:
+        yield given
+        return
     from kseg.cluster.tier_inputs import RemoteLogs
-    from kseg.output.progress import talk
 
     if given.get("is_followed"):
         raise UsageError("--follow is for directories of a broker: a remote tier gets whole segments")
     name = click.get_current_context().info_name
     if name in IN_OTHER_PROCESSES:
         _require_this_machine(given)
-    _check_target(given, (*asked.remotes, *asked.paths))
+    _check_target(given, (*remotes, *tiers))
     choice = PartitionChoice(given.get("topics", ()), given.get("numbers", ()))
-    with RemoteLogs(asked.keys, _nothing if name in NAMES_PROBLEMS else talk, choice) as logs:
-        placing = _Placing(logs, asked)
-        placed = {each: placing.of(given[each]) for each in asked.parameters}
+    with RemoteLogs(dict(given["private_keys"]), _nothing if name in NAMES_PROBLEMS else talk.say, choice) as logs:
+        placing = _Placing(logs, remotes, tiers)
+        placed = {each: placing.of(given[each]) for each in parameters}
         refused = [*placing.refused, *logs.refused]
         for each in refused:
-            talk(f"kseg: {each}")
+            talk.warn(str(each))
         if name in IN_OTHER_PROCESSES:
             logs.fetch_all()
-        status = _status_of(run, {**given, **placed})
-        status = max(status, 1) if logs.problems else status
-        raise click.exceptions.Exit(max(status, 2) if refused else status)
+        yield {**given, **placed}
+        talk.end_with(2 if refused else bool(logs.problems))
 
 
 def _nothing(_: str) -> None:
@@ -203,8 +183,8 @@ def _require_this_machine(given: Given) -> None:
 class _Placing:
     """Puts directories that stand for tiers in the place of their paths. refused: errors of paths beside others."""
 
-    def __init__(self, logs: "RemoteLogs", asked: _Asked) -> None:
-        self._logs, self._asked = logs, asked
+    def __init__(self, logs: "RemoteLogs", remotes: tuple[str, ...], tiers: set[StrPath]) -> None:
+        self._logs, self._remotes, self._tiers = logs, remotes, tiers
         self._has_placed = False
         self.refused: list[OpenError] = []
 
@@ -226,12 +206,12 @@ class _Placing:
 
     def _placed(self, value: StrPath) -> list[StrPath]:
         paths = paths_in(value)
-        return [*map(self._place, paths)] if self._asked.paths.intersection(paths) else [value]
+        return [*map(self._place, paths)] if self._tiers.intersection(paths) else [value]
 
     def _place(self, path: StrPath) -> StrPath:
-        if path not in self._asked.paths:
+        if path not in self._tiers:
             return path
-        local = self._logs.local(path, self._asked.remotes)
+        local = self._logs.local(path, self._remotes)
         self._has_placed = True
         return local
 

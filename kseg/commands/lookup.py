@@ -9,8 +9,7 @@ from kseg.cluster.directories import only_below
 from kseg.cluster.lookup import look_up_in_copies
 from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.taken import taken_of
-from kseg.commands.options.command import command
-from kseg.commands.options.values import GivenSelection, RedactOptions
+from kseg.commands.options.command import GivenSelection, RedactOptions, command
 from kseg.errors import UsageError
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
 from kseg.log.selection import PartitionChoice

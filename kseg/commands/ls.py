@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.listing import Lister
-from kseg.commands.options.command import command
-from kseg.commands.options.values import GivenSelection, RowOptions, WorkOptions, is_given
+from kseg.commands.options.command import GivenSelection, RowOptions, WorkOptions, command, is_given
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings
 from kseg.log.listing_rows import Rows

@@ -9,8 +9,7 @@ from kseg.cluster.metadata_copy import read_cluster_metadata
 from kseg.cluster.model import require_topic
 from kseg.cluster.partitions import ReplicaPlaces
 from kseg.cluster.recreate_script import CarryOver, Target, carry_over_script
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RowOptions
+from kseg.commands.options.command import RowOptions, command
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter

@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.move_plan import MoveSettings, plan_moves
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RowOptions
+from kseg.commands.options.command import RowOptions, command
 from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter

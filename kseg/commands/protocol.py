@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RedactOptions
+from kseg.commands.options.command import RedactOptions, command
 from kseg.dump.protocol import ProtocolOptions, report_protocol
 from kseg.output.progress import Talk
 from kseg.protocol.capture import InputForm

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.commands.export_options import ColumnOptions, read_options_of
 from kseg.commands.inputs import Given
-from kseg.commands.options.command import command
-from kseg.commands.options.values import GivenSelection, RowOptions
+from kseg.commands.options.command import GivenSelection, RowOptions, command
 from kseg.errors import OpenError, UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Talk

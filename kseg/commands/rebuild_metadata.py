@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.commands.inputs import new_directory_of
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RowOptions
+from kseg.commands.options.command import RowOptions, command
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout

@@ -9,8 +9,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.partition_settings import IndexInterval, IndexIntervals, interval_as_it_lies
 from kseg.commands.inputs import new_directory_of
-from kseg.commands.options.command import command
-from kseg.commands.options.values import WorkOptions
+from kseg.commands.options.command import WorkOptions, command
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
 from kseg.log.side_files import rebuilt_side_files

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import click
 
-from kseg.commands.options.command import command
-from kseg.commands.options.values import REDACT_KEY, WorkOptions
+from kseg.commands.options.command import REDACT_KEY, WorkOptions, command
 from kseg.doctor.examination import plan_examination
 from kseg.doctor.kinds import command_line
 from kseg.errors import counted

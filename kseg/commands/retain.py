@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.partition_settings import TopicRetention
-from kseg.commands.options.command import command
-from kseg.commands.options.values import is_given
+from kseg.commands.options.command import command, is_given
 from kseg.errors import UsageError
 from kseg.log.freeing import plan_freeing
 from kseg.log.segments import RetentionSettings

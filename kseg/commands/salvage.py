@@ -12,8 +12,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.cluster.taken import taken_of
 from kseg.commands.inputs import new_directory_of
-from kseg.commands.options.command import command
-from kseg.commands.options.values import WorkOptions
+from kseg.commands.options.command import WorkOptions, command
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
 from kseg.output.progress import Talk

@@ -8,8 +8,7 @@ import click
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import require_choice
-from kseg.commands.options.command import TableCommand, command
-from kseg.commands.options.values import is_given
+from kseg.commands.options.command import TableCommand, command, is_given
 from kseg.errors import UsageError, counted
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import LiveLine, Talk

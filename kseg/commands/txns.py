@@ -6,8 +6,7 @@ from typing import NamedTuple
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import require_choice
 from kseg.cluster.taken import taken_of
-from kseg.commands.options.command import command
-from kseg.commands.options.values import RowOptions
+from kseg.commands.options.command import RowOptions, command
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk

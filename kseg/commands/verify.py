@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.commands.options.command import command
-from kseg.commands.options.values import GivenSelection, WorkOptions
+from kseg.commands.options.command import GivenSelection, WorkOptions, command
 from kseg.coordinators.transactions import judged_findings
 from kseg.findings.kinds import ALL_FINDINGS
 from kseg.log.selection import PartitionChoice

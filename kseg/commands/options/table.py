@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kseg.commands.options import callbacks
+from kseg.commands.options import types
 from kseg.commands.options.row import EVERY_COMMAND, Late, Option
 from kseg.commands.options.types import (
     ANY_LONG,
@@ -56,13 +56,13 @@ DECODING_COLUMNS = f"query {EXPORTS}"
 # fmt: off
 ARGUMENTS = (
     Option("paths", "compact diff get groups lookup ls metadata reindex report retain salvage serve slice txns verify",
-        type=_ANY_PATH, nargs=-1, callback=callbacks.paths_or_here, is_read=True),
-    Option("paths", "plan-move rebuild-metadata", type=_ANY_PATH, nargs=-1, callback=callbacks.paths_or_here),
-    Option("paths", "doctor where", type=_ANY_PATH, nargs=-1, callback=callbacks.paths_of, is_read=True),
-    Option("paths", "dump", type=_ANY_PATH, nargs=-1, callback=callbacks.all_matching, is_read=True),
+        type=_ANY_PATH, nargs=-1, callback=types.paths_or_here, is_read=True),
+    Option("paths", "plan-move rebuild-metadata", type=_ANY_PATH, nargs=-1, callback=types.paths_or_here),
+    Option("paths", "doctor where", type=_ANY_PATH, nargs=-1, callback=types.paths_of, is_read=True),
+    Option("paths", "dump", type=_ANY_PATH, nargs=-1, callback=types.all_matching, is_read=True),
     Option("paths", EXPORTS, metavar="SOURCE… DEST", nargs=-1, is_read=True),
     Option("paths", "query", type=_ANY_PATH, metavar="[SQL] [PATHS]...", nargs=-1, is_read=True),
-    Option("path", "explain", type=_ANY_PATH, nargs=1, callback=callbacks.only_match, is_read=True),
+    Option("path", "explain", type=_ANY_PATH, nargs=1, callback=types.only_match, is_read=True),
     Option("path", "browse", type=_ANY_PATH, nargs=1, default=".", is_read=True),
     Option("path", "protocol", type=click.Path(path_type=Path, allow_dash=True), metavar="[FILE|-]", nargs=1,
         default="-"),
@@ -90,7 +90,7 @@ INPUT = (
         "Use this __cluster_metadata-0 or its directory if no log directory has one.", _PATH),
     Option("--server-properties", "compact doctor ls metadata report retain serve",
         "Read settings that neither topic nor cluster sets from this server.properties.", _PATH, "FILE",
-        callback=callbacks.properties_in),
+        callback=types.properties_in),
     Option("--max-frame", "protocol", "Treat a larger frame as damage, like Kafka's socket.request.max.bytes.",
         Size(64, LARGEST_INT), default=Late("kseg.protocol.messages", "MAX_FRAME")),
     Option("--response-to", "protocol", "Read all messages as responses to this, such as Fetch:17; not for captures.",
@@ -111,7 +111,7 @@ SELECTION = (
     Option("--topic", "where", "With --key: the topic, to find its directory and its number of partitions.",
         metavar="NAME", values=Late("kseg.commands.completion", "topics")),
     Option("--partition", PARTITIONED, "Select partitions with these numbers: 3, or 0,4-7.", PartitionNumbers(), "N,…",
-        multiple=True, name="numbers", callback=callbacks.all_ranges),
+        multiple=True, name="numbers", callback=types.all_ranges),
     Option("--all-replicas", "dump", "Print each copy of a partition, not only the one that answers.", bool),
     Option("--offset", "browse", "Begin at the record with this offset.", long_number()),
     Option("--offset", "explain", "Explain only the batch that has this offset.", long_number()),
@@ -272,7 +272,7 @@ OUTPUT = (
         bool),
     Option("--raw", f"{ROWS} get lookup protocol rebuild-metadata",
         "Print control characters unchanged on a terminal, as in pipes and files.", bool,
-        callback=callbacks.let_through),
+        callback=types.let_through),
     Option("--color/--no-color", EVERY_COMMAND, "Use colours. [default: on a terminal, unless NO_COLOR is set]", bool),
 )
 
@@ -471,17 +471,17 @@ OTHER = (
     Option("-q --quiet", EVERY_COMMAND, "Print only problems.", bool),
     Option("-v --verbose", "browse build completion diff explain get groups help ls metadata plan-move protocol"
         " rebuild-metadata reindex report retain slice where", "Print what the run took at the end.", bool,
-        callback=callbacks.tell_at_the_end),
+        callback=types.tell_at_the_end),
     Option("-v --verbose", "compact dump export lookup query salvage txns",
-        "Print which copy of each partition answers, and what the run took.", bool, callback=callbacks.tell_at_the_end),
+        "Print which copy of each partition answers, and what the run took.", bool, callback=types.tell_at_the_end),
     Option("-v --verbose", "verify", "List notes too, which aren't problems, and print what the run took.", bool,
-        callback=callbacks.tell_at_the_end),
+        callback=types.tell_at_the_end),
     Option("-v --verbose", "doctor", "List every place, all topics and harmless notes, and print what the run took.",
-        bool, callback=callbacks.tell_at_the_end),
+        bool, callback=types.tell_at_the_end),
     Option("-v --verbose", "serve", "Print each partition and each request, and what the run took.", bool,
-        callback=callbacks.tell_at_the_end),
+        callback=types.tell_at_the_end),
     Option("-v --verbose", "spark-export", "Let Spark write to stderr, and print what the run took.", bool,
-        callback=callbacks.tell_at_the_end),
+        callback=types.tell_at_the_end),
 )
 
 OPTIONS = (

@@ -66,16 +66,6 @@ def whole_log(replicas: PartitionReplicas[PartitionLog]) -> PartitionLog:
     return replicas.best if len(replicas.copies) == 1 else JoinedCopies(replicas.copies, _say_nothing).whole
 
 
-def listed_copies(replicas: PartitionReplicas[Path]) -> list[Copy[PartitionLog]]:
-    """Return the copies of a partition that can be listed."""
-    listed: list[Copy[PartitionLog]] = []
-    for each in replicas.copies:
-        with suppress(OpenError):
-            own = each.path, each.broker, each.topic_id, each.status, each.agreed_end, each.leader_epoch, each.log_end
-            listed.append(Copy(PartitionLog(each.place), *own))
-    return listed
-
-
 def joined_at(directory: Path, others: Iterable[tuple[StrPath, int | None]]) -> PartitionLog:
     """A copy whose logs are opened with what others have, by their paths and agreed ends; those that are here.
 

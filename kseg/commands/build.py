@@ -20,6 +20,7 @@ from kseg.writer.batches import BatchSettings
 from kseg.writer.json_source import STANDARD_INPUT, RecordForm, name_of_input, opened_items
 
 _ROLL_SETTINGS = ("segment_bytes", "segment_ms", "segment_index_bytes")
+"""Options that say when segments roll; without one they roll where those of the source did."""
 _TYPES = {"CreateTime": TimestampType.CREATE_TIME, "LogAppendTime": TimestampType.LOG_APPEND_TIME}
 _ENDS = {"commit": ControlType.COMMIT, "abort": ControlType.ABORT}
 
@@ -102,11 +103,6 @@ def _compression(text: str | None) -> tuple[Codec | None, int | None]:
     return codec, number
 
 
-def has_roll_options() -> bool:
-    """Whether an option says when segments roll; else they roll where those of the source did."""
-    return any(is_given(name) for name in _ROLL_SETTINGS)
-
-
 class SourceOptions(NamedTuple):
     """What the source is, and where the partition goes."""
 
@@ -138,7 +134,7 @@ def build(options: SourceOptions) -> None:
     may be missing; or CSV; or text. A new segment starts where one did in the source or, if an option for it is given,
     by Kafka's rules. An unknown field in a line is an error.
     """
-    keep_segments = not has_roll_options()
+    keep_segments = not any(map(is_given, _ROLL_SETTINGS))
     source, made = options.source, options.made
     batches, partition = made.batch_settings(), made.partition_settings()
     directory = options.directory

@@ -209,7 +209,3 @@ def _csv_safe_text(text: bytes | None) -> bytes:
     """The same; an apostrophe comes before what a spreadsheet would take for a formula."""
     field = _csv_text(text)
     return b"\"'" + field[1:] if field[1:].startswith(FORMULA_STARTS) else field
-
-
-def _csv_headers(headers: Headers) -> bytes:
-    return _csv_text(_json_headers(headers))

@@ -4,8 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from glob import escape
-from typing import IO, TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import IO, TYPE_CHECKING, Generic, TypeVar
 
 from kseg.output.columns import NOT_SHOWN, Column
 from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, NEVER_LEFT_OUT, Cut, Fitting, Head
@@ -270,52 +269,6 @@ def _text(cell: Cell) -> str:
 def _is_terminal(out: IO[str]) -> bool:
     """Whether people see it: a terminal, or a pager before one."""
     return sys.stdout.isatty() if out is not sys.stdout else out.isatty()
-
-
-class _FolderType(NamedTuple):
-    duckdb: str
-    polars: str
-
-
-_FOLDER_TYPES = {
-    "topic": _FolderType("VARCHAR", "pl.String"),
-    "partition": _FolderType("INTEGER", "pl.Int32"),
-    "date": _FolderType("DATE", "pl.Date"),
-}
-"""Named, since both would take a topic whose name has only digits for a number."""
-
-
-def duckdb_query(url: str, folders: Sequence[str], scan: str | None, *, is_typed: bool) -> str:
-    """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names.
-
-    scan: the function that opens a table; None for plain Parquet files. is_typed: later files may have more fields in
-    their decoded columns.
-    """
-    if scan is not None:
-        return f"FROM {scan}({_sql_text(url)})"
-    types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[name].duckdb}" for name in folders)
-    hive = f", hive_partitioning = true, hive_types = {{{types}}}" if folders else ""
-    union = ", union_by_name = true" if is_typed else ""
-    return f"FROM read_parquet({_sql_text(_files(url))}{hive}{union})"
-
-
-def polars_expression(url: str, folders: Sequence[str], scan: str | None) -> str:
-    """The Python expression with which Polars, imported as `pl`, does; arguments as for `duckdb_query`."""
-    if scan is not None:
-        return f"{scan}({url!r})"
-    types = ", ".join(f"{name!r}: {_FOLDER_TYPES[name].polars}" for name in folders)
-    hive = f", hive_schema={{{types}}}" if folders else ""
-    return f"pl.scan_parquet({_files(url)!r}{hive})"
-
-
-def _files(url: str) -> str:
-    """A pattern of the export's files; what would be a pattern in the place's own name is escaped."""
-    return f"{escape(url.rstrip('/'))}/**/*.parquet"
-
-
-def _sql_text(text: str) -> str:
-    doubled = text.replace("'", "''")
-    return f"'{doubled}'"
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
 """Plans and reports of exports, as tables and as JSON objects."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from glob import escape
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kseg.errors import KsegError, counted
 from kseg.export.commit.formats import FORMATS
@@ -16,7 +17,7 @@ from kseg.output.columns import Column, Field
 from kseg.output.forms import Form
 from kseg.output.progress import talk
 from kseg.output.streams import flush_stdout, write_line
-from kseg.output.table import aligned_lines, duckdb_query, polars_expression
+from kseg.output.table import aligned_lines
 from kseg.text import fields
 
 Row = TypeVar("Row")
@@ -232,8 +233,8 @@ def _readers(report: Report) -> dict[str, str]:
     scan = FORMATS[report.table_format].scan
     duckdb, polars = (None, None) if scan is None else scan
     return {
-        "duckdb": duckdb_query(place, folders, duckdb, is_typed=report.is_typed),
-        "polars": polars_expression(place, folders, polars),
+        "duckdb": _duckdb_query(place, folders, duckdb, is_typed=report.is_typed),
+        "polars": _polars_expression(place, folders, polars),
     }
 
 
@@ -299,3 +300,49 @@ def say_refused(refused: Iterable[KsegError]) -> None:
     """Says on stderr which sources can't be read."""
     for error in refused:
         talk(f"kseg: {error}")
+
+
+class _FolderType(NamedTuple):
+    duckdb: str
+    polars: str
+
+
+_FOLDER_TYPES = {
+    "topic": _FolderType("VARCHAR", "pl.String"),
+    "partition": _FolderType("INTEGER", "pl.Int32"),
+    "date": _FolderType("DATE", "pl.Date"),
+}
+"""Named, since both would take a topic whose name has only digits for a number."""
+
+
+def _duckdb_query(url: str, folders: Sequence[str], scan: str | None, *, is_typed: bool) -> str:
+    """The SQL with which DuckDB reads the export at a path or URL; `folders` are the columns of its folders' names.
+
+    scan: the function that opens a table; None for plain Parquet files. is_typed: later files may have more fields in
+    their decoded columns.
+    """
+    if scan is not None:
+        return f"FROM {scan}({_sql_text(url)})"
+    types = ", ".join(f"{_sql_text(name)}: {_FOLDER_TYPES[name].duckdb}" for name in folders)
+    hive = f", hive_partitioning = true, hive_types = {{{types}}}" if folders else ""
+    union = ", union_by_name = true" if is_typed else ""
+    return f"FROM read_parquet({_sql_text(_files(url))}{hive}{union})"
+
+
+def _polars_expression(url: str, folders: Sequence[str], scan: str | None) -> str:
+    """The Python expression with which Polars, imported as `pl`, does; arguments as for `_duckdb_query`."""
+    if scan is not None:
+        return f"{scan}({url!r})"
+    types = ", ".join(f"{name!r}: {_FOLDER_TYPES[name].polars}" for name in folders)
+    hive = f", hive_schema={{{types}}}" if folders else ""
+    return f"pl.scan_parquet({_files(url)!r}{hive})"
+
+
+def _files(url: str) -> str:
+    """A pattern of the export's files; what would be a pattern in the place's own name is escaped."""
+    return f"{escape(url.rstrip('/'))}/**/*.parquet"
+
+
+def _sql_text(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"

@@ -51,7 +51,11 @@ demo: $(KERNEL) ## Set everything up and dump a real segment, its index, and a d
 	@$(call run,$(SAMPLE),dump 00000000000000203000.index,head -5)
 	@echo; echo 'A segment with a hole where a batch was ($(DAMAGED)): the batches after the hole are read too.'
 	@$(call run,$(DAMAGED),dump --shallow $(notdir $(wildcard $(DAMAGED)/*.log))) || true
-	@echo; echo 'More: $(VENV)/bin/kseg dump --help, README.md'
+	@echo; echo 'Next, paste these lines; README.md and docs/start/first-minutes.md continue from there:'
+	@echo '  export PATH="$$PWD/$(VENV)/bin:$$PATH"'
+	@echo '  cd golden'
+	@echo '  kseg ls logs/4.3.1'
+	@echo '  kseg help'
 
 demo-spark: $(SPARK) ## Export a topic to Parquet by Spark on this machine, and show its table and its report
 	@$(call run,golden/logs/4.3.1,spark-export --master 'local[2]' --topic compacted-txn --overwrite . $(abspath build)/demo-spark)

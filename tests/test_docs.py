@@ -5,6 +5,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -134,6 +135,55 @@ def printed_here(arguments: list[str], directory: Path) -> run.Run:
             status = main(arguments)
         file.seek(0)
         return run.Run(status, file.read(), b"")
+
+
+FIRST_PAGES = ["README.md", "docs/start/first-minutes.md", "docs/start/kafka-tools.md"]
+BUILT = "pip() { :; }; make() { :; }"
+"""What installs isn't run again: `.venv/` is there already."""
+PART = "--- what is pasted next ---"
+
+
+def pasted(page: str) -> list[tuple[str, list[str] | None]]:
+    """The lines of a shell that a reader of a page pastes, part by part; and what is shown of each, if anything is."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    parts: list[tuple[str, list[str] | None]] = []
+    for language, block in re.findall(r"^```(sh|console|python)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        if language == "sh":
+            parts.append((block, None))
+        elif language == "python":
+            parts.append((f"python - <<'END'\n{block}END\n", None))
+        else:
+            runs = [run.rstrip("\n").split("\n") for run in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]]
+            parts += [(command, shown) for command, *shown in runs]
+    return parts
+
+
+@for_each("page", FIRST_PAGES, ids=str)
+def test_first_pages_run_as_they_are_pasted(page: str, restored: Path, tmp_path: Path) -> None:
+    """All blocks in one shell, in order, from a clone's root: only the page itself leads to its next line."""
+    for folder in (".venv/bin", "golden"):
+        (tmp_path / folder).mkdir(parents=True)
+    for path in restored.iterdir():
+        (tmp_path / "golden" / path.name).symlink_to(path)
+    (tmp_path / ".venv/bin/kseg").symlink_to(Path(sys.executable).with_name("kseg"))
+    (tmp_path / ".venv/bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / ".venv/bin/python").chmod(0o755)
+    parts = pasted(page)
+    lines = [BUILT, *(f"{code}\n[ $? = 0 ] || echo fails\necho {PART}" for code, _ in parts)]
+    ran = subprocess.run(
+        ["/bin/bash", "-c", "\n".join(lines)],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": os.defpath, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    *printed_parts, after = ran.stdout.split(f"{PART}\n")
+    assert after == ""
+    for (code, shown), printed in zip(parts, printed_parts, strict=True):
+        assert shown is not None or "fails\n" not in printed, printed
+        assert shown is None or is_excerpt(shown, printed.removesuffix("fails\n").splitlines()), f"{code}\n{printed}"
 
 
 def is_excerpt(shown: list[str], printed: list[str]) -> bool:

@@ -105,19 +105,19 @@ class _Commands(click.Group):
             talk(*(f"kseg: {line}" for line in file.problems(self, ctx, command, name)))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Says what to do for what first, and what the environment sets last."""
-        from kseg.commands.guide import TASKS, VARIABLES
+        """Lead by situation; the list of commands is a topic of `kseg help`."""
+        from kseg.commands.guide import SITUATIONS, TASKS
 
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
-        with formatter.section("What to do"):
-            formatter.write_dl([(task.wanted, task.line) for task in TASKS])
-        self.format_options(ctx, formatter)
-        with formatter.section("Environment"):
-            formatter.write_dl(list(VARIABLES.items()))
+        width = max(len(task.wanted) for task in TASKS)
+        for situation in SITUATIONS:
+            with formatter.section(situation.name):
+                for task in situation.tasks:  # lines to copy: they are never wrapped
+                    formatter.write(f"  {task.wanted:<{width}}  {task.line}\n")
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Lists the commands without importing them."""
+        """List the commands without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -157,7 +157,13 @@ def _show_version(context: click.Context, _: click.Parameter, wanted: bool) -> N
 def cli(command: click.Context) -> None:
     """Read Apache Kafka's files on disk: segments, indexes, snapshots, checkpoints. No broker, no JVM.
 
-    `kseg help COMMAND` has a command's options. The current directory is read where no PATH is given.
+    \b
+    kseg help COMMAND      one command: examples, options
+    kseg help commands     all commands
+    kseg help environment  variables, and a file of defaults
+    kseg --version         version and kernel
+
+    Without a PATH, commands read the current directory.
     """
     if command.invoked_subcommand is None:
         talk(*command.get_help().split("\n"))

@@ -15,6 +15,7 @@ import pytest
 
 import kseg.cli as cli_module
 from kseg.cli import COMMANDS, cli
+from kseg.commands.guide import SITUATIONS, TASKS
 from kseg.commands.options.types import Number
 from tests import golden, run
 from tests.fork_server import KSEG
@@ -264,7 +265,7 @@ def test_version_of_the_twin_is_silent_about_the_compiled_kernel_if_the_twin_was
 
 
 def test_help_lists_each_command() -> None:
-    ran = kseg("--help")
+    ran = kseg("help", "commands")
     assert ran.status == 0
     listed = ran.stdout.decode().partition("Commands:\n")[2].partition("\n\n")[0]
     assert re.findall(r"^  (\S+)", listed, re.MULTILINE) == list(COMMANDS)
@@ -285,7 +286,7 @@ def test_help_of_a_command_has_examples_after_what_it_is_for(name: str) -> None:
 
 def test_kseg_without_a_command_shows_its_help() -> None:
     ran = kseg()
-    assert b"Commands:" in ran.stdout + ran.stderr
+    assert ran.stderr == kseg("help").stdout
 
 
 def test_interrupt_ends_with_130() -> None:
@@ -440,13 +441,21 @@ def test_variables_of_other_commands_and_programs_are_left_alone(monkeypatch: py
 
 def test_each_command_is_in_a_task_of_the_help() -> None:
     told = kseg("--help").stdout.decode()
-    tasks = told.partition("What to do:\n")[2].partition("\n\n")[0]
-    assert {name for name in COMMANDS if f" kseg {name} " in tasks} == {*COMMANDS} - {"completion", "help"}
-    assert told.index("What to do:") < told.index("Options:") < told.index("Commands:")
+    assert {name for name in COMMANDS if f"  kseg {name} " in told} == {*COMMANDS} - {"completion"}
+
+
+def test_help_by_situation_fits_a_terminal_without_a_wrapped_command() -> None:
+    lines = kseg("help").stdout.decode().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert len(lines) <= 66
+    assert [line.partition("  kseg ")[2] for line in lines if re.match("  [A-Z].*  kseg ", line)] == [
+        task.line.removeprefix("kseg ") for task in TASKS
+    ]
+    assert all(len(situation.tasks) <= 4 for situation in SITUATIONS)
 
 
 def test_help_tells_the_variables_of_the_environment() -> None:
-    told = kseg("--help").stdout.decode().partition("\nEnvironment:\n")[2]
+    told = kseg("help", "environment").stdout.decode()
     for name in ("KSEG_COMMAND_OPTION", "KSEG_DEBUG", "KSEG_KERNEL", "KSEG_REDACT_KEY", "NO_COLOR", "PAGER"):
         assert f"\n  {name} " in f"\n{told}"
     assert "KSEG_SPARK_EXPORT_OPTION" in kseg("spark-export", "--help").stdout.decode()
@@ -454,8 +463,10 @@ def test_help_tells_the_variables_of_the_environment() -> None:
 
 def test_help_is_a_command_too() -> None:
     assert kseg("help") == kseg("--help")
+    listed = kseg("help", "commands").stdout.decode()
     for name in COMMANDS:
         assert kseg("help", name) == kseg(name, "--help")
+        assert f"\n  {name} " in listed
     assert b"kseg: no such command 'dmup', did you mean `kseg dump`? " in kseg("help", "dmup").stderr
 
 

@@ -49,9 +49,13 @@ def completion_script(shell: str) -> str:
 
 
 class HelpOptions(NamedTuple):
-    """The command that is explained."""
+    """The command or topic that is explained."""
 
     command_name: str | None
+
+
+TOPICS = ("commands", "environment")
+"""What `kseg help` lists besides the help of a command."""
 
 
 @command(HelpOptions)
@@ -62,12 +66,15 @@ def help(options: HelpOptions) -> None:  # noqa: A001  the command's name
     Examples:
       kseg help
       kseg help dump
+      kseg help commands
     """
     root = click.get_current_context().find_root()
     group = root.command
     assert isinstance(group, click.Group)
     if options.command_name is None:
         text = root.get_help()
+    elif options.command_name in TOPICS:
+        text = _topic(root, group, options.command_name)
     else:
         name, found, _ = group.resolve_command(root, [options.command_name])
         assert found is not None
@@ -75,6 +82,19 @@ def help(options: HelpOptions) -> None:  # noqa: A001  the command's name
     with paged() as out:
         out.write(f"{text}\n")
     flush_stdout()
+
+
+def _topic(root: click.Context, group: click.Group, name: str) -> str:
+    """Return the list that a topic of `kseg help` is."""
+    from kseg.commands.guide import VARIABLES
+
+    formatter = root.make_formatter()
+    if name == "commands":
+        group.format_commands(root, formatter)
+    else:
+        with formatter.section("Environment"):
+            formatter.write_dl(list(VARIABLES.items()))
+    return formatter.getvalue().rstrip("\n")
 
 
 def answer_shell(group: click.Group, variable: str) -> int:
@@ -148,6 +168,6 @@ def zones(_: click.Context) -> list[str]:
 
 
 def commands(context: click.Context) -> list[str]:
-    """Return the names of all commands."""
+    """Return the names of all commands, and the topics of `kseg help`."""
     group = context.find_root().command
-    return group.list_commands(context) if isinstance(group, click.Group) else []
+    return [*group.list_commands(context), *TOPICS] if isinstance(group, click.Group) else []

@@ -1,4 +1,4 @@
-"""What the help of `kseg` says beside its commands: what to do for what, and the environment's variables."""
+"""The help of `kseg` as a whole: commands by situation, words of other tools, and the environment's variables."""
 
 from typing import NamedTuple
 
@@ -10,46 +10,96 @@ class Task(NamedTuple):
     line: str
 
 
-TASKS = (
-    Task("Something is wrong, at 3 a.m.", "kseg doctor kafka-logs/"),
-    Task("Look at a disk as a page", "kseg report kafka-logs/ --to report.html"),
-    Task("A group is stuck", "kseg groups kafka-logs/ --group 'ord*'"),
-    Task("read_committed stands still", "kseg txns kafka-logs/ --open"),
-    Task("A partition won't load", "kseg verify kafka-logs/orders-0"),
-    Task("Save what is intact", "kseg salvage kafka-logs/orders-0 --to saved"),
-    Task("Which replica has the records", "kseg diff broker1/ broker2/"),
-    Task("A topic out of a bucket", "kseg salvage bucket/ --topic zstd --to saved"),
-    Task("Rebuild indexes", "kseg reindex orders-0/ --to indexes"),
-    Task("A record stops its consumers", "kseg lookup orders-0/ --offset 203500 --print-data-log"),
-    Task("Its value, as it was sent", "kseg get orders-0/ --offset 203500 --to value.bin"),
-    Task("Take that record out", "kseg slice orders-0/ --drop-offset 203500 --to mended/orders-0"),
-    Task(
-        "Messages of a key and time",
-        "kseg dump kafka-logs/ --topic orders --key customer-7 --from-time -2h --to-time -1h --merge time",
+class Situation(NamedTuple):
+    """A situation that somebody is in, and the tasks that help: up to four."""
+
+    name: str
+    tasks: tuple[Task, ...]
+
+
+SITUATIONS = (
+    Situation(
+        "A broker doesn't start",
+        (
+            Task("See what is wrong", "kseg doctor kafka-logs/"),
+            Task("Check one partition", "kseg verify kafka-logs/orders-0"),
+            Task("Save the intact batches", "kseg salvage kafka-logs/orders-0 --to saved"),
+            Task("Rebuild indexes", "kseg reindex orders-0/ --to indexes"),
+        ),
     ),
-    Task("Messages as a table, JSON, CSV", "kseg dump orders-0/ --tail 10 -o table"),
-    Task("Any question, in SQL", "kseg query 'select key, count(*) from orders group by key' kafka-logs/"),
-    Task("Which partition a key is in", "kseg where --key user-17 --partitions 12"),
-    Task("What fills the disk", "kseg ls kafka-logs/ --sort size"),
-    Task("What retention frees, and when", "kseg retain kafka-logs/ --retention-ms 86400000"),
-    Task("Free 50 GB by retention", "kseg retain kafka-logs/ --free 50GB"),
-    Task("Level a broker's disks", "kseg plan-move data1/ data2/ > moves.json"),
-    Task("What compaction leaves", "kseg compact orders-0/ --dry-run"),
-    Task("Records back into a cluster", "kseg dump orders-0/ -o kcat > restore.sh"),
-    Task("A group's offsets, for a reset", "kseg groups kafka-logs/ --group orders-billing -o reset-csv"),
-    Task("A dead cluster as Parquet", "kseg export kafka-logs/ exported"),
-    Task("The same with Spark", "kseg spark-export kafka-logs/ exported"),
-    Task("A dead cluster's settings", "kseg metadata kafka-logs/"),
-    Task("Topics, ACLs, quotas elsewhere", "kseg metadata kafka-logs/ --as-commands > carry-over.sh"),
-    Task("All controllers lost", "kseg rebuild-metadata data1/ --node-id 3001 --to controller/"),
-    Task("A partition out of records", "kseg build records.jsonl --to orders-0"),
-    Task("What Kafka's own tool prints", "kseg dump --like 2.8 --files 00000000000000203000.log"),
-    Task("What each byte means", "kseg explain 00000000000000203000.log --batch 0"),
-    Task("Walk through a disk and its bytes", "kseg browse kafka-logs/"),
-    Task("Any Kafka client, on a dead disk", "kseg serve kafka-logs/"),
-    Task("What went over the network", "kseg protocol clients.pcap"),
+    Situation(
+        "A consumer is stuck",
+        (
+            Task("See a group and its lag", "kseg groups kafka-logs/ --group 'ord*'"),
+            Task("Find open transactions", "kseg txns kafka-logs/ --open"),
+            Task("Plan a reset of offsets", "kseg groups kafka-logs/ -o reset-csv"),
+        ),
+    ),
+    Situation(
+        "A record can't be processed",
+        (
+            Task("Find it", "kseg lookup orders-0/ --offset 203500"),
+            Task("Save its value", "kseg get orders-0/ --offset 203500 --to value.bin"),
+            Task("Copy all but this record", "kseg slice orders-0/ --drop-offset 203500 --to new"),
+        ),
+    ),
+    Situation(
+        "A cluster is lost",
+        (
+            Task("Compare its replicas", "kseg diff broker1/ broker2/"),
+            Task("Re-create its topics", "kseg metadata kafka-logs/ --as-commands > new.sh"),
+            Task("Replace all controllers", "kseg rebuild-metadata data1/ --node-id 3001 --to new"),
+            Task("Read it with any client", "kseg serve kafka-logs/"),
+        ),
+    ),
+    Situation(
+        "The disk fills up",
+        (
+            Task("See what fills it", "kseg ls kafka-logs/ --sort size"),
+            Task("Free 50 GB by retention", "kseg retain kafka-logs/ --free 50GB"),
+            Task("See what cleaning leaves", "kseg compact orders-0/ --dry-run"),
+            Task("Level a broker's disks", "kseg plan-move data1/ data2/ > moves.json"),
+        ),
+    ),
+    Situation(
+        "What is on this disk",
+        (
+            Task("Make a page about it", "kseg report kafka-logs/ --to report.html"),
+            Task("Walk through it", "kseg browse kafka-logs/"),
+            Task("Ask in SQL", "kseg query 'select count(*) from orders' kafka-logs/"),
+            Task("Find a key's partition", "kseg where --key user-17 --partitions 12"),
+        ),
+    ),
+    Situation(
+        "What is in this file",
+        (
+            Task("Print its records", "kseg dump orders-0/ --tail 10 -o table"),
+            Task("Find records", "kseg dump orders-0/ --key customer-7 --from-time -1h"),
+            Task("Print like Kafka's tool", "kseg dump --like 2.8 00000000000000203000.log"),
+            Task("Explain each byte", "kseg explain 00000000000000203000.log --batch 0"),
+        ),
+    ),
+    Situation(
+        "Records elsewhere",
+        (
+            Task("Back into a cluster", "kseg dump orders-0/ -o kcat > restore.sh"),
+            Task("Into Parquet or tables", "kseg export kafka-logs/ exported"),
+            Task("The same with Spark", "kseg spark-export kafka-logs/ exported"),
+            Task("Out of a bucket", "kseg salvage bucket/ --topic zstd --to saved"),
+        ),
+    ),
+    Situation(
+        "Tests and captures",
+        (
+            Task("Build a partition", "kseg build records.jsonl --to orders-0"),
+            Task("Read network traffic", "kseg protocol clients.pcap"),
+        ),
+    ),
 )
 """Every command is in one of them."""
+
+TASKS = tuple(task for situation in SITUATIONS for task in situation.tasks)
+"""All tasks, in the order of the situations."""
 
 OTHER_COMMANDS = {
     "cat": "dump",

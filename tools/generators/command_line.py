@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Iterator
 import click
 
 from kseg.cli import COMMANDS, cli
-from kseg.commands.guide import TASKS, VARIABLES
+from kseg.commands.guide import SITUATIONS, VARIABLES
 from kseg.commands.options.command import TableCommand
 from kseg.commands.options.table import OPTIONS
 
@@ -74,7 +74,9 @@ def page() -> str:
     often = [option for option, count in reversed(counts.most_common()) if count >= _SHARING]
     shared = set({_name(written): (heading, (written, meaning)) for heading, (written, meaning) in often}.values())
     parts = [INTRODUCTION, "| what to do | with |\n|---|---|\n"]
-    parts += [f"| {task.wanted} | `{task.line}` |\n" for task in TASKS]
+    for situation in SITUATIONS:
+        parts.append(f"| **{situation.name}** | |\n")
+        parts += [f"| {task.wanted} | `{task.line}` |\n" for task in situation.tasks]
     parts += ["\n| command | what it does |\n|---|---|\n"]
     parts += [f"| [`kseg {name}`](#kseg-{name}) | {line} |\n" for name, line in COMMANDS.items()]
     parts.append("\n## Shared options\n")
@@ -152,8 +154,10 @@ def main_man_page() -> str:
     whole = Help("", cli)
     lines = ['.TH "KSEG" 1 "" "kseg"', ".ad l", ".SH NAME", f"kseg \\- {_man(whole.paragraphs[0])}"]
     lines += [".SH SYNOPSIS", _man(whole.usage), ".SH EXAMPLES"]
-    for task in TASKS:
-        lines += [".TP", _man(task.wanted), f"\\fB{_man(task.line)}\\fR"]
+    for situation in SITUATIONS:
+        lines.append(f".SS {_man(situation.name)}")
+        for task in situation.tasks:
+            lines += [".TP", _man(task.wanted), f"\\fB{_man(task.line)}\\fR"]
     lines.append(".SH COMMANDS")
     for name, line in COMMANDS.items():
         lines += [".TP", f"\\fBkseg-{_man(name)}\\fR(1)", _man(line)]

@@ -204,7 +204,10 @@ def test_one_batch_can_be_chosen(options: list[str], positions: list[int]) -> No
 def test_what_is_not_in_the_file_ends_with_1() -> None:
     ran = kseg(SAMPLE, "--offset", "5")
     assert (ran.status, ran.stdout) == (1, b"")
-    assert ran.stderr == f"kseg: {SAMPLE}: there is nothing like that in the file\n".encode()
+    assert (
+        ran.stderr
+        == f"kseg: {SAMPLE}: nothing in the file matches --offset 5; `kseg explain {SAMPLE}` prints all\n".encode()
+    )
 
 
 def test_an_index_entry_says_its_absolute_offset() -> None:

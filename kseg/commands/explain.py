@@ -60,5 +60,7 @@ def explain(options: ExplainOptions) -> None:
     write_file(path, seen, options.output, options.color)
     is_missing = choice.is_narrow and not seen.count
     if is_missing:
-        options.talk.warn(f"{path}: there is nothing like that in the file")
+        asked = (("--offset", options.offset), ("--position", options.position), ("--batch", options.batch))
+        given = " ".join(f"{option} {value}" for option, value in asked if value is not None)
+        options.talk.warn(f"{path}: nothing in the file matches {given}; `kseg explain {path}` prints all")
     options.talk.end_with(seen.is_wrong or is_missing)

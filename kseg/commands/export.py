@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
-from kseg.commands.export_options import ExportOptions, export_of
+from kseg.commands.export_options import ExportOptions, export_of, note_no_match
 from kseg.commands.options.command import RedactOptions, command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import form_named
@@ -62,5 +62,6 @@ def export(given: ExportArguments) -> None:
         )
     if not options.talk.is_quiet:
         write_report(report, form_named(options.output), verbose=given.verbose)
+    note_no_match(report, options)
     say_refused(report.refused)
     options.talk.end_with(report.status)

@@ -7,7 +7,7 @@ import click
 
 from kseg.commands.options.command import GivenSelection
 from kseg.commands.options.types import Folders
-from kseg.errors import UsageError
+from kseg.errors import UsageError, counted
 from kseg.export.commit.formats import FORMATS
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Talk
@@ -16,6 +16,7 @@ from kseg.system.placed_path import StrPath
 if TYPE_CHECKING:
     from kseg.export.commit.protocol import TableName
     from kseg.export.planning import Export
+    from kseg.export.report import Report
     from kseg.export.settings import ReadOptions
     from kseg.log.selection import Selection
 
@@ -173,6 +174,17 @@ def own_arguments(options: ExportOptions) -> list[str]:
             arguments += _spelled(param, values[param.name])
     sources, destination = sources_and_destination(options)
     return [*arguments, *options.choice.arguments(), *(_absolute(os.fspath(path)) for path in (*sources, destination))]
+
+
+def note_no_match(report: "Report", options: ExportOptions) -> None:
+    """Note that an export has no record that was selected."""
+    selection = options.selected.selection()
+    if selection.is_everything or any(each.records_out for each in report.partitions):
+        return
+    from kseg.text.selected import asked_text
+
+    count = counted(sum(each.records_in for each in report.partitions), "record")
+    options.talk.note(f"none of {count} matches {asked_text(selection)}; the export is empty")
 
 
 def _absolute(path: str) -> str:

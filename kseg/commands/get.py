@@ -8,8 +8,8 @@ from kseg.cluster.directories import only_below
 from kseg.cluster.lookup import look_up_in_copies
 from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.commands.options.command import command
-from kseg.log.lookup import parse_field, record_bytes
-from kseg.log.selection import PartitionChoice
+from kseg.log.lookup import Absence, parse_field, record_bytes
+from kseg.log.selection import PartitionChoice, Selection
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_stdout
 from kseg.store.target import NewFile
@@ -49,7 +49,12 @@ def get(options: GetOptions) -> None:
     replicas = cluster.only_partition(options.choice)
     new = None if file is None else NewFile(file, (*(place.path for place in replicas.places), *paths))
     answer = look_up_in_copies(replicas, options.offset, beside=MetadataBeside(cluster=cluster))
-    for problem in dict.fromkeys(answer.problems) if answer.record is None else ():
+    if answer.absence is Absence.BELOW_LOG_START:  # the log may still have it, as `kseg dump` prints it
+        only = Selection(from_offset=options.offset, to_offset=options.offset + 1)
+        below = look_up_in_copies(replicas, options.offset, only)
+        answer = answer if below.record is None else below
+    is_hidden = answer.record is not None and answer.record.offset < answer.log_start_offset
+    for problem in dict.fromkeys(answer.problems) if answer.record is None or is_hidden else ():
         options.talk.note(problem)
     content = record_bytes(answer, wanted)
     if new is None:

@@ -11,12 +11,13 @@ from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import GivenSelection, RedactOptions, command
 from kseg.errors import UsageError
-from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
+from kseg.log.lookup import Absence, Lookup, SpecialTime, parse_target_time
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_lines, write_stdout
 from kseg.text.lookup import absence_line, lookup_lines, lookup_object
+from kseg.text.selected import asked_text
 from kseg.times import parse_zone
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ def lookup(options: LookupOptions) -> None:
         _write_way(answer, redaction, zone, print_data=options.print_data_log)
     flush_stdout()
     if answer.absence is not None:
-        talk.warn(f"{answer.partition.path}: {absence_line(answer, zone)}")
+        asked = f": {asked_text(selection, zone)}" if answer.absence is Absence.NOT_SELECTED else ""
+        talk.warn(f"{answer.partition.path}: {absence_line(answer, zone)}{asked}")
         talk.end_with(1)
 
 

@@ -18,6 +18,7 @@ from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.system.page_cache import tells_cache
 from kseg.text.listing import ListingColumns, write_listings
+from kseg.text.selected import no_match_line
 from kseg.tiered.placed_tiers import are_of_tiers
 from kseg.times import now_ms, parse_zone, time_or_none
 
@@ -150,4 +151,6 @@ def ls(options: LsOptions) -> None:
         listings = lister.listings(places, processes, count, count.expect)
         write_listings(listings, rows, columns, writer, has_sums=not talk.is_quiet)
     flush_stdout()
+    if not selection.is_everything and not rows.total.partitions:
+        talk.note(no_match_line(selection, [place.path for place in cluster.directories(options.choice)], zone))
     talk.end_with(lister.found_problems)

@@ -125,6 +125,7 @@ def query(options: QueryOptions) -> None:
     from kseg.query.prompt import Dialogue
     from kseg.query.session import open_session
     from kseg.text.query import AnswerWriter
+    from kseg.text.selected import asked_text
 
     zone = parse_zone(options.selected.zone)
     writer = AnswerWriter(options.rows.form(zone))
@@ -136,4 +137,8 @@ def query(options: QueryOptions) -> None:
             dialogue.explain(options.sql)
         else:
             dialogue.answer(options.sql)
+            if not writer.count:
+                asked = asked_text(options.selected.selection(), zone)
+                of_selected = f" of records that match {asked}" if asked else ""
+                talk.note(f"no rows{of_selected}; --explain shows where the query looks")
     talk.end_with(dialogue.status)

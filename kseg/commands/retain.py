@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.partition_settings import TopicRetention
 from kseg.commands.options.command import command, is_given
-from kseg.errors import UsageError
+from kseg.errors import UsageError, counted
 from kseg.log.freeing import plan_freeing
 from kseg.log.segments import RetentionSettings
 from kseg.log.selection import PartitionChoice
@@ -110,3 +110,5 @@ def retain(options: RetainOptions) -> None:
     if not talk.is_quiet:
         report.finish(directory, copied)
     flush_stdout()
+    if partitions and not report.has_deletions:
+        talk.note(f"retention deletes nothing of {counted(len(partitions), 'partition')} at this time")

@@ -8,12 +8,13 @@ from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import TopicIds
 from kseg.commands.options.command import command
 from kseg.errors import UsageError
-from kseg.log.selection import PartitionChoice, parse_bytes
+from kseg.log.selection import PartitionChoice, Selection, parse_bytes
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_line
 from kseg.rewrite.slice import SliceSettings, slice_partition
 from kseg.store.target import check_absent, check_outside, new_directory
 from kseg.text.salvage import missed_options, sliced_lines
+from kseg.text.selected import asked_text
 from kseg.times import parse_zone, time_or_none
 
 
@@ -69,7 +70,8 @@ def slice(options: SliceOptions) -> None:  # noqa: A001  the command's name
         topic_id = TopicIds(cluster, options.cluster_metadata).lost_by(partition)
         sliced = slice_partition(partition, unfinished, settings, topic_id)
         if not sliced.segments:
-            raise UsageError("has none of the requested records", partition.path)
+            asked = Selection(options.from_offset, options.to_offset, settings.from_ms, settings.to_ms)
+            raise UsageError(f"none of its records matches {asked_text(asked, zone)}", partition.path)
     for line in () if options.talk.is_quiet else sliced_lines(sliced, options.directory):
         write_line(line)
     flush_stdout()

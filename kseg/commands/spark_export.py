@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.commands.export_options import ExportOptions, export_of, own_arguments, sources_and_destination
+from kseg.commands.export_options import ExportOptions, export_of, note_no_match, own_arguments, sources_and_destination
 from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.output.forms import TextForm, form_named
@@ -174,5 +174,6 @@ def _run(wanted: "Export", options: ExportOptions, by_spark: "Callable[[int, Byt
         report = run_export(wanted, by_spark(wanted.parallelism, progress))
     if not options.talk.is_quiet:
         write_report(report, form_named(options.output))
+    note_no_match(report, options)
     say_refused(report.refused)
     return report.status

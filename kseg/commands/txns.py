@@ -7,6 +7,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import require_choice
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import RowOptions, command
+from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
@@ -79,6 +80,7 @@ def txns(options: TxnsOptions) -> None:
         writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
     if others:
         writer.write(TRANSACTIONS, reading.rows(others))
+    shown = writer.count
     if not writer.form.has_one_kind and options.explain is None:
         writer.write(STABLE_OFFSETS, reading.stable_rows)
     for line in reading.abort_lines if writer.form.is_for_people else ():
@@ -88,6 +90,7 @@ def txns(options: TxnsOptions) -> None:
     told = taken.sentences(verbose=options.verbose)
     for text in (*told, *reading.notes(is_partial=bool(others and coordinators))):
         talk.note(text)
-    if found and not writer.count:
-        talk.note(f"no {'open ' if options.only_open else ''}transactions to show")
+    if found and not shown:
+        searched = counted(len(coordinators) + len(others), "partition")
+        talk.note(f"no {'open ' if options.only_open else ''}transactions in {searched}")
     talk.end_with(reading.found_hanging or bool(reading.unreadable))

@@ -11,6 +11,8 @@ from kseg.output.forms import form_named
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.text.findings import FindingsReport, passed_over_line, write_explanation
+from kseg.text.selected import no_match_line
+from kseg.times import parse_zone
 from kseg.verify.start_effects import StartForecast
 from kseg.verify.verify import plan_verification
 
@@ -87,6 +89,8 @@ def verify(options: VerifyOptions) -> None:
     if not talk.is_quiet:
         report.finish()
     flush_stdout()
+    if plan.orders and not report.has_selected and not selection.is_everything:
+        talk.note(no_match_line(selection, [order.path for order in plan.orders], parse_zone(options.selected.zone)))
     if report.has_any:
         talk.note(report.counts_line())
     talk.end_with(not report.is_well)

@@ -103,8 +103,19 @@ def dump_files(paths: "Iterable[StrPath]", options: DumpOptions, talk: Talk) -> 
             printing.output.flush()
             flush_stdout()
     if not talk.is_quiet:
+        _note_no_match(plan, options, problems)
         _tell(problems, options, talk)
     talk.end_with(problems.is_wrong)
+
+
+def _note_no_match(plan: DumpPlan, options: DumpOptions, problems: Problems) -> None:
+    """Note that no record was selected, and where kseg looked."""
+    searched = [each.path or "." for each in plan.directories if each.logs]
+    if options.selection.is_everything or problems.selected or not searched:
+        return
+    from kseg.text.selected import no_match_line
+
+    problems.note(no_match_line(options.selection, searched, options.zone))
 
 
 def _tell(problems: Problems, options: DumpOptions, talk: Talk) -> None:

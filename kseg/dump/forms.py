@@ -129,6 +129,7 @@ class Problems:
 
     lines: for stderr, after all output. details: those that `add_problem` noted, without the file's name. reports: of
     Kafka's tool. is_wrong: whether the exit status is 1. unread_batches: batches whose records weren't checked.
+    selected: records, or batches where only these are printed, that a selection took.
     """
 
     def __init__(self, release: Release) -> None:
@@ -137,6 +138,7 @@ class Problems:
         self.details: list[str] = []
         self.is_wrong = False
         self.unread_batches = 0
+        self.selected = 0
 
     def note(self, line: str) -> None:
         """Note a line that is no problem of a file."""
@@ -239,6 +241,7 @@ class Form:
         """Note the problems of a log."""
         if not log.rendering.is_deep:
             self.problems.unread_batches += summary.batches
+        self.problems.selected += summary.records if log.rendering.is_deep else summary.batches
         self.problems.is_wrong |= summary.is_wrong(path)
         if self.options.like is None and summary.gaps:
             from kseg.findings.kinds import status_of

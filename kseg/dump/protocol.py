@@ -533,6 +533,7 @@ class _FrameReport:
         self._options = options
         self._wanted = wanted
         self._tally = FrameCounts()
+        self._passed_over = 0
         self._is_cut = False
         self.unanswered: int | None = None
 
@@ -556,6 +557,7 @@ class _FrameReport:
 
     def _frame(self, frame: Frame) -> None:
         if self._wanted and frame.message.api_key not in self._wanted:
+            self._passed_over += 1
             return
         show = frame_json if self._options.is_json else frame_text
         text, is_wrong = show(frame, self._options.records, self._options.redaction, self._options.zone)
@@ -576,6 +578,11 @@ class _FrameReport:
             self._write_counts()
         for reason, count in () if self._options.is_quiet else sorted(tally.unknown.items()):
             talk(f"kseg: {self.name}: {count} {'frame' if count == 1 else 'frames'} not read: {reason}")
+        if self._passed_over and not tally.frames and not self._options.is_quiet:
+            asked = " ".join(f"--api {name}" for name in self._options.apis)
+            talk(
+                f"kseg: {self.name}: none of {self._passed_over} frames matches {asked}; --count shows which there are"
+            )
         if self._options.is_json and not self._options.is_quiet:
             write_json(
                 {

@@ -200,7 +200,10 @@ def _sum_object(kind: str, sums: RetainedSum) -> dict[str, object]:
 
 
 class RetentionReport:
-    """Writes what retention does to standard output, as text, a timeline, or objects."""
+    """Writes what retention does to standard output, as text, a timeline, or objects.
+
+    has_deletions: whether a segment goes now.
+    """
 
     def __init__(self, form: Form, now_ms: int, zone: tzinfo, *, draws_timeline: bool) -> None:
         """Takes the form, the time that is judged by, which a timeline shows, and the zone of printed times."""
@@ -209,9 +212,11 @@ class RetentionReport:
         self._form = form
         self._now_ms = now_ms
         self._totals = RetainedTotals()
+        self.has_deletions = False
 
     def take(self, partition: PartitionLog, retained: list[Retained]) -> None:
         """Writes a partition's segments."""
+        self.has_deletions |= not all(each.is_kept for each in retained)
         self._totals.add(partition, retained)
         if self._form.has_objects:
             for each in retained:

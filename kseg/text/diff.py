@@ -119,11 +119,13 @@ class DiffSummary:
 
     def __init__(self) -> None:
         self._verdicts: Counter[DiffVerdict] = Counter()
+        self._alone = 0
         self._lost_records = 0
 
     def add(self, diff: PartitionDiff) -> None:
         """Counts a partition."""
         self._verdicts[diff.verdict] += 1
+        self._alone += diff.verdict is DiffVerdict.IDENTICAL and len(diff.copies) == 1
         self._lost_records += diff.lost_records
 
     @property
@@ -143,7 +145,9 @@ class DiffSummary:
 
     def line(self) -> str:
         """For people."""
-        counts = [f"{self._verdicts[verdict]} {words}" for verdict, words in _WORDS.items() if self._verdicts[verdict]]
+        compared = self._verdicts - Counter({DiffVerdict.IDENTICAL: self._alone})
+        counts = [f"{compared[verdict]} {words}" for verdict, words in _WORDS.items() if compared[verdict]]
+        counts += [f"{self._alone} with only one copy"] if self._alone else []
         lost = f"; {counted(self._lost_records, 'record')} lost under the leader" if self._lost_records else ""
         return f"{counted(self._verdicts.total(), 'partition')}: {', '.join(counts) or 'nothing to compare'}{lost}"
 
@@ -168,7 +172,7 @@ _RULES = {
 
 
 class DiffReport:
-    """Writes partitions as they come, and at the end their sums. summary: what they add up to."""
+    """Writes partitions as they come, for people at the end, the worst loss first; and their sums. summary: these."""
 
     def __init__(
         self,
@@ -185,40 +189,53 @@ class DiffReport:
         self.summary = DiffSummary()
         self._form = form
         self._quiet = quiet
-        self._rows: list[_CopyRow] = []
+        self._waiting: list[PartitionDiff] = []
+        self._comes_as_found = bool(record_fields) or form.has_objects or form.has_one_kind
         self._has_only_records = form.has_one_kind and bool(record_fields)
         names = record_fields or [column.name for column in COLUMNS]
         self._csv = CsvWriter(names, is_safe=form.csv_safe) if form.has_one_kind else None
 
     def take(self, diff: PartitionDiff | bytes) -> None:
-        """Writes a partition, or lines of records that not every copy has; partitions of a table come at the end."""
+        """Takes a partition, or lines of records that not every copy has, which are written at once."""
         if isinstance(diff, bytes):
             write_stdout(diff)
             return
         self.summary.add(diff)
         if self._has_only_records or (self._quiet and diff.verdict is DiffVerdict.IDENTICAL):
             return
-        rows = [_CopyRow(diff, copy) for copy in diff.copies or (None,)]
-        if self._form.has_objects:
+        if not self._comes_as_found or isinstance(self._form, TableForm):
+            self._waiting.append(diff)
+        elif self._form.has_objects:
             self._form.write_object(diff_object(diff))
         elif self._csv is not None:
-            for row in rows:
+            for row in _copy_rows(diff):
                 self._csv.write(column.value(row) for column in COLUMNS)
-        elif isinstance(self._form, TextForm):
-            write_lines(diff_lines(diff, self._form.zone))
         else:
-            self._rows += rows
+            write_lines(diff_lines(diff, self._form.zone))
 
     def finish(self) -> None:
         """Writes what comes last."""
+        waiting = sorted(self._waiting, key=_rank)
         if isinstance(self._form, TableForm):
-            write_rich_table(COLUMNS, self._rows, color=self._form.color, room=self._form.room)
+            rows = [row for diff in waiting for row in _copy_rows(diff)]
+            write_rich_table(COLUMNS, rows, color=self._form.color, room=self._form.room)
+        else:
+            for diff in waiting:
+                write_lines(diff_lines(diff, self._form.zone))
         if self._quiet:
             return
         if self._form.has_objects:
             self._form.write_object(self.summary.as_object())
         elif isinstance(self._form, TextForm):
             write_line(self.summary.line())
+
+
+def _rank(diff: PartitionDiff) -> tuple[bool, int, int, int, bool]:
+    """The lower, the sooner a partition is to be looked at: what is lost, what may be, what can't be read."""
+    most = max((max(copy.missing, copy.records) for copy in diff.copies), default=0)
+    damages = sum(copy.damage_count for copy in diff.copies)
+    is_missing = diff.verdict is DiffVerdict.MISSING
+    return not is_missing, -diff.lost_records, -most, -damages, diff.verdict is DiffVerdict.IDENTICAL
 
 
 def diff_lines(diff: PartitionDiff, zone: tzinfo) -> Iterator[str]:
@@ -245,6 +262,8 @@ def _verdict_text(diff: PartitionDiff) -> str:
         case DiffVerdict.IDENTICAL:
             end = max(copy.log_end_offset for copy in diff.copies)
             offsets = f"offsets {diff.compared_from} to {end - 1}" if end > diff.compared_from else "without records"
+            if len(diff.copies) == 1:
+                return f"only one copy, nothing to compare it with, {offsets}"
             return f"identical, {counted(len(diff.copies), 'copy', 'copies')}, {offsets}"
         case DiffVerdict.ONLY_HERE:
             return f"only in {', '.join(str(copy.path) for copy in diff.copies)}"
@@ -357,6 +376,10 @@ class _CopyRow(NamedTuple):
     @property
     def truncation(self) -> Truncation | None:
         return next((each for each in self.diff.truncations if str(each.path) == self.path), None)
+
+
+def _copy_rows(diff: PartitionDiff) -> list[_CopyRow]:
+    return [_CopyRow(diff, copy) for copy in diff.copies or (None,)]
 
 
 def _to_offset(row: _CopyRow) -> int | None:

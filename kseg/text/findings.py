@@ -93,7 +93,7 @@ class FindingsReport:
         """Takes text or json, whether notes are wanted in text, and colours; None lets the terminal decide.
 
         forecast: what a start ends in, to which findings are added; None if not all of a partition is looked at.
-        is_complete: whether everything requested was read.
+        is_complete: whether everything requested was read. has_selected: whether a record was selected.
         """
         self._form = form
         self._forecast = forecast
@@ -104,6 +104,7 @@ class FindingsReport:
         self._found: list[Finding] = []
         self._size = 0
         self.is_complete = False
+        self.has_selected = False
 
     def __enter__(self) -> "FindingsReport":
         return self
@@ -134,6 +135,7 @@ class FindingsReport:
         """Takes what was found everywhere. note, refuse: take each result's notes, and the errors of its files."""
         for verified in results:
             self.take(verified)
+            self.has_selected |= verified.has_selected
             for text in verified.notes:
                 note(text)
             for problem in verified.problems:

@@ -194,6 +194,11 @@ class SelectedScope:
         following = partition.base_offsets[slot + 1 : slot + 2]
         return segment.base_offset <= self._last and not (following and following[0] <= self._first)
 
+    @property
+    def has_records(self) -> bool:
+        """Whether a record is selected."""
+        return bool(self._positions)
+
     def takes(self, segment: SegmentFiles) -> bool:
         """Whether to check a segment: it may have selected records, or damage instead of them."""
         return segment.base_offset in self._segments

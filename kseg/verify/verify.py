@@ -216,7 +216,7 @@ class Verified:
 
     path: its directory. problems: files that couldn't be opened; nothing is known of them. size: bytes of logs read.
     notes: which index wasn't trusted for a selection, and what was left out, in words. effects: what a start makes of
-    the findings.
+    the findings. has_selected: whether a record was selected, of a selection.
     """
 
     path: Path
@@ -225,6 +225,7 @@ class Verified:
     size: int = 0
     notes: tuple[str, ...] = ()
     effects: tuple[StartEffect, ...] = ()
+    has_selected: bool = True
 
     @property
     def is_well(self) -> bool:
@@ -330,7 +331,7 @@ def verify_selected(partition: PartitionLog, selection: Selection, *, keep_cache
         size += segment.size
     judged = judged_at_start(partition, findings.all(is_compacted=log.is_compacted))
     found = (finding for finding in judged if scope.covers(finding))
-    return Verified(partition.path, tuple(found), (), size, tuple(notes))
+    return Verified(partition.path, tuple(found), (), size, tuple(notes), has_selected=scope.has_records)
 
 
 class _PartitionChecks(NamedTuple):

@@ -597,7 +597,7 @@ def test_topics_can_be_chosen() -> None:
 def test_a_partition_without_transactions_says_so(tmp_path: Path) -> None:
     write_segment(tmp_path / "plain-0", [NewBatch([NewRecord(b"k", b"v")])])
     run = kseg(["txns", "plain-0"], tmp_path)
-    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no transactions to show\n")
+    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no transactions in 1 partition\n")
     assert kseg(["txns", "plain-0", "-q"], tmp_path).stderr == b""
 
 

@@ -1,0 +1,79 @@
+"""Selections of records as the options that ask for them, and the line that says that none was found."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, tzinfo
+
+from kseg.errors import OpenError, counted
+from kseg.log.partition import PartitionLog
+from kseg.log.selection import Selection
+from kseg.system.placed_path import StrPath, as_path
+from kseg.times import time_text
+
+
+def asked_text(selection: Selection, zone: tzinfo = UTC) -> str:
+    """Return the options of a selection, with the values that kseg made of them."""
+    return " ".join(_asked(selection, zone))
+
+
+def _asked(selection: Selection, zone: tzinfo) -> Iterator[str]:
+    for option, value in (
+        ("--from-offset", selection.from_offset),
+        ("--to-offset", selection.to_offset),
+        ("--from-time", time_text(selection.from_time, zone) or None),
+        ("--to-time", time_text(selection.to_time, zone) or None),
+        ("--key", _bytes_text(selection.key)),
+        ("--key-regex", selection.key_regex),
+        ("--grep", selection.grep),
+        ("--producer-id", selection.producer_id),
+        ("--limit", selection.limit if selection.limit == 0 else None),
+        ("--tail", selection.tail if selection.tail == 0 else None),
+        ("--sample", selection.sample),
+    ):
+        if value is not None:
+            yield f"{option} {value}"
+    for name, header_value in selection.headers:
+        yield f"--header {_bytes_text(name)}{'' if header_value is None else f'={_bytes_text(header_value)}'}"
+    for option, is_asked in (
+        ("--transactional-only", selection.transactional_only),
+        ("--control", selection.is_control),
+        ("--no-control", selection.is_control is False),
+        ("--isolation read_committed", selection.is_committed),
+    ):
+        if is_asked:
+            yield option
+
+
+def _bytes_text(value: bytes | None) -> str | None:
+    if value is None:
+        return None
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return f"hex:{value.hex()}"
+
+
+def no_match_line(selection: Selection, directories: Sequence[StrPath], zone: tzinfo = UTC) -> str:
+    """Return what to say where no record is selected: where kseg looked, for what, and how it compared."""
+    through = _extent(directories[0]) if len(directories) == 1 else f"in {counted(len(directories), 'partition')}"
+    return f"no record {through} matches {asked_text(selection, zone)}{''.join(_hints(selection))}"
+
+
+def _extent(directory: StrPath) -> str:
+    """Return the offsets of a partition's logs, as far as they can be read, and its directory."""
+    try:
+        log = PartitionLog(as_path(directory))
+        start, end = log.disk_start_offset, log.read_log_end_offset()
+    except OpenError:
+        return f"in {directory}"
+    return f"in {directory}, offsets {start} to {end - 1}," if end > start else f"in {directory}, which is empty,"
+
+
+def _hints(selection: Selection) -> Iterator[str]:
+    if selection.key is not None:
+        yield "; --key compares complete keys, --key-regex finds parts of them"
+    if selection.grep is not None:
+        yield "; --grep looks into values as stored, before any decoder"
+    if selection.has_times:
+        yield "; records without a time are in no range of times"
+    if selection.is_committed:
+        yield "; aborted records and those from the last stable offset on were left out"

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import FileError, KsegError, OpenError, UnreadableError
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError, counted
 from kseg.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
     KINDS_BESIDE,
@@ -259,7 +259,29 @@ class NoPartitionError(OpenError):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         problem = "no partition here: give a partition's directory, a log directory, or a parent of it"
         others = next(_foreign_below(as_path(path)), None)
-        super().__init__(problem if others is None else f"{problem}; {others[0]} is {others[1]}", path)
+        there = _held(as_path(path)) if others is None else f"{others[0]} is {others[1]}"
+        super().__init__(f"{problem}; {there}" if there else problem, path)
+
+
+_MOST_NAMED = 3
+"""Names of what a directory holds instead of partitions, in a message."""
+
+
+def _held(path: Path) -> str:
+    """Return what a directory without partitions holds; nothing of one that can't be listed."""
+    try:
+        names = list_names(path)
+    except OpenError:
+        return ""
+    directories, files = sorted(names.directories), sorted(names.files)
+    if not directories and not files:
+        return "it is empty"
+    counts = [counted(len(directories), "directory", "directories")] if directories else []
+    counts += [counted(len(files), "file")] if files else []
+    shown = [*directories, *files]
+    more = ", …" if len(shown) > _MOST_NAMED else ""
+    absent = "" if META_PROPERTIES in files else ", no meta.properties"
+    return f"it holds {' and '.join(counts)} ({', '.join(shown[:_MOST_NAMED])}{more}){absent}"
 
 
 _MOST_LOOKED_AT = 1 << 12
@@ -346,7 +368,9 @@ def listed_at(path: str | os.PathLike[str]) -> tuple[Path, bool, DirectoryNames 
     if here.is_file():
         name = parse_file_name(here)
         if name.kind is FileKind.UNKNOWN or (name.base_offset is None and name.kind in KINDS_WITH_OFFSET):
-            raise OpenError("isn't a file of a partition: give a partition's directory, or a log directory", path)
+            from kseg.reading.other_files import refusal_of
+
+            raise OpenError(refusal_of(path), path)
         return here.parent, name.base_offset is not None or is_partition(here.parent), None
     try:
         names = list_names(here)

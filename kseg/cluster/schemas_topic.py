@@ -11,6 +11,7 @@ from kseg.errors import OpenError
 from kseg.log.partition import PartitionLog
 from kseg.reading.batch import intact_records
 from kseg.reading.log_file import LogFile
+from kseg.reading.other_files import refusal_of
 
 SCHEMAS_TOPIC = "_schemas"
 
@@ -44,7 +45,7 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
     given = [paths] if isinstance(paths, Path) else list(paths)
     for path in given:
         if path.is_file():
-            raise OpenError("isn't a directory", path)
+            raise OpenError(refusal_of(path), path)
     errors: list[OpenError] = []
     cluster = Cluster(given, errors.append)
     replicas = cluster.topic(topic)

@@ -17,6 +17,7 @@ from kseg.log.lineage import Rule
 from kseg.log.partition import PartitionLog, RemoteTier
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.reading.batch import BatchHeader
+from kseg.reading.other_files import refusal_of
 
 MOST_RANGES = 10_000
 """Ranges of offsets of an epoch that are kept; what comes after them is counted."""
@@ -245,7 +246,7 @@ class Sides:
 
 def _listed(path: Path, refuse: Refuse) -> Cluster | None:
     if path.is_file():
-        raise UsageError("is a file: whole partitions are compared, give their directories", path)
+        raise UsageError(refusal_of(path), path)
     cluster = Cluster([path], once(only_below(refuse)))
     try:
         return cluster if cluster.found else None

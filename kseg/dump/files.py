@@ -15,6 +15,7 @@ from kseg.formats.file_names import LOG_KINDS, FileKind
 from kseg.layouts import template as layout
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_stdout
+from kseg.reading.other_files import is_other_log
 from kseg.system.placed_path import StrPath, as_path
 
 if TYPE_CHECKING:
@@ -179,6 +180,10 @@ def _print_directory(
 
 def _print_file(path: StrPath, reader: DirectoryReader, form: Form, refuse: Callable[[OpenError], None]) -> None:
     kind = kind_to_dump(path, form.options.like)
+    if kind is FileKind.LOG and form.options.like is None and is_other_log(path):
+        form.pass_over(path)
+        form.problems.is_wrong = True
+        return
     if kind in LOG_KINDS:
         _print_log(form, refuse, path, reader)
         return

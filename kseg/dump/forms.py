@@ -220,8 +220,13 @@ class Form:
 
     def pass_over(self, path: StrPath) -> None:
         """Say that a file of an unknown kind isn't printed. Raises OpenError if it isn't there."""
+        if self.options.like is not None:
+            self.printing.talk.say(IGNORING.format(path=path))
+            return
+        from kseg.reading.other_files import refusal_of
+
         require_file(path)
-        self.printing.talk.say(IGNORING.format(path=path))
+        self.printing.talk.say(f"kseg: {path}: {refusal_of(path)}")
 
     def merged_heading(self, path: StrPath) -> bytes:
         """Return what stands before each record of a log among those of others."""

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from kseg.dump.decoders import InternalDecoder, class_decoder, control_json
-from kseg.dump.forms import Form, LogRendering, Printing, absolute_path, require_file
+from kseg.dump.forms import Form, LogRendering, Printing, absolute_path
 from kseg.dump.log_steps import LogSummary, Rendering
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.layouts import release_lines as layout
 from kseg.layouts.programs import DOCUMENTED, LogOptions, documented_program, release_program
 from kseg.layouts.release_lines import deprecated_class_lines
-from kseg.layouts.template import DUMPING, IGNORING, NAMES_UNKNOWN_FILES
+from kseg.layouts.template import DUMPING, NAMES_UNKNOWN_FILES
 from kseg.releases import value_in
 from kseg.system.placed_path import StrPath, as_path
 
@@ -58,10 +58,8 @@ class TextForm(Form):
         if self.options.like is not None and not value_in(self.options.like, NAMES_UNKNOWN_FILES):
             return
         self._print_path(path)
-        if self.options.like is None:
-            require_file(path)
         self.printing.output.flush()
-        self.printing.talk.say(IGNORING.format(path=path))
+        super().pass_over(path)
 
     def merged_heading(self, path: StrPath) -> bytes:
         """Return the record's partition."""

@@ -76,7 +76,9 @@ def explain_file(path: Path) -> Iterator[Item]:
     elif not path.exists():
         raise OpenError("no such file or directory", path)
     else:
-        raise KsegError("kseg doesn't know files with this name", path)
+        from kseg.reading.other_files import refusal_of
+
+        raise KsegError(refusal_of(path), path)
 
 
 def _log_items(path: Path) -> Iterator[Item]:

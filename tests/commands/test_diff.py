@@ -215,7 +215,7 @@ def test_side_that_is_not_there_is_an_error_and_the_rest_is_done(diverged: Path)
 def test_files_are_no_sides(diverged: Path) -> None:
     ran = kseg(["diff", "a/orders-0/00000000000000000000.log", "b"], diverged)
     assert ran.status == 2
-    assert b"is a file: whole partitions are compared, give their directories" in ran.stderr
+    assert b"it is a log segment, where a directory is expected" in ran.stderr
 
 
 def test_directory_that_is_given_twice_is_told(diverged: Path) -> None:

@@ -7,14 +7,22 @@ from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.loops import for_each
 from tests.run import kseg
 
-EMPTY = b"kseg: here: no partition here: give a partition's directory, a log directory, or a parent of it\n"
+EMPTY = "kseg: here: no partition here: give a partition's directory, a log directory, or a parent of it; {}\n"
+HELD = {
+    "": "it is empty",
+    "notes": "it holds 1 file (notes), no meta.properties",
+    "notes/more": "it holds 1 directory (notes), no meta.properties",
+    "meta.properties": "it holds 1 file (meta.properties)",
+}
+"""What is said of a directory, by what is in it."""
+STEP = "give a partition's or a log directory"
 
 
 @for_each(
     "inside, command",
     list(
         product(
-            [[], ["notes"], ["notes/more"]],
+            ["", "notes", "notes/more"],
             [
                 "dump here",
                 "dump here -o csv",
@@ -37,21 +45,20 @@ EMPTY = b"kseg: here: no partition here: give a partition's directory, a log dir
         )
     ),
 )
-def test_directory_without_partitions_is_reported_in_the_same_words(
-    command: str, inside: list[str], tmp_path: Path
-) -> None:
+def test_directory_without_partitions_is_reported_in_the_same_words(command: str, inside: str, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
-    for name in inside:
-        path = tmp_path / "here" / name
+    if inside:
+        path = tmp_path / "here" / inside
         path.parent.mkdir(exist_ok=True)
         path.write_text("nothing of Kafka's")
     ran = kseg(command.split(), tmp_path)
-    assert (ran.status, ran.stderr) == (2, EMPTY)
+    assert (ran.status, ran.stderr.decode()) == (2, EMPTY.format(HELD[inside]))
     assert not (tmp_path / "new").exists()
 
 
 def test_current_directory_without_partitions_is_reported_too(tmp_path: Path) -> None:
-    assert {kseg([name], tmp_path).stderr.replace(b".", b"here", 1) for name in ("dump", "ls", "txns")} == {EMPTY}
+    told = {kseg([name], tmp_path).stderr.decode().replace(".", "here", 1) for name in ("dump", "ls", "txns")}
+    assert told == {EMPTY.format(HELD[""])}
 
 
 @for_each(
@@ -81,7 +88,7 @@ def test_a_file_that_is_none_of_kafkas_does_not_stand_for_its_directory(
     path = f"orders-0/{name}"
     (tmp_path / path).write_text("nothing of Kafka's")
     ran = kseg(command.format(path).split(), tmp_path)
-    told = f"kseg: {path}: isn't a file of a partition: give a partition's directory, or a log directory\n"
+    told = f"kseg: {path}: can't be used here: it is not a file that kseg knows, by name or content; {STEP}\n"
     assert (ran.status, ran.stderr.decode()) == (2, told)
     assert not (tmp_path / "new").exists()
 
@@ -104,4 +111,4 @@ def test_new_disks_alone_have_no_partition(tmp_path: Path) -> None:
     (tmp_path / "here" / "meta.properties").write_text("version=1\nnode.id=1\n")
     for command in ("ls", "verify", "txns", "retain", "metadata"):
         ran = kseg([command, "here"], tmp_path)
-        assert (ran.status, ran.stderr) == (2, EMPTY)
+        assert (ran.status, ran.stderr.decode()) == (2, EMPTY.format(HELD["meta.properties"]))

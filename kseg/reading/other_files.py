@@ -1,0 +1,124 @@
+"""Files that a command can't take: what they are by their first bytes, and which command reads them."""
+
+import os
+import re
+import shlex
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kseg.errors import FileError
+from kseg.formats.codes import MAGIC_POSITION
+from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name
+from kseg.formats.foreign import LARGEST_MARK, is_text, what_begins_so
+from kseg.system.files import read_regular
+
+NO_SUCH_FILES = "kseg reads no such files"
+_DUMP = "run `kseg dump {path}`"
+_BATCH_HEADER = 61
+
+
+class OtherFile(NamedTuple):
+    """A kind of file that isn't Kafka's: how it begins, what it is, and what to do with it."""
+
+    is_one: Callable[[bytes], bool]
+    what: str
+    next_step: str = NO_SUCH_FILES
+
+
+def _begins(*marks: bytes) -> Callable[[bytes], bool]:
+    return lambda first: first.startswith(marks)
+
+
+def _matches(pattern: bytes) -> Callable[[bytes], bool]:
+    return lambda first: re.search(pattern, first, re.MULTILINE) is not None
+
+
+def _is_batch(first: bytes) -> bool:
+    """Whether bytes begin like a batch of Kafka's: with a base offset, a length and a magic that it has."""
+    length = int.from_bytes(first[8:12], "big", signed=True)
+    return len(first) >= _BATCH_HEADER and first[MAGIC_POSITION] == 2 and first[0] == 0 and 0 < length < 1 << 30
+
+
+OTHER_FILES = (
+    OtherFile(lambda first: not first, "an empty file"),
+    OtherFile(lambda first: not any(first), "zeros, as a failed copy leaves them"),
+    OtherFile(
+        _begins(*map(bytes.fromhex, ("d4c3b2a1", "a1b2c3d4", "4d3cb2a1", "a1b23c4d", "0a0d0d0a"))),
+        "a network capture",
+        "run `kseg protocol {path}`",
+    ),
+    OtherFile(_begins(b"\x89PNG\r\n", b"\xff\xd8\xff", b"GIF8"), "a picture"),
+    OtherFile(_begins(b"%PDF-"), "a PDF document"),
+    OtherFile(_begins(b"JAVA PROFILE"), "a Java heap dump"),
+    OtherFile(_begins(b"\xca\xfe\xba\xbe"), "a Java class"),
+    OtherFile(
+        _matches(rb"\A(?:.*\n){0,3}\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "),
+        "a broker's text log",
+        "run `kseg doctor --broker-log {path}`",
+    ),
+    OtherFile(
+        _matches(rb'\A\s*\{(?s:.)*"partitions"'),
+        "a plan of reassignments",
+        "kseg reads no such files, `kseg plan-move` writes them",
+    ),
+    OtherFile(_matches(rb"\A\s*[\[{]"), "JSON"),
+    OtherFile(
+        _matches(rb"^(?:log\.dirs?|broker\.id|node\.id|process\.roles)\s*="),
+        "a broker's settings",
+        "its log.dirs names the directories to give; run `kseg retain --server-properties {path} DIR`",
+    ),
+    OtherFile(_matches(rb"\A(?:\s*(?:#.*)?\n)*[\w.]+\s*[=:]"), "a file of settings"),
+    OtherFile(_is_batch, "a log under another name", "run `kseg dump - < {path}`"),
+)
+"""The first that holds counts."""
+_KAFKAS = {
+    FileKind.LOG: "a log segment",
+    FileKind.METADATA_SNAPSHOT: "a metadata snapshot",
+    FileKind.OFFSET_INDEX: "an offset index",
+    FileKind.TIME_INDEX: "a time index",
+    FileKind.TRANSACTION_INDEX: "a transaction index",
+    FileKind.PRODUCER_SNAPSHOT: "a producer snapshot",
+}
+
+
+def other_file(path: str | os.PathLike[str]) -> OtherFile | None:
+    """Return what a file is, if its first bytes tell that it isn't Kafka's; None if they don't, or can't be read."""
+    try:
+        first = read_regular(path, LARGEST_MARK)
+    except FileError:
+        return None
+    known = next((each for each in OTHER_FILES if each.is_one(first)), None)
+    if known is not None:
+        return known
+    marked = what_begins_so(first)
+    if marked is not None and marked.is_known:
+        what, has_step, step = marked.text.partition(": ")
+        return OtherFile(bool, what, step if has_step else NO_SUCH_FILES)
+    return OtherFile(bool, "text") if is_text(first) else None
+
+
+def is_other_log(path: str | os.PathLike[str]) -> bool:
+    """Whether a file is named `.log` and holds a program's messages, as a broker's `server.log` does."""
+    name = parse_file_name(path)
+    if name.kind is not FileKind.LOG or name.base_offset is not None:
+        return False
+    found = other_file(path)
+    return found is not None and found in OTHER_FILES and not found.is_one(b"")
+
+
+def refusal_of(path: str | os.PathLike[str]) -> str:
+    """Return what a file is and what to do with it, for a command that can't take it."""
+    name = parse_file_name(path)
+    is_kafkas = name.kind in LOG_KINDS or name.kind in _KAFKAS
+    if is_kafkas and (name.base_offset is not None or name.kind is FileKind.METADATA_SNAPSHOT):
+        return _refusal(f"{_KAFKAS[name.kind]}, where a directory is expected", _DUMP, path)
+    if name.kind is not FileKind.UNKNOWN and name.kind is not FileKind.LOG:
+        return _refusal("a small file of Kafka's, where a directory is expected", _DUMP, path)
+    found = other_file(path)
+    if found is None:
+        return _refusal("not a file that kseg knows, by name or content", "give a partition's or a log directory", path)
+    return _refusal(found.what, found.next_step, path)
+
+
+def _refusal(what: str, next_step: str, path: str | os.PathLike[str]) -> str:
+    return f"can't be used here: it is {what}; {next_step.format(path=shlex.quote(os.fspath(path)))}"

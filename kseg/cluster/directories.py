@@ -26,7 +26,7 @@ from kseg.log.partition import (
 )
 from kseg.log.selection import EVERY_PARTITION, NoSuchPartitionError, PartitionChoice
 from kseg.system.directory_names import DirectoryNames, list_names
-from kseg.system.placed_path import as_path
+from kseg.system.placed_path import PlacedPath, as_path
 
 META_PROPERTIES = "meta.properties"
 _BROKER_ID = re.compile("[0-9]{1,10}")
@@ -268,7 +268,9 @@ _MOST_NAMED = 3
 
 
 def _held(path: Path) -> str:
-    """Return what a directory without partitions holds; nothing of one that can't be listed."""
+    """Return what a directory without partitions holds; nothing of one that can't be listed, or stands for a bucket."""
+    if isinstance(path, PlacedPath):
+        return ""
     try:
         names = list_names(path)
     except OpenError:

@@ -11,9 +11,11 @@ from kseg.commands.options.command import RowOptions, command
 from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
 from kseg.log.selection import PartitionChoice
+from kseg.output.chart import canvas_of_stdout
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
-from kseg.output.streams import flush_stdout, write_stdout
+from kseg.output.streams import flush_stdout, write_lines, write_stdout
+from kseg.text.charts import check_chart_form, lag_charts
 from kseg.text.groups import (
     COMMITS,
     GROUPS,
@@ -49,6 +51,7 @@ class GroupsOptions(NamedTuple):
     zone: str
     pattern: str
     show: str | None
+    is_chart: bool
     talk: Talk
     rows: RowOptions
 
@@ -63,6 +66,7 @@ def groups(options: GroupsOptions) -> None:
     Examples:
       kseg groups kafka-logs/ --group 'ord*'
       kseg groups kafka-logs/ --at 2026-11-01T03:00 -o csv
+      kseg groups kafka-logs/ --chart
       kseg groups kafka-logs/ --group orders-billing --at 2026-11-01T03:00 -o reset-csv >orders-billing.csv
       kseg groups __consumer_offsets-7/ -o json | jq 'select(.type == "commit")'
 
@@ -79,6 +83,8 @@ def groups(options: GroupsOptions) -> None:
     its topic has another id, if damage stands at its end, or with --at. Share groups have start offsets if
     __share_group_state is there.
 
+    --chart draws the lags of each group's partitions as bars, largest first.
+
     A negative lag is a commit beyond the log end: records were lost, or the topic was re-created. Its consumer gets
     OFFSET_OUT_OF_RANGE and uses auto.offset.reset. A group's lag is the sum of the lags that are known and not
     negative, and says how many it leaves out.
@@ -94,14 +100,20 @@ def groups(options: GroupsOptions) -> None:
     is_reset = rows.output == RESET_CSV
     if is_reset and options.show is not None:
         raise click.UsageError(f"-o {RESET_CSV} has commits alone: leave --show out")
+    if options.is_chart:
+        check_chart_form(rows.output)
+        if options.show is not None:
+            raise click.UsageError("--chart draws lags: leave --show out")
     view = read_groups(options.paths, time_or_none(options.at, zone), talk.refuse)
     found = chosen_groups(view.groups, options.pattern, options.choice)
     writer = RowWriter(rows.form(zone))
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
     write_stdout(plan.text.encode("utf-8", "surrogateescape"))
     wanted = options.show or ALONE.get(rows.output)
+    charted = list(lag_charts(found, canvas_of_stdout())) if options.is_chart else []
+    write_lines(charted)
     for name, write in SECTIONS.items():
-        if wanted in (None, name):
+        if wanted in (None, name) and not options.is_chart:
             write(writer, found)
     flush_stdout()
     for text in (
@@ -111,7 +123,7 @@ def groups(options: GroupsOptions) -> None:
         *plan.notes,
     ):
         talk.note(text)
-    if not writer.count and not plan.lines:
+    if not writer.count and not plan.lines and not charted:
         talk.note(f"no {wanted or 'groups'} to show")
     if view.later_count:
         talk.note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")

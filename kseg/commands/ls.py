@@ -8,15 +8,18 @@ from typing import NamedTuple
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.listing import Lister
 from kseg.commands.options.command import GivenSelection, RowOptions, WorkOptions, command, is_given
+from kseg.errors import UsageError
 from kseg.log.cleaner import CleaningSettings
 from kseg.log.listing import ListingSettings
 from kseg.log.listing_rows import Rows
 from kseg.log.segments import RetentionSettings, RollSettings
 from kseg.log.selection import PartitionChoice
+from kseg.output.chart import canvas_of_stdout
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.system.page_cache import tells_cache
+from kseg.text.charts import check_chart_form, write_charts
 from kseg.text.listing import ListingColumns, write_listings
 from kseg.text.selected import no_match_line
 from kseg.tiered.placed_tiers import are_of_tiers
@@ -80,6 +83,7 @@ class LsOptions(NamedTuple):
     sort: str | None
     top: int | None
     has_exact_sizes: bool
+    is_chart: bool
     deep: bool
     cache: bool
     server_properties: Mapping[str, str]
@@ -100,6 +104,7 @@ def ls(options: LsOptions) -> None:
       kseg ls kafka-logs/ --sort size --top 20
       kseg ls disk1 disk2 --topic 'ord*' --by topic
       kseg ls orders-0/ --by segment --cache
+      kseg ls kafka-logs/ --topic orders --chart
       kseg ls bucket/ --by segment
       kseg ls kafka-logs/ --from-time -1h --key customer-7
       kseg ls orders-0/ --by segment --deep -o json | jq 'select(.type == "segment") | .records'
@@ -121,12 +126,21 @@ def ls(options: LsOptions) -> None:
     Settings are the given options, then the topics' own, including cleanup.policy, those of the broker, and the
     cluster's, if a small __cluster_metadata is in PATHS, then --server-properties, and then Kafka's defaults.
 
+    --chart draws each segment as a bar from its first to its largest time, or over its offsets if the log has no times.
+    ! marks a segment that begins earlier than a preceding one ends: retention by time may keep its records longer, and
+    a lookup by time finds the preceding segment.
+
     With a selection, as in `kseg dump`, `ls` lists only what has selected records: how many, in how many batches and
     bytes, and their offsets and times.
     """
     work, selected, talk = options.work, options.selected, options.talk
     writer = RowWriter(options.rows.form())
-    zone = parse_zone(selected.zone)
+    zone, by = parse_zone(selected.zone), options.by
+    if options.is_chart:
+        check_chart_form(options.rows.output)
+        if is_given("by") and by != "segment":
+            raise UsageError("--chart draws segments: leave --by out")
+        by = "segment"
     settings = options.broker.listing_settings(zone, deep=options.deep, cache=options.cache, keep_cache=work.keep_cache)
     given = [name for name in OF_TOPICS if is_given(name)]
     processes = work.begin()
@@ -134,7 +148,7 @@ def ls(options: LsOptions) -> None:
         talk.warn("--cache: this system doesn't say what is in the page cache; only Linux does")
     selection = selected.selection()
     columns = ListingColumns(
-        by=options.by,
+        by=by,
         deep=settings.deep,
         selected=not selection.is_everything,
         cache=settings.cache,
@@ -142,14 +156,17 @@ def ls(options: LsOptions) -> None:
         has_tiers=are_of_tiers(options.paths),
         zone=zone,
     )
-    rows = Rows(options.by, options.sort, options.top)
+    rows = Rows(by, options.sort, options.top)
     cluster = Cluster(options.paths, lambda error: lister.in_turn(talk.refuse)(error))
     lister = Lister(settings, given, selection, talk.note, cluster, options.server_properties)
     places = cluster.directories(options.choice)
     with talk.bar() as bar:
         count = bar.counting("ls")
         listings = lister.listings(places, processes, count, count.expect)
-        write_listings(listings, rows, columns, writer, has_sums=not talk.is_quiet)
+        if options.is_chart:
+            write_charts(listings, rows, columns, canvas_of_stdout(), has_sums=not talk.is_quiet)
+        else:
+            write_listings(listings, rows, columns, writer, has_sums=not talk.is_quiet)
     flush_stdout()
     if not selection.is_everything and not rows.total.partitions:
         talk.note(no_match_line(selection, [place.path for place in cluster.directories(options.choice)], zone))

@@ -16,20 +16,12 @@ if TYPE_CHECKING:
 
 
 Row = TypeVar("Row")
-BAR_WIDTH = 10
 _PIECE = 500
 """Rows that are aligned, and written at once."""
 _ENDLESS = 1 << 16
 """Characters of a line: nothing is cut for want of room; a terminal breaks lines itself."""
 _GAP, _EDGE = 3, 1
 """Characters of a table between two columns, a blank on each side of a separator, and at its sides."""
-_EIGHTHS = " ▏▎▍▌▋▊▉█"
-
-
-def bar(value: int, largest: int, width: int = BAR_WIDTH) -> str:
-    """A bar of eighths of characters for a value between 0 and the largest."""
-    eighths = 0 if largest <= 0 else max(min(round(value * width * 8 / largest), width * 8), 1 if value > 0 else 0)
-    return ("█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()).ljust(width)
 
 
 def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:

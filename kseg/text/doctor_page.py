@@ -11,10 +11,10 @@ from kseg.errors import counted
 from kseg.findings.at_start import AtStart
 from kseg.findings.finding_kind import Severity
 from kseg.log.listing_rows import counted_directories
+from kseg.output.chart import bar
 from kseg.output.forms import Form
 from kseg.output.pager import BOLD, FAINT, Fold, StyledLine, write_styled_lines
 from kseg.output.rows import human_size
-from kseg.output.table import bar
 from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
 from kseg.verify.start_effects import StartForecast
 

@@ -123,7 +123,8 @@ def _target_text(member: GroupMember) -> str:
     return "" if target == current else target
 
 
-def _lags_text(group: Group) -> str:
+def lags_text(group: Group) -> str:
+    """The sum of a group's lags, with what it leaves out."""
     return group.lags.text("share-partition" if group.share_partitions else "commit")
 
 
@@ -146,7 +147,7 @@ GROUPS: Section[Group] = Section(
         Column(fields.MEMBERS, "MEMBERS", lambda row: len(row.members)),
         Column(fields.COMMITS, "COMMITS", lambda row: len(row.commits)),
         Column(fields.PENDING_COMMITS, "PENDING", lambda row: len(row.pending_commits)),
-        Column(fields.LAG, "LAG", lambda row: row.lag, _lags_text),
+        Column(fields.LAG, "LAG", lambda row: row.lag, lags_text),
         Column(fields.BEYOND_LOG_END, NOT_SHOWN, lambda row: row.lags.beyond_end),
         Column(fields.UNKNOWN_LAGS, NOT_SHOWN, lambda row: row.lags.unknown),
     ),

@@ -14,13 +14,14 @@ from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, SegmentRow, counted_directories
 from kseg.log.partition import PARTITION_METADATA
 from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
+from kseg.output.chart import bar
 from kseg.output.columns import FOR_PEOPLE, NOT_SHOWN, Column, Unit, listed_column
 from kseg.output.forms import RowWriter, TextForm
 from kseg.output.pager import paged_lines
 from kseg.output.progress import talk
 from kseg.output.rows import exact_size, human_size
 from kseg.output.streams import write_line
-from kseg.output.table import GrowingLines, Section, aligned_lines, bar
+from kseg.output.table import GrowingLines, Section, aligned_lines
 from kseg.text import fields
 from kseg.text.retention import cleaning_text, keys_text
 from kseg.times import time_text
@@ -422,12 +423,12 @@ def write_listings(
     if isinstance(writer.form, TextForm):
         with paged_lines() as write:
             _write_lines(found, rows, columns, writer, write)
-            for line in _last_lines(rows, columns) if has_sums else ():
+            for line in last_lines(rows, columns) if has_sums else ():
                 write(line)
         return
     if writer.form.is_for_people:
         writer.write(columns.section(), _with_largest(found))
-        for line in _last_lines(rows, columns) if has_sums else ():
+        for line in last_lines(rows, columns) if has_sums else ():
             write_line(line)
         return
     writer.write(columns.section(), found)
@@ -474,7 +475,8 @@ def _with_largest(found: Iterator[Row]) -> Iterator[Row]:
         yield row._replace(largest_size=largest) if isinstance(row, SegmentRow) else row
 
 
-def _last_lines(rows: Rows, columns: ListingColumns) -> Iterator[str]:
+def last_lines(rows: Rows, columns: ListingColumns) -> Iterator[str]:
+    """Say what is cut, and the sums over all."""
     if rows.cut.rows:
         yield _cut_line(rows, columns)
     yield _total_line(rows.total, columns)

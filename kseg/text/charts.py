@@ -1,0 +1,198 @@
+"""Charts of `kseg ls` and `kseg groups`: segments along time or offsets, and lags."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, tzinfo
+from itertools import groupby
+from typing import NamedTuple
+
+from kseg.coordinators.members import Group
+from kseg.errors import UsageError, counted
+from kseg.log.listing import PartitionListing
+from kseg.log.listing_rows import Row, Rows, SegmentRow
+from kseg.output.chart import Canvas, Span, bar, span_bar
+from kseg.output.columns import FOR_PEOPLE, Column
+from kseg.output.pager import paged_lines
+from kseg.output.table import aligned_lines
+from kseg.text import fields
+from kseg.text.groups import lags_text
+from kseg.text.listing import ListingColumns, last_lines, partition_line, size_words
+from kseg.times import duration_text, time_text
+
+LEAST_BAR = 10
+"""Characters of the narrowest bars: a terminal that is too narrow for them breaks the lines."""
+_WIDE = 120
+"""Characters of a line that has room for the largest time next to the first."""
+_MARK = "!"
+_GAP = 2
+
+
+def check_chart_form(form: str) -> None:
+    """Check that a chart is wanted as text. Raises UsageError for another form, which has the values instead."""
+    if form != "text":
+        raise UsageError(f"--chart draws text: leave -o {form} out for bars, or --chart out for the values")
+
+
+# --- segments ---------------------------------------------------------------------------------------------------------
+
+
+class _Disorder(NamedTuple):
+    """A segment whose first time is before the largest time of the segments preceding it, and by how much."""
+
+    base_offset: int
+    by_ms: int
+
+
+def write_charts(
+    listings: Iterable[PartitionListing], rows: Rows, columns: ListingColumns, canvas: Canvas, *, has_sums: bool
+) -> None:
+    """Write a chart of each partition's segments as they come, what is cut, and the sums at the end."""
+    found = rows.of(listings)
+    ordered = found if rows.are_in_listed_order else _by_partition(found)
+    segments = (row for row in ordered if isinstance(row, SegmentRow))
+    with paged_lines() as write:
+        for _, group in groupby(segments, key=lambda row: row.partition.directory):
+            for line in segment_chart(list(group), canvas, columns.size_text, columns.zone):
+                write(line)
+        for line in last_lines(rows, columns) if has_sums else ():
+            write(line)
+
+
+def _by_partition(found: Iterator[Row]) -> Iterator[Row]:
+    """Sorted rows by their partitions, in the order in which these come first; within them by offset."""
+    partitions: dict[str, list[SegmentRow]] = {}
+    for row in found:
+        if isinstance(row, SegmentRow):
+            partitions.setdefault(row.partition.directory, []).append(row)
+    for rows in partitions.values():
+        yield from sorted(rows, key=lambda row: row.segment.base_offset)
+
+
+def segment_chart(
+    rows: Sequence[SegmentRow], canvas: Canvas, size: Callable[[int], str], zone: tzinfo = UTC
+) -> Iterator[str]:
+    """Draw a partition's segments as bars along time, or along offsets if a segment with records has no time."""
+    yield partition_line(rows[0].partition, size, zone)
+    spans = _times(rows)
+    is_of_time = spans is not None
+    drawn = _offsets(rows) if spans is None else spans
+    known = [span for span in drawn if span is not None]
+    if not known:
+        return
+    axis = Span(min(span.first for span in known), max(span.last for span in known))
+    disorders = {each.base_offset: each for each in _disorders(rows)}
+    yield _axis_line(axis, zone, is_of_time=is_of_time)
+    columns = _label_columns(set(disorders), size, zone)
+    shown = columns[: None if is_of_time and canvas.width >= _WIDE else -1 if is_of_time else -2]
+    labels = aligned_lines(shown, rows)
+    widest = max(map(len, labels))
+    room = max(canvas.width - widest - 2 * _GAP, LEAST_BAR)
+    bars = [
+        "TIME" if is_of_time else "OFFSETS",
+        *("" if span is None else span_bar(span, axis, room, has_blocks=canvas.has_blocks) for span in drawn),
+    ]
+    for label, drawing in zip(labels, bars, strict=True):
+        yield f"  {label:<{widest}}  {drawing}".rstrip()
+    yield from _disorder_lines(list(disorders.values()))
+
+
+def _times(rows: Sequence[SegmentRow]) -> list[Span | None] | None:
+    """From the first to the largest time of each segment; None if one that has records has no time."""
+    spans: list[Span | None] = []
+    for row in rows:
+        first, largest = row.segment.first_timestamp, row.segment.largest_timestamp
+        if row.segment.last_offset is None:
+            spans.append(None)
+        elif first < 0 or largest < 0:
+            return None
+        else:
+            spans.append(Span(min(first, largest), largest))
+    return spans
+
+
+def _offsets(rows: Sequence[SegmentRow]) -> list[Span | None]:
+    """The offsets of each segment."""
+    return [
+        None if row.segment.last_offset is None else Span(row.segment.base_offset, row.segment.last_offset)
+        for row in rows
+    ]
+
+
+def _disorders(rows: Sequence[SegmentRow]) -> Iterator[_Disorder]:
+    largest = -1
+    for row in rows:
+        first = row.segment.first_timestamp
+        if 0 <= first < largest:
+            yield _Disorder(row.segment.base_offset, largest - first)
+        largest = max(largest, row.segment.largest_timestamp)
+
+
+def _disorder_lines(found: Sequence[_Disorder]) -> Iterator[str]:
+    if not found:
+        return
+    most = max(found, key=lambda each: each.by_ms)
+    where = f"in {counted(len(found), 'segment')}, marked {_MARK}"
+    yield f"  {_MARK} timestamps go back {where}: by {duration_text(most.by_ms)} at offset {most.base_offset}"
+
+
+def _axis_line(axis: Span, zone: tzinfo, *, is_of_time: bool) -> str:
+    if not is_of_time:
+        return f"  offsets {axis.first} to {axis.last}"
+    lasting = duration_text(axis.last - axis.first)
+    return f"  time {time_text(axis.first, zone)} to {time_text(axis.last, zone)}, {lasting}"
+
+
+def _label_columns(marked: set[int], size: Callable[[int], str], zone: tzinfo) -> list[Column[SegmentRow]]:
+    """Columns next to the bars, the times last."""
+    columns: list[Column[SegmentRow]] = [
+        Column(fields.BASE_OFFSET, "BASE", lambda row: row.segment.base_offset),
+        Column(fields.LAST_OFFSET, "LAST", lambda row: row.segment.last_offset),
+        Column(fields.BYTES, "SIZE", lambda row: row.segment.size, lambda row: size_words(row.segment.size, size)),
+        Column(FOR_PEOPLE, "FIRST TIME", lambda row: time_text(row.segment.first_timestamp, zone)),
+        Column(FOR_PEOPLE, "LARGEST TIME", lambda row: time_text(row.segment.largest_timestamp, zone)),
+    ]
+    mark: Column[SegmentRow] = Column(FOR_PEOPLE, "", lambda row: _MARK if row.segment.base_offset in marked else "")
+    return [*((mark,) if marked else ()), *columns]
+
+
+# --- lags -------------------------------------------------------------------------------------------------------------
+
+
+class _LagRow(NamedTuple):
+    """A partition that a group reads, and its lag; None if that isn't known."""
+
+    partition: str
+    lag: int | None
+
+
+def lag_charts(groups: Iterable[Group], canvas: Canvas) -> Iterator[str]:
+    """Draw the lags of each group's partitions, largest first, and so the groups."""
+    for group in sorted(groups, key=lambda each: -(each.lag or 0)):
+        rows = sorted(_lag_rows(group), key=lambda row: -1 if row.lag is None else row.lag, reverse=True)
+        if rows:
+            yield from _lag_chart(group, rows, canvas)
+
+
+def _lag_rows(group: Group) -> list[_LagRow]:
+    commits = (_LagRow(f"{each.topic}-{each.partition}", each.lag) for each in group.commits)
+    shared = (_LagRow(f"{each.topic or each.topic_id}-{each.partition}", each.lag) for each in group.share_partitions)
+    return [*commits, *shared]
+
+
+def _lag_chart(group: Group, rows: Sequence[_LagRow], canvas: Canvas) -> Iterator[str]:
+    yield f"{group.group}: {counted(len(rows), 'partition')}, lag {lags_text(group)}"
+    columns: list[Column[_LagRow]] = [
+        Column(FOR_PEOPLE, "PARTITION", lambda row: row.partition),
+        Column(fields.LAG, "LAG", lambda row: row.lag, lambda row: "-" if row.lag is None else str(row.lag)),
+    ]
+    labels = aligned_lines(columns, rows)
+    widest = max(map(len, labels))
+    room = max(canvas.width - widest - 2 * _GAP, LEAST_BAR)
+    largest = max((row.lag or 0 for row in rows), default=0)
+    yield f"  {labels[0]}"
+    for label, row in zip(labels[1:], rows, strict=True):
+        drawing = "beyond the log end" if (row.lag or 0) < 0 else _lag_bar(row.lag or 0, largest, room, canvas)
+        yield f"  {label:<{widest}}  {drawing}".rstrip()
+
+
+def _lag_bar(lag: int, largest: int, room: int, canvas: Canvas) -> str:
+    return bar(lag, largest, room, has_blocks=canvas.has_blocks)

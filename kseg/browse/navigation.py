@@ -1,134 +1,16 @@
-"""The trail of places, and searches through logs."""
+"""The trail of places."""
 
-import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
-from kseg.browse.log_place import BatchPlace, LogPlace, is_harmful, is_last_log, stretches
-from kseg.browse.place import BrowsedPlace, Jump
+from kseg.browse.log_place import BatchPlace, LogPlace
+from kseg.browse.place import BrowsedPlace
 from kseg.browse.places import DirectoryPlace
-from kseg.cluster.lookup import look_up_in_copies
-from kseg.cluster.replicas import alone
+from kseg.browse.search import Begin
 from kseg.errors import KsegError
-from kseg.kernel.record import Record
-from kseg.log.partition import PartitionLog
-from kseg.log.segment_search import SegmentStep, Wanted, first_match
-from kseg.log.segments import FoundFile, SegmentFiles
-from kseg.output.rows import human_size
-from kseg.reading.batch import record_lists
-from kseg.reading.blocks import Damage
-from kseg.reading.bodies import Slice, with_bodies
-from kseg.reading.log_file import LogFile
 
-
-class NotThereError(KsegError):
-    """What was searched for isn't there."""
-
-    status = 1
-
-
-class Watch:
-    """How far a search has got, and whether it is to stop: set by the screen, looked at by the search."""
-
-    def __init__(self) -> None:
-        self.is_stopped = False
-        self.line = ""
-
-    def tell(self, log_file: LogFile, position: int) -> None:
-        """Says how far the search has got. Raises NotThereError if it is to stop."""
-        if self.is_stopped:
-            raise NotThereError(f"stopped at position {position} of {log_file.path.name}")
-        share = 100 * position // max(log_file.size, 1)
-        self.line = f"{log_file.path.name}: {human_size(position)}, {share} %; Esc stops"
-
-
-class Begin(NamedTuple):
-    """Where a search begins: the logs that it goes through, the position in the first one, an offset to be passed."""
-
-    logs: list[Path]
-    position: int = 0
-    after_offset: int | None = None
-
-
-def find(log: Path, target: int, *, is_time: bool) -> Jump:
-    """The record with an offset, or the first with a time or a later one; of an offset that is gone the next one.
-
-    Raises NotThereError if there is none, OpenError if a log can't be opened.
-    """
-    partition = PartitionLog(log.absolute().parent)
-    if not any(segment.log is not None and segment.log.name == log.name for segment in partition.segments):
-        return _find_in_file(log, target, is_time=is_time)
-    answer = look_up_in_copies(alone(partition), target, is_time=is_time)
-    directory = log.parent
-    if answer.record is not None and answer.batch is not None and answer.step is not None:
-        return Jump(directory / answer.step.segment.path.name, answer.batch.position, answer.record.offset)
-    if answer.next is not None and answer.step is not None:
-        note = f"offset {target}: {answer.absence_text()}; this is the next record"
-        return Jump(directory / answer.step.segment.path.name, answer.next.position, answer.next.offset, note)
-    raise NotThereError(answer.absence_text())
-
-
-def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
-    """The same in one file that is no segment in use: a snapshot, a deleted log."""
-    with LogFile(log) as log_file:
-        found = FoundFile(log.parent, log.name, log_file.size, 0)
-        wanted = Wanted(0, target) if is_time else Wanted(target)
-        match = first_match(log_file, SegmentStep(SegmentFiles(0, found)), wanted)
-    if match is None:
-        raise NotThereError("no record of the file has this or comes after it")
-    return Jump(log, match.batch.position, match.record.offset)
-
-
-def next_damage(begin: Begin, watch: Watch) -> Jump:
-    """The next damage from a position on. Raises NotThereError if there is none."""
-    for log, start in _logs(begin):
-        with LogFile(log) as log_file:
-            is_last = is_last_log(log_file)
-            for piece in stretches(log_file, start):
-                watch.tell(log_file, piece[-1].end)
-                for each in piece:
-                    if each.damage is not None and is_harmful(each.damage, is_last=is_last):
-                        return Jump(log, each.position, note=f"{each.damage.kind}: {each.damage.detail}")
-    raise NotThereError("no damage from here on")
-
-
-def next_match(begin: Begin, pattern: re.Pattern[str], watch: Watch) -> Jump:
-    """The next record with a match in its key or value. Raises NotThereError if there is none."""
-    for log, start in _logs(begin):
-        passed = begin.after_offset if log == begin.logs[0] else None
-        with LogFile(log) as log_file:
-            for record in _records(log_file, start, watch):
-                if passed is not None and record.position == start and record.offset <= passed:
-                    continue
-                if _matches(pattern, record.key) or _matches(pattern, record.value):
-                    return Jump(log, record.position, record.offset)
-    raise NotThereError(f"no match for {pattern.pattern!r} from here on")
-
-
-def _records(log_file: LogFile, start: int, watch: Watch) -> Iterator[Record]:
-    for piece in with_bodies(log_file.runs(start), log_file.stored_size):
-        if isinstance(piece, Slice):
-            for records in record_lists(piece, _pass_over):
-                watch.tell(log_file, records[-1].position if records else start)
-                yield from records
-
-
-def _logs(begin: Begin) -> Iterator[tuple[Path, int]]:
-    """Each log, and where to begin in it; those that have vanished are passed over, the first one isn't."""
-    for number, log in enumerate(begin.logs):
-        if number == 0 or log.exists():
-            yield log, 0 if number else begin.position
-
-
-def _matches(pattern: re.Pattern[str], text: bytes | None) -> bool:
-    """As `--grep` does: in the text as UTF-8."""
-    return text is not None and pattern.search(text.decode("utf-8", "surrogateescape")) is not None
-
-
-def _pass_over(_: Damage) -> None:
-    """Damage: a search for records goes on after it."""
+_END = 1 << 62
+"""A position after the end of any log."""
 
 
 class Way:
@@ -204,6 +86,16 @@ class Way:
         after = self.place.offset_of(self.cursor) if isinstance(self.place, BatchPlace) else None
         return Begin([log.path, *self._later_logs(log.path)], log.position(number) if number < log.count else 0, after)
 
+    def begin_before(self) -> Begin:
+        """Return where a search backwards begins: before the record or batch that one is at, the nearest log first."""
+        here, log = self.begin(), self._log()
+        if log is not None:
+            return here._replace(logs=[log.path, *reversed(self._earlier_logs(log.path))])
+        for directory in self._directories()[-1:]:
+            all_logs = directory.logs_from(0)
+            return Begin(all_logs[: len(all_logs) - len(here.logs)][::-1], _END)
+        return here
+
     def begin_after(self) -> Begin:
         """The same after the batch that one is at."""
         here, log = self.begin(), self._log()
@@ -227,6 +119,14 @@ class Way:
             logs = [] if number is None else directory.logs_from(number)
             if log in logs:
                 return logs[logs.index(log) + 1 :]
+        return []
+
+    def _earlier_logs(self, log: Path) -> list[Path]:
+        """Return the logs before one: of its partition, and of the topics and disks around it."""
+        for directory in self._directories():
+            logs = directory.logs_from(0)
+            if log in logs:
+                return logs[: logs.index(log)]
         return []
 
     def note_wrong(self, log: Path) -> None:

@@ -1,6 +1,6 @@
 """A place that one can be at: a list of rows, each with fields and bytes, some with a place inside."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -77,6 +77,10 @@ class BrowsedPlace:
 
     def number_of(self, path: Path) -> int | None:
         """The row that leads to a file or directory; None if none does."""
+        return None
+
+    def named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
+        """Return the next row whose name matches, or the one before, round the ends; None without names or a match."""
         return None
 
     def logs_from(self, number: int) -> list[Path]:

@@ -173,7 +173,9 @@ def place_of_file(path: Path) -> BrowsedPlace:
 
 
 class DirectoryPlace(BrowsedPlace):
-    """A directory whose rows lead to files and directories in it."""
+    """A directory whose rows lead to files and directories in it. has_names: these say more than offsets."""
+
+    has_names = True
 
     def __init__(self, title: str, path: Path) -> None:
         super().__init__(title, path)
@@ -192,6 +194,14 @@ class DirectoryPlace(BrowsedPlace):
     def number_of(self, path: Path) -> int | None:
         """The row that leads to a path."""
         return next((at for at, each in enumerate(self._rows) if each == path or each in path.parents), None)
+
+    def named(self, is_match: Callable[[str], bool], number: int, *, is_back: bool) -> int | None:
+        """Return the next row whose name matches, or the one before, round the ends; None without names or a match."""
+        if not self.has_names:
+            return None
+        ahead = [*range(number + 1, self.count), *range(number + 1)]
+        order = [*range(number - 1, -1, -1), *range(self.count - 1, number - 1, -1)] if is_back else ahead
+        return next((each for each in order if is_match(self._rows[each].name)), None)
 
     def is_wrong(self, path: Path) -> bool:
         """Whether damage was found in a log, or in a directory's."""
@@ -335,6 +345,7 @@ class TopicPlace(DirectoryPlace):
 class PartitionPlace(DirectoryPlace):
     """The files of a partition: segments, snapshots, and others."""
 
+    has_names = False
     heading = f"{'file':<40} {'size':>9}"
 
     def __init__(self, path: Path) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kseg.browse.navigation import Begin, NotThereError, Watch, next_damage
 from kseg.browse.places import DirectoryPlace
+from kseg.browse.search import Begin, NotThereError, Watch, next_damage
 from kseg.cluster.directories import LogDir
 from tests import golden
 from tests.browse.driving import Driver, drive
@@ -137,13 +137,13 @@ def test_byte_under_the_cursor_finds_its_field() -> None:
 
 def test_search_goes_through_keys_and_values_and_on_to_the_next_segment(orders: Path) -> None:
     async def search(driver: Driver) -> None:
-        await driver.answer("/", "y-99|:100")
+        await driver.answer("/", "/y-99|:100/")
         assert driver.row.startswith("99 ")
         await driver.press("n")
         assert driver.way[-2] == "00000000000000000100.log"
         assert driver.row.startswith("100 ")
         await driver.press("n")
-        assert driver.said == "no match for 'y-99|:100' from here on"
+        assert driver.said == "no match for '/y-99|:100/' from here on"
         assert driver.row.startswith("100 ")
 
     drive(orders / "orders-0", search)
@@ -339,7 +339,7 @@ def test_wrong_answers_are_told_in_a_line(orders: Path) -> None:
         assert driver.said == "'x' is no number from 0 on"
         await driver.answer("t", "soon")
         assert driver.said.startswith("'soon' is no time")
-        await driver.answer("/", "(")
+        await driver.answer("/", "/(/")
         assert driver.said.startswith("(: ")
         await driver.answer("o", "999")
         assert "above the log end offset 300" in driver.said

@@ -13,11 +13,12 @@ from textual.widgets import Static
 
 from kseg.browse.bytes import Decoders, FieldLine, copied_text, exported, field_lines
 from kseg.browse.log_place import BatchPlace, LogPlace
-from kseg.browse.navigation import Begin, Watch, Way, next_damage
+from kseg.browse.navigation import Way
 from kseg.browse.place import BrowsedPlace, Jump, ShownRow
 from kseg.browse.places import DirectoryPlace, EntryPlace, PiecesPlace, places_at
 from kseg.browse.screen.questions import KEYS, QUESTIONS, Background, KeysScreen, QuestionLine, shown_key
 from kseg.browse.screen.rows import FieldPane, HexView, NoLines, PlaceLines, RowList
+from kseg.browse.search import Sought, Watch, next_damage, next_match, previous_match
 from kseg.decode.values import DecoderOptions
 from kseg.errors import KsegError, UsageError, counted
 from kseg.system.terminal_text import escaped_text
@@ -82,7 +83,7 @@ class Browser(App[None]):
         self._shown: ShownRow | None = None
         self.background = Background(self, self._complain, self._read_on_if_needed)
         self.said = ""
-        self.search: Callable[[Begin, Watch], Jump] | None = None
+        self.sought: Sought | None = None
 
     # --- what is on the screen --------------------------------------------------------------------------------------
 
@@ -411,16 +412,20 @@ class Browser(App[None]):
 
         self.background.begin(work)
 
-    def action_again(self) -> None:
-        """Searches for the next match."""
-        search = self.search
-        if search is None:
+    def action_search(self, is_back: bool = False) -> None:
+        """Searches for the next match, or for the one before: first in names, where a place has some."""
+        sought = self.sought
+        if sought is None:
             self.action_ask("search")
             return
-        begin = self.way.begin()
+        named = self.place.named(sought.is_in, self.rows.cursor, is_back=is_back)
+        if named is not None:
+            self.rows.put(named)
+            return
+        begin, find = (self.way.begin_before(), previous_match) if is_back else (self.way.begin(), next_match)
 
         async def work(watch: Watch) -> None:
-            await self.go_to(await self.background.in_thread(lambda: search(begin, watch)))
+            await self.go_to(await self.background.in_thread(lambda: find(begin, sought, watch)))
             self.say("")
 
         self.background.begin(work)

@@ -16,11 +16,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from kseg.browse.bytes import Decoders
-from kseg.browse.navigation import Begin, Watch, Way, find, next_match
+from kseg.browse.navigation import Way
 from kseg.browse.place import Jump
+from kseg.browse.search import Sought, Watch, find
 from kseg.errors import KsegError, UsageError
 from kseg.formats.file_names import MAXIMUM_OFFSET
-from kseg.log.selection import parse_pattern
 from kseg.times import parse_time
 
 
@@ -91,8 +91,9 @@ KEYS = (
     Key("t", "ask('time')", "time", "go to the first record from a time on: 2026-11-01T03:00, -1h"),
     Key("p", "ask('position')", "position", "go to the batch, entry or line at a position in the file"),
     Key("d", "damage", "damage", "go to the next damage, also in later segments and topics"),
-    Key("slash", "ask('search')", "search", "search keys and values for a regular expression"),
-    Key("n", "again", "", "search for the next match"),
+    Key("slash", "ask('search')", "search", "search names of topics, or keys, values and headers: text or /REGEX/"),
+    Key("n", "search", "", "search for the next match"),
+    Key("N", "search(True)", "", "search for the match before"),
     Key("v", "ask('value')", "decode", "choose the decoder of values: json, avro, int64, …"),
     Key("V", "ask('key')", "", "choose the decoder of keys"),
     Key("c", "copy", "", "copy the field, the row or the lit bytes, also over ssh"),
@@ -179,7 +180,7 @@ class Asked(Protocol):
 
     way: Way
     decoders: Decoders
-    search: Callable[[Begin, Watch], Jump] | None
+    sought: Sought | None
     background: Background
 
     async def go_to(self, target: Jump) -> None:
@@ -188,8 +189,8 @@ class Asked(Protocol):
     async def go_to_file_position(self, position: int) -> None:
         """Goes to a position in the file that one is in."""
 
-    def action_again(self) -> None:
-        """Searches for the next match."""
+    def action_search(self, *, is_back: bool = False) -> None:
+        """Searches for the next match, or for the one before."""
 
     def refresh_fields(self) -> None:
         """Shows the fields again."""
@@ -250,9 +251,8 @@ def _to_position(browser: Asked, text: str) -> None:
 def _search(browser: Asked, text: str) -> None:
     if not text:
         return
-    pattern = parse_pattern(text)
-    browser.search = lambda begin, watch: next_match(begin, pattern, watch)
-    browser.action_again()
+    browser.sought = Sought.of(text)
+    browser.action_search()
 
 
 def _decode(part: str, browser: Asked, text: str) -> None:
@@ -271,7 +271,7 @@ QUESTIONS = {
     "offset": Question("offset:", _to_offset),
     "time": Question("time (UTC):", _to_time),
     "position": Question("position in the file:", _to_position),
-    "search": Question("search keys and values, REGEX:", _search),
+    "search": Question("search names or records (/REGEX/):", _search),
     "value": Question("decode values as (empty: not at all):", partial(_decode, "value")),
     "key": Question("decode keys as (empty: not at all):", partial(_decode, "key")),
     "export": Question("export as JSON to the new file:", _export),

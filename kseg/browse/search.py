@@ -1,0 +1,192 @@
+"""Searches through logs: for offsets, times, damage, and text in records."""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.browse.log_place import BYTES_BEFORE, is_harmful, is_last_log, start_before, stretches
+from kseg.browse.place import Jump
+from kseg.cluster.lookup import look_up_in_copies
+from kseg.cluster.replicas import alone
+from kseg.errors import KsegError
+from kseg.kernel.record import Record
+from kseg.log.partition import PartitionLog
+from kseg.log.segment_search import SegmentStep, Wanted, first_match
+from kseg.log.segments import FoundFile, SegmentFiles
+from kseg.log.selection import parse_pattern
+from kseg.output.rows import human_size
+from kseg.reading.batch import record_lists
+from kseg.reading.blocks import Damage
+from kseg.reading.bodies import Slice, with_bodies
+from kseg.reading.log_file import LogFile
+
+
+class NotThereError(KsegError):
+    """What was searched for isn't there."""
+
+    status = 1
+
+
+class Watch:
+    """How far a search has got, and whether it is to stop: set by the screen, looked at by the search."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        self.line = ""
+
+    def tell(self, log_file: LogFile, position: int) -> None:
+        """Says how far the search has got. Raises NotThereError if it is to stop."""
+        if self.is_stopped:
+            raise NotThereError(f"stopped at position {position} of {log_file.path.name}")
+        share = 100 * position // max(log_file.size, 1)
+        self.line = f"{log_file.path.name}: {human_size(position)}, {share} %; Esc stops"
+
+
+class Begin(NamedTuple):
+    """Where a search begins: the logs that it goes through, the position in the first one, and an offset there.
+
+    The search is for what follows the record with this offset, or, backwards, for what precedes it.
+    """
+
+    logs: list[Path]
+    position: int = 0
+    offset: int | None = None
+
+
+class Sought(NamedTuple):
+    """What is searched for: the text as somebody gave it, and its pattern."""
+
+    text: str
+    pattern: re.Pattern[str]
+
+    @classmethod
+    def of(cls, text: str) -> "Sought":
+        """Take a text, in which capitals count if it has some, or a regular expression between slashes.
+
+        Raises UsageError if the expression is none.
+        """
+        if len(text) > len("//") and text[0] == text[-1] == "/":
+            return cls(text, parse_pattern(text[1:-1]))
+        return cls(text, re.compile(re.escape(text), 0 if text != text.lower() else re.IGNORECASE))
+
+    def is_in(self, text: str) -> bool:
+        """Return whether a text has a match."""
+        return self.pattern.search(text) is not None
+
+    def is_in_record(self, record: Record) -> bool:
+        """Return whether a record's key, value or headers have a match, as UTF-8."""
+        headers = (part for header in record.headers for part in (header.key.encode(), header.value))
+        parts = (record.key, record.value, *headers)
+        return any(part is not None and self.is_in(part.decode("utf-8", "surrogateescape")) for part in parts)
+
+
+def find(log: Path, target: int, *, is_time: bool) -> Jump:
+    """The record with an offset, or the first with a time or a later one; of an offset that is gone the next one.
+
+    Raises NotThereError if there is none, OpenError if a log can't be opened.
+    """
+    partition = PartitionLog(log.absolute().parent)
+    if not any(segment.log is not None and segment.log.name == log.name for segment in partition.segments):
+        return _find_in_file(log, target, is_time=is_time)
+    answer = look_up_in_copies(alone(partition), target, is_time=is_time)
+    directory = log.parent
+    if answer.record is not None and answer.batch is not None and answer.step is not None:
+        return Jump(directory / answer.step.segment.path.name, answer.batch.position, answer.record.offset)
+    if answer.next is not None and answer.step is not None:
+        note = f"offset {target}: {answer.absence_text()}; this is the next record"
+        return Jump(directory / answer.step.segment.path.name, answer.next.position, answer.next.offset, note)
+    raise NotThereError(answer.absence_text())
+
+
+def _find_in_file(log: Path, target: int, *, is_time: bool) -> Jump:
+    """The same in one file that is no segment in use: a snapshot, a deleted log."""
+    with LogFile(log) as log_file:
+        found = FoundFile(log.parent, log.name, log_file.size, 0)
+        wanted = Wanted(0, target) if is_time else Wanted(target)
+        match = first_match(log_file, SegmentStep(SegmentFiles(0, found)), wanted)
+    if match is None:
+        raise NotThereError("no record of the file has this or comes after it")
+    return Jump(log, match.batch.position, match.record.offset)
+
+
+def next_damage(begin: Begin, watch: Watch) -> Jump:
+    """The next damage from a position on. Raises NotThereError if there is none."""
+    for log, start in _logs(begin):
+        with LogFile(log) as log_file:
+            is_last = is_last_log(log_file)
+            for piece in stretches(log_file, start):
+                watch.tell(log_file, piece[-1].end)
+                for each in piece:
+                    if each.damage is not None and is_harmful(each.damage, is_last=is_last):
+                        return Jump(log, each.position, note=f"{each.damage.kind}: {each.damage.detail}")
+    raise NotThereError("no damage from here on")
+
+
+def next_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
+    """The next record with a match in its key, value or headers. Raises NotThereError if there is none."""
+    for log, start in _logs(begin):
+        passed = begin.offset if log == begin.logs[0] else None
+        with LogFile(log) as log_file:
+            for record in _records(log_file, start, watch):
+                if passed is not None and record.position == start and record.offset <= passed:
+                    continue
+                if sought.is_in_record(record):
+                    return Jump(log, record.position, record.offset)
+    raise NotThereError(f"no match for {sought.text!r} from here on")
+
+
+class _Limit(NamedTuple):
+    """The batch and the offset that a search backwards stays before."""
+
+    position: int
+    offset: int
+
+
+def previous_match(begin: Begin, sought: Sought, watch: Watch) -> Jump:
+    """Return the last match before a record or batch. Raises NotThereError if there is none."""
+    limit = _Limit(begin.position, -1 if begin.offset is None else begin.offset)
+    for log in begin.logs:
+        if log != begin.logs[0] and not log.exists():
+            continue
+        with LogFile(log) as log_file:
+            found = _last_match(log_file, limit._replace(position=min(limit.position, log_file.size)), sought, watch)
+        if found is not None:
+            return Jump(log, found.position, found.offset)
+        limit = _Limit(sys.maxsize, -1)
+    raise NotThereError(f"no match for {sought.text!r} before this")
+
+
+def _last_match(log_file: LogFile, limit: _Limit, sought: Sought, watch: Watch) -> Record | None:
+    """Read stretches of a log, the last one first: as long as the index tells where they begin, else all at once."""
+    while True:
+        start = start_before(log_file, limit.position - BYTES_BEFORE)
+        found = None
+        for record in _records(log_file, start, watch):
+            if (record.position, record.offset) >= limit:
+                break
+            if sought.is_in_record(record):
+                found = record
+        if found is not None or start == 0:
+            return found
+        limit = _Limit(start, -1)
+
+
+def _records(log_file: LogFile, start: int, watch: Watch) -> Iterator[Record]:
+    for piece in with_bodies(log_file.runs(start), log_file.stored_size):
+        if isinstance(piece, Slice):
+            for records in record_lists(piece, _pass_over):
+                watch.tell(log_file, records[-1].position if records else start)
+                yield from records
+
+
+def _logs(begin: Begin) -> Iterator[tuple[Path, int]]:
+    """Each log, and where to begin in it; those that have vanished are passed over, the first one isn't."""
+    for number, log in enumerate(begin.logs):
+        if number == 0 or log.exists():
+            yield log, 0 if number else begin.position
+
+
+def _pass_over(_: Damage) -> None:
+    """Damage: a search for records goes on after it."""

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.browse.bytes import BodyBytes, ByteSource, OpenLogBytes
-from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow
+from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow, explained_at
+from kseg.doctor.kinds import path_word
 from kseg.errors import KsegError, OpenError
 from kseg.explain.batch import DAMAGE_WALKED, BatchRecords, RecordBytes, damage_fields, outer_fields
 from kseg.explain.field import ExplainedField, shown_value
@@ -109,6 +110,15 @@ class BatchPlace(BrowsedPlace):
             f"record {number}, offset {self._offset(fields)}", position, place.end - place.start, lambda: fields
         )
         return ShownRow(item, self._source)
+
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that print a record, or explain the batch if it can't be read."""
+        place = self._places[number]
+        offset = None if place.is_rest else self._offset(self._fields(number))
+        if not isinstance(offset, int):
+            return explained_at(self.path, self.batch.position)
+        selected = ["--from-offset", str(offset), "--to-offset", str(offset + 1)]
+        return ["dump", path_word(self.path), *selected, "--print-data-log"]
 
     def offset_of(self, number: int) -> int | None:
         """The offset of a row's record; None if it can't be read."""
@@ -406,6 +416,10 @@ class LogPlace(BrowsedPlace):
             raise KsegError("the log was cut meanwhile: r looks again", self.path, position)
         damage = self._damages.get(position)
         return Batch.parse(raw, position, is_valid=damage is None or bool(damage.size == 0))
+
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that explain a batch or a damage."""
+        return explained_at(self.path, self._positions[number])
 
     def enter(self, number: int) -> BrowsedPlace | None:
         """The records of a batch, or the messages in a wrapper."""

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.browse.bytes import ByteSource, NoBytes
+from kseg.doctor.kinds import path_word
 from kseg.explain.field import ExplainedField
 from kseg.explain.items import Item
 from kseg.system.terminal_text import escaped_text
@@ -71,6 +72,10 @@ class BrowsedPlace:
         """What it stands for. Raises KsegError if it can't be read."""
         raise NotImplementedError
 
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that print a row; None if no command does."""
+        return None
+
     def enter(self, number: int) -> "BrowsedPlace | None":
         """The place inside a row; None if there is none. Raises KsegError if it can't be opened."""
         return None
@@ -108,6 +113,11 @@ class BrowsedPlace:
 
     def close(self) -> None:
         """Gives back what is open."""
+
+
+def explained_at(path: Path, position: int) -> list[str]:
+    """Return the arguments of kseg that explain what lies at a position of a file."""
+    return ["explain", path_word(path), "--position", str(position)]
 
 
 def fact(name: str, value: object, meaning: str = "", *, problem: str | None = None) -> ExplainedField:

@@ -1,6 +1,7 @@
 """Places that aren't logs: directories, indexes, and files of lines."""
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable
 from itertools import islice
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from kseg.browse.bytes import FileBytes
 from kseg.browse.log_place import LogPlace
-from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow, fact, facts
+from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow, explained_at, fact, facts
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import (
     LogDir,
@@ -21,6 +22,7 @@ from kseg.cluster.directories import (
 )
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds, TopicIdSource
 from kseg.cluster.remote_tier import find_tier
+from kseg.doctor.kinds import path_word
 from kseg.errors import KsegError, OpenError, counted
 from kseg.explain.field import ExplainedField, shown_value
 from kseg.explain.items import ENTRY_KINDS, EntryItems, Item, explain_file
@@ -34,6 +36,8 @@ from kseg.times import iso_time
 
 ENOUGH_ITEMS = 512
 _WIDTH = 14
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*")
+"""A topic's name that neither a pattern nor an option can be taken for."""
 
 
 class EntryPlace(BrowsedPlace):
@@ -61,6 +65,10 @@ class EntryPlace(BrowsedPlace):
     def shown(self, number: int) -> ShownRow:
         """An entry's fields."""
         return ShownRow(self._items.item(number), FileBytes(self.path))
+
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that explain an entry."""
+        return explained_at(self.path, self._items.item(number).position)
 
     def row_at(self, position: int) -> int:
         """The entry that holds a position."""
@@ -122,6 +130,10 @@ class PiecesPlace(BrowsedPlace):
     def shown(self, number: int) -> ShownRow:
         """A piece's fields."""
         return ShownRow(self._known[number], FileBytes(self.path))
+
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that explain a piece."""
+        return explained_at(self.path, self._known[number].position)
 
     def row_at(self, position: int) -> int:
         """The piece that holds a position, of the known ones."""
@@ -236,6 +248,10 @@ class DisksPlace(DirectoryPlace):
         """What is known of a log directory."""
         return _facts_of_log_dir(self._found[number])
 
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that list a log directory."""
+        return ["ls", path_word(self._rows[number])]
+
     def enter(self, number: int) -> BrowsedPlace:
         """Its topics."""
         return _marked(LogDirPlace(self._rows[number], self._cluster), self.wrong)
@@ -298,6 +314,15 @@ class LogDirPlace(DirectoryPlace):
             fact("size", human_size(sum(sizes)), "of all logs"),
         )
 
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that list a topic, or print a file."""
+        directories, name = self._of_row(number), self._rows[number].name
+        if directories is None:
+            return _dumped(self._rows[number])
+        if _PLAIN_NAME.fullmatch(name):
+            return ["ls", path_word(self.path), "--topic", name]
+        return ["ls", *map(path_word, directories)]
+
     def enter(self, number: int) -> BrowsedPlace | None:
         """The partitions of a topic, or a file."""
         directories = self._of_row(number)
@@ -332,6 +357,10 @@ class TopicPlace(DirectoryPlace):
         if partition is None:
             raise OpenError("can't be listed", self._rows[number])
         return _facts_of_partition(partition, self._cluster)
+
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that list a partition."""
+        return ["ls", path_word(self._rows[number])]
 
     def enter(self, number: int) -> BrowsedPlace:
         """Its files."""
@@ -373,6 +402,10 @@ class PartitionPlace(DirectoryPlace):
         names = (parse_file_name(path) for path in self._rows[number + 1 :])
         return next((name.base_offset for name in names if name.kind is FileKind.LOG and name.suffix is None), None)
 
+    def printed_by(self, number: int) -> list[str] | None:
+        """Return the arguments of kseg that print a file."""
+        return _dumped(self._rows[number])
+
     def enter(self, number: int) -> BrowsedPlace | None:
         """A file."""
         path = self._rows[number]
@@ -382,6 +415,10 @@ class PartitionPlace(DirectoryPlace):
         """The logs of this row and of those after it; of a row below its log that log too."""
         stem = self._rows[number].name.partition(".")[0] if self._rows else ""
         return [path for path in logs_of(self.path) if path.name.partition(".")[0] >= stem]
+
+
+def _dumped(path: Path) -> list[str] | None:
+    return None if parse_file_name(path).kind is FileKind.UNKNOWN else ["dump", path_word(path)]
 
 
 def logs_of(directory: Path) -> list[Path]:

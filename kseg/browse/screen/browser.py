@@ -16,10 +16,11 @@ from kseg.browse.log_place import BatchPlace, LogPlace
 from kseg.browse.navigation import Way
 from kseg.browse.place import BrowsedPlace, Jump, ShownRow
 from kseg.browse.places import DirectoryPlace, EntryPlace, PiecesPlace, places_at
-from kseg.browse.screen.questions import KEYS, QUESTIONS, Background, KeysScreen, QuestionLine, shown_key
+from kseg.browse.screen.questions import KEYS, QUESTIONS, Background, QuestionLine, Sheet, keys_table, shown_key
 from kseg.browse.screen.rows import FieldPane, HexView, NoLines, PlaceLines, RowList
 from kseg.browse.search import Sought, Watch, next_damage, next_match, previous_match
 from kseg.decode.values import DecoderOptions
+from kseg.doctor.kinds import command_line
 from kseg.errors import KsegError, UsageError, counted
 from kseg.system.terminal_text import escaped_text
 
@@ -475,6 +476,16 @@ class Browser(App[None]):
         self.copy_to_clipboard(text)
         self.say(f"copied: {text[:60]}")
 
+    def action_command(self) -> None:
+        """Shows and copies the command that prints the row."""
+        words = self.place.printed_by(self.rows.cursor) if self.place.count else None
+        if words is None:
+            self.say("no command prints this", is_wrong=True)
+            return
+        line = command_line(words)
+        self.copy_to_clipboard(line)
+        self.push_screen(Sheet("copied: the command that prints this", Text(line, overflow="fold")))
+
     def export(self, path: Path) -> None:
         """Writes the row that is shown as JSON to a new file."""
         if self._shown is None:
@@ -488,7 +499,7 @@ class Browser(App[None]):
 
     def action_keys(self) -> None:
         """Shows the keys."""
-        self.push_screen(KeysScreen())
+        self.push_screen(Sheet("keys", keys_table()))
 
     def action_look_again(self) -> None:
         """Looks whether the file or directory has changed."""

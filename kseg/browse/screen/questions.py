@@ -97,6 +97,7 @@ KEYS = (
     Key("v", "ask('value')", "decode", "choose the decoder of values: json, avro, int64, …"),
     Key("V", "ask('key')", "", "choose the decoder of keys"),
     Key("c", "copy", "", "copy the field, the row or the lit bytes, also over ssh"),
+    Key("C", "command", "command", "show and copy the kseg command that prints the row"),
     Key("e", "ask('export')", "export", "write the fields of the row as JSON to a new file"),
     Key("z", "zoom", "zoom", "give one pane the whole screen, and back"),
     Key("r", "look_again", "", "look whether the file has grown, was cut or is gone"),
@@ -278,22 +279,33 @@ QUESTIONS = {
 }
 
 
-class KeysScreen(ModalScreen[None]):
-    """The keys, over everything else; any of a few keys closes it."""
+def keys_table() -> Table:
+    """Return the keys and what they do."""
+    table = Table.grid(padding=(0, 2))
+    for keys, meaning in (*MOVES, *((shown_key(key), key.meaning) for key in KEYS)):
+        table.add_row(Text(keys, "bold"), meaning)
+    return table
+
+
+class Sheet(ModalScreen[None]):
+    """Something to read over everything else; any of a few keys closes it."""
 
     DEFAULT_CSS = """
-    KeysScreen { align: center middle; }
-    KeysScreen > VerticalScroll {
+    Sheet { align: center middle; }
+    Sheet > VerticalScroll {
         width: 80; max-width: 100%; height: auto; max-height: 100%;
         background: $surface; border: round $primary; padding: 0 1;
     }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark,enter", "dismiss", "close")]
+    BINDINGS: ClassVar[list[BindingType]] = [("escape,q,question_mark,enter,C", "dismiss", "close")]
+
+    def __init__(self, title: str, content: Table | Text) -> None:
+        super().__init__()
+        self._title, self._content = title, content
 
     def compose(self) -> ComposeResult:
-        """The table of keys."""
-        table = Table.grid(padding=(0, 2))
-        for keys, meaning in (*MOVES, *((shown_key(key), key.meaning) for key in KEYS)):
-            table.add_row(Text(keys, "bold"), meaning)
-        with VerticalScroll():
-            yield Static(table, markup=False)
+        """The content below its title."""
+        with VerticalScroll() as sheet:
+            sheet.border_title = self._title
+            sheet.border_subtitle = "Esc closes"
+            yield Static(self._content, markup=False)

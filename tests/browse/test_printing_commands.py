@@ -1,0 +1,101 @@
+"""`C`: the command that prints the row under the cursor runs, and prints what the row shows."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests import golden
+from tests.browse.driving import Driver, drive
+from tests.log_files import NewBatch, NewRecord, write_segment
+from tests.run import kseg
+
+
+@pytest.fixture
+def disks(tmp_path: Path) -> Path:
+    """Two log directories, with a name that a shell has to have quoted."""
+    for disk, topic in (("disk 1", "orders"), ("disk 2", "it's")):
+        for base in (0, 100):
+            batches = [NewBatch([NewRecord(b"k", b"v-%d" % at)] * 10, at) for at in range(base, base + 100, 10)]
+            log = write_segment(tmp_path / disk / f"{topic}-0", batches, base)
+            index = b"".join((at).to_bytes(4, "big") + (8 * at).to_bytes(4, "big") for at in (10, 20, 30))
+            log.with_suffix(".index").write_bytes(index)
+        (tmp_path / disk / "recovery-point-offset-checkpoint").write_text(f"0\n1\n{topic} 0 200\n")
+    return tmp_path
+
+
+async def printed(driver: Driver) -> str:
+    """What the copied command prints."""
+    await driver.press("C")
+    sheet = driver.browser.screen_stack[-1]
+    line = driver.browser.clipboard
+    assert sheet is not driver.browser.screen_stack[0]
+    await driver.press("escape")
+    words = shlex.split(line)
+    assert words[0] == "kseg"
+    ran = kseg(words[1:], Path.cwd())
+    assert ran.status == 0, (line, ran.stderr)
+    return ran.stdout.decode(errors="replace")
+
+
+def test_log_directory_topic_partition_file_batch_and_record(disks: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        assert str(disks / "disk 1") in await printed(driver)
+        await driver.press("enter")
+        assert "orders-0" in await printed(driver)
+        await driver.press("enter")
+        assert "orders-0" in await printed(driver)
+        await driver.press("enter")
+        assert "00000000000000000000.log" in await printed(driver)
+        await driver.press("enter", "down")
+        assert driver.row.startswith("10 ")
+        assert "10  offset of the first record" in await printed(driver)
+        await driver.press("enter", "down", "down")
+        assert driver.row.startswith("12 ")
+        assert "\noffset: 12 " in await printed(driver)
+
+    drive(disks, walk)
+
+
+def test_names_with_quotes_and_files_next_to_topics(disks: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("down", "enter")
+        assert driver.row.startswith("it's")
+        assert "it's-0" in await printed(driver)
+        await driver.press("down")
+        assert "recovery-point-offset-checkpoint" in await printed(driver)
+        await driver.press("enter", "end")
+        assert driver.row == "it's 0 200"
+        assert "it's 0 200" in await printed(driver)
+
+    drive(disks, walk)
+
+
+def test_entries_of_indexes(disks: Path) -> None:
+    async def walk(driver: Driver) -> None:
+        assert driver.row.split() == ["10", "80"]
+        await driver.press("down")
+        shown = await printed(driver)
+        assert "relative_offset" in shown
+        assert " 20 " in shown
+
+    drive(disks / "disk 1" / "orders-0" / "00000000000000000000.index", walk)
+
+
+def test_messages_in_an_old_wrapper() -> None:
+    async def walk(driver: Driver) -> None:
+        await driver.press("enter", "down")
+        assert driver.row.startswith("248 ")
+        assert "offset: 248 " in await printed(driver)
+
+    drive(golden.ROOT / "logs" / "0.10.0.1" / "gzip-0" / "00000000000000000247.log", walk)
+
+
+def test_file_that_kseg_does_not_know_has_no_command(disks: Path) -> None:
+    (disks / "disk 1" / "orders-0" / "zzz.txt").write_text("x")
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("end", "C")
+        assert driver.said == "no command prints this"
+
+    drive(disks / "disk 1" / "orders-0", walk)

@@ -1,8 +1,11 @@
 """Bytes on the screen, their fields as lines, and values that are copied."""
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -113,6 +116,9 @@ MOST_LINES = 20_000
 _MOST_DECODED = 2_000
 _LONGEST = 4_000
 """Characters of a value on the screen."""
+LEAST_ROOM = 40
+"""Characters of the shortest lines that long texts are cut into."""
+_HEX_ROW = 16
 
 
 class FieldLine(NamedTuple):
@@ -147,40 +153,54 @@ class Decoders:
         return self._made.get(part)
 
 
-def field_lines(fields: Iterable[ExplainedField], decoders: Decoders) -> list[FieldLine]:
-    """The lines of some fields, at most MOST_LINES."""
+def field_lines(
+    fields: Iterable[ExplainedField], decoders: Decoders, zone: tzinfo = UTC, room: int = LEAST_ROOM
+) -> list[FieldLine]:
+    """The lines of some fields, at most MOST_LINES; texts that are longer than the room follow in full."""
     lines: list[FieldLine] = []
     own = list(fields)
     headers = _headers(own)
-    for line in _lines(own, 0, decoders, headers):
+    for line in _lines(own, 0, _LineForm(decoders, headers, zone, max(room, LEAST_ROOM))):
         lines.append(line)
         if len(lines) >= MOST_LINES:
             break
     return lines
 
 
-def _lines(
-    fields: Iterable[ExplainedField], depth: int, decoders: Decoders, headers: list[Header]
-) -> Iterator[FieldLine]:
+class _LineForm(NamedTuple):
+    """What lines are made by: decoders, the record's headers for these, a zone, characters of a line."""
+
+    decoders: Decoders
+    headers: list[Header]
+    zone: tzinfo
+    room: int
+
+
+def _lines(fields: Iterable[ExplainedField], depth: int, form: _LineForm) -> Iterator[FieldLine]:
     for each in fields:
         is_wrong = each.problem is not None
-        value = "" if each.children else escaped_text(shown_value(each))[:_LONGEST]
+        value = "" if each.children else escaped_text(shown_value(each, form.zone))[:_LONGEST]
         yield FieldLine(depth, escaped_text(_name(each)), value, each, is_wrong)
         for note in notes_of(each):
             yield FieldLine(depth + 1, "", escaped_text(note.text), each, note.is_bad, is_note=True)
-        yield from _decoded_lines(each, depth + 1, decoders, headers)
-        yield from _lines(each.children, depth + 1, decoders, headers)
+        yield from _decoded_lines(each, depth + 1, form)
+        yield from _lines(each.children, depth + 1, form)
 
 
 def _name(each: ExplainedField) -> str:
-    """The last part of its path, `headers[0]` for an element of a list."""
-    return each.name or "(all)"
+    """The last part of its path, `headers[0]` for an element of a list; what has no bytes has its full name."""
+    return (each.name if each.kind or each.size else each.path) or "(all)"
 
 
-def _decoded_lines(each: ExplainedField, depth: int, decoders: Decoders, headers: list[Header]) -> Iterator[FieldLine]:
-    part = each.name
+def _decoded_lines(each: ExplainedField, depth: int, form: _LineForm) -> Iterator[FieldLine]:
+    part, decoders, headers = each.name, form.decoders, form.headers
     decode = decoders.of(part) if part in ("key", "value") and ".headers[" not in each.path else None
-    if decode is None or not isinstance(each.value, bytes | memoryview):
+    if not isinstance(each.value, bytes | memoryview):
+        return
+    if decode is None:
+        is_content = part in ("key", "value") and not each.children
+        for text in _content_lines(bytes(each.value[:MOST_COPIED]), form.room) if is_content else ():
+            yield FieldLine(depth, "", text, each, is_note=True)
         return
     decoded = decode(bytes(each.value), headers)
     if decoded.reason is not None:
@@ -192,6 +212,30 @@ def _decoded_lines(each: ExplainedField, depth: int, decoders: Decoders, headers
     for number, line in enumerate(text.split("\n")[:_MOST_DECODED]):
         name = f"as {decoders.names[part]}" if number == 0 else ""
         yield FieldLine(depth, escaped_text(name), escaped_text(line)[:_LONGEST], each, is_note=True)
+
+
+def _content_lines(content: bytes, room: int) -> Iterator[str]:
+    """A key or value in full: JSON laid out, long text in lines, other bytes in hex; nothing if one line does."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        rows = [content[at : at + _HEX_ROW] for at in range(0, min(len(content), _HEX_ROW * _MOST_DECODED), _HEX_ROW)]
+        yield from (row.hex(" ") for row in rows if len(content) > _HEX_ROW)
+        return
+    lines = _json_lines(text) if text[:1] in ("{", "[") else []
+    if not lines and len(text) + 2 > room:
+        lines = text.split("\n")
+    shown = (escaped_text(line) for line in lines)
+    pieces = (line[at : at + room] for line in shown for at in range(0, max(len(line), 1), room))
+    yield from islice(pieces, _MOST_DECODED)
+
+
+def _json_lines(text: str) -> list[str]:
+    """The lines of JSON, laid out; none if it is something else, or nested too deeply."""
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False).split("\n")
+    except (ValueError, RecursionError):
+        return []
 
 
 def _text(value: "Json | bytes") -> str:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.browse.bytes import BodyBytes, ByteSource, OpenLogBytes
-from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow, explained_at
+from kseg.browse.place import BrowsedPlace, Clock, PlaceRow, ReadRows, Scope, ShownRow, explained_at
 from kseg.doctor.kinds import path_word
 from kseg.errors import KsegError, OpenError
 from kseg.explain.batch import DAMAGE_WALKED, BatchRecords, RecordBytes, damage_fields, outer_fields
@@ -32,22 +32,37 @@ from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import LogFile
 from kseg.system.terminal_text import escaped_text
-from kseg.times import iso_time
 
 ENOUGH_RECORDS = 4096
 """Records that are looked for at once."""
 _SHOWN_KEY, _SHOWN_VALUE = 32, 160
+_TIME = "2026-11-01T03:00:00.000Z"
+_WITH_TIME = 54
+"""Characters of a list from which on records have their times in it."""
 
 
 class BatchPlace(BrowsedPlace):
     """The records of one batch."""
 
+    scopes = frozenset((Scope.RECORDS, Scope.FILE, Scope.DECODED))
     heading = f"{'offset':>10}  key → value"
 
-    def __init__(self, batch: Batch, path: Path, source: ByteSource, open_record: OpenRecord | None) -> None:
+    def heading_in(self, width: int) -> str:
+        """Return the names of the columns that a list of this width has."""
+        return f"{'offset':>10}  {'time':<{len(_TIME)}}  key → value" if width >= _WITH_TIME else self.heading
+
+    def __init__(
+        self,
+        batch: Batch,
+        path: Path,
+        source: ByteSource,
+        open_record: OpenRecord | None,
+        clock: Clock,
+    ) -> None:
         super().__init__(batch_title(batch.header), path)
+        self.clock = clock
         self.batch = batch
-        self._records = BatchRecords(batch, open_record)
+        self._records = BatchRecords(batch, open_record, clock.zone)
         self._coming = self._records.places()
         self._places: list[RecordBytes] = []
         self._source = source
@@ -76,18 +91,34 @@ class BatchPlace(BrowsedPlace):
     def _read_fields(self, number: int) -> list[ExplainedField]:
         return self._records.fields(number, self._places[number])
 
-    def row(self, number: int) -> PlaceRow:
+    def row(self, number: int, width: int = 0) -> PlaceRow:
         """A record as a line: offset, key, value."""
         place = self._places[number]
         if place.is_rest:
             return PlaceRow(f"unreadable: {place.end - place.start} bytes", is_wrong=True, is_open=False)
         fields = self._fields(number)
         is_wrong = any(field.problem is not None for field in fields)
+        most_of_value = max(width, _SHOWN_VALUE)
         key, value = (
-            _short(_leaf(fields, name), most) for name, most in (("key", _SHOWN_KEY), ("value", _SHOWN_VALUE))
+            _short(_leaf(fields, name), most) for name, most in (("key", _SHOWN_KEY), ("value", most_of_value))
         )
-        text = f"{self._offset(fields):>10}  {key} → {value}" if key else f"{self._offset(fields):>10}  → {value}"
+        time = f"  {self.clock.text(self._timestamp(fields)):<{len(_TIME)}}" if width >= _WITH_TIME else ""
+        text = (
+            f"{self._offset(fields):>10}{time}  {key} → {value}"
+            if key
+            else f"{self._offset(fields):>10}{time}  → {value}"
+        )
         return PlaceRow(text, is_wrong=is_wrong, is_open=False)
+
+    def _timestamp(self, fields: list[ExplainedField]) -> int | None:
+        """Return the time of a record; that of its batch if brokers set it."""
+        header, delta = self.batch.header, _leaf(fields, "timestamp_delta")
+        if header.is_log_append_time:
+            return header.max_timestamp
+        if delta is not None and isinstance(delta.value, int):
+            return header.base_timestamp + delta.value
+        own = _leaf(fields, "timestamp")
+        return own.value if own is not None and isinstance(own.value, int) else None
 
     def _offset(self, fields: list[ExplainedField]) -> object:
         delta, base = _leaf(fields, "offset_delta"), self.batch.header.base_offset
@@ -109,7 +140,8 @@ class BatchPlace(BrowsedPlace):
         item = Item(
             f"record {number}, offset {self._offset(fields)}", position, place.end - place.start, lambda: fields
         )
-        return ShownRow(item, self._source)
+        note = "" if place.is_rest else self.clock.text(self._timestamp(fields))
+        return ShownRow(item, self._source, note)
 
     def printed_by(self, number: int) -> list[str] | None:
         """Return the arguments of kseg that print a record, or explain the batch if it can't be read."""
@@ -238,6 +270,7 @@ LARGEST_SHOWN = 1 << 26
 class LogPlace(BrowsedPlace):
     """The batches and damages of one log."""
 
+    scopes = frozenset((Scope.RECORDS, Scope.FILE))
     heading = f"{'offset':>10} {'records':>7} {'size':>9} codec  largest time"
 
     def __init__(self, path: Path) -> None:
@@ -376,7 +409,7 @@ class LogPlace(BrowsedPlace):
 
     # --- showing ----------------------------------------------------------------------------------------------------
 
-    def row(self, number: int) -> PlaceRow:
+    def row(self, number: int, width: int = 0) -> PlaceRow:
         """A batch or a damage as a line."""
         position = self._positions[number]
         damage = self._damages.get(position)
@@ -387,7 +420,7 @@ class LogPlace(BrowsedPlace):
         if header is None:
             return PlaceRow("(cut meanwhile)", is_wrong=True, is_open=False)
         kind = "" if damage is None else f" {damage.kind}"
-        return PlaceRow(_batch_text(header) + kind, is_wrong=is_wrong, is_open=not _is_message(header))
+        return PlaceRow(_batch_text(header, self.clock) + kind, is_wrong=is_wrong, is_open=not _is_message(header))
 
     def _header(self, position: int) -> BatchHeader | None:
         raw = self._log_file.read(position, BATCH_HEADER_SIZE)
@@ -429,7 +462,7 @@ class LogPlace(BrowsedPlace):
         batch = self._batch(position)
         if _is_message(batch.header):
             return None
-        return BatchPlace(batch, self.path, OpenLogBytes(self._log_file), internal_opener(self.path))
+        return BatchPlace(batch, self.path, OpenLogBytes(self._log_file), internal_opener(self.path), self.clock)
 
     def logs_from(self, number: int) -> list[Path]:
         """This log."""
@@ -489,13 +522,13 @@ def _is_message(header: BatchHeader) -> bool:
     return header.is_legacy and header.codec == Codec.NONE
 
 
-def _batch_text(header: BatchHeader) -> str:
+def _batch_text(header: BatchHeader, clock: Clock) -> str:
     first = f"≤{header.last_offset}" if header.base_offset is None else str(header.base_offset)
     records = "" if header.records_count is None else str(header.records_count)
     codec = codec_name(header.codec) or str(header.codec)
     flags = [
         word for word, is_set in (("control", header.is_control), ("transaction", header.is_transactional)) if is_set
     ]
-    time = (iso_time(header.max_timestamp) or "").replace("T", " ")
+    time = clock.text(header.max_timestamp)
     parts = (f"{first:>10} {records:>7} {human_size(header.size):>9} {codec:<6}", time, *flags)
     return escaped_text(" ".join(part for part in parts if part))

@@ -4,7 +4,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from kseg.browse.log_place import BatchPlace, LogPlace
-from kseg.browse.place import BrowsedPlace
+from kseg.browse.place import BrowsedPlace, Clock
 from kseg.browse.places import DirectoryPlace
 from kseg.browse.search import Begin
 from kseg.errors import KsegError
@@ -16,8 +16,11 @@ _END = 1 << 62
 class Way:
     """Places, the outermost first. cursor: the row of the innermost one, which is `place`."""
 
-    def __init__(self, places: list[BrowsedPlace]) -> None:
+    def __init__(self, places: list[BrowsedPlace], clock: Clock) -> None:
+        self.clock = clock
         self._places = list(places)
+        for place in places:
+            place.clock = clock
         self._cursors = [above.number_of(below.path) or 0 for above, below in pairwise(places)]
         self.cursor = 0
 
@@ -38,6 +41,7 @@ class Way:
 
     def push(self, place: BrowsedPlace, cursor: int = 0) -> None:
         """Goes into a place."""
+        place.clock = self.clock
         self._places.append(place)
         self._cursors.append(self.cursor)
         self.cursor = cursor

@@ -1,6 +1,8 @@
 """A place that one can be at: a list of rows, each with fields and bytes, some with a place inside."""
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, tzinfo
+from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,6 +11,36 @@ from kseg.doctor.kinds import path_word
 from kseg.explain.field import ExplainedField
 from kseg.explain.items import Item
 from kseg.system.terminal_text import escaped_text
+from kseg.times import duration_text, now_ms, time_text
+
+
+class Clock(NamedTuple):
+    """How times are shown: in a zone, which has a name."""
+
+    zone: tzinfo = UTC
+    name: str = "UTC"
+
+    def text(self, timestamp: int | None) -> str:
+        """Return a timestamp as ISO 8601; `none` for none."""
+        return time_text(timestamp, self.zone, "none")
+
+    def with_age(self, timestamp: int | None) -> str:
+        """Return the same, and how long ago that was."""
+        if timestamp is None or not 0 <= timestamp <= now_ms():
+            return self.text(timestamp)
+        return f"{self.text(timestamp)} ({duration_text(now_ms() - timestamp)} ago)"
+
+
+UTC_CLOCK = Clock()
+
+
+class Scope(Enum):
+    """Where a key is of use: everywhere, where records can be gone to, in a file, where values can be decoded."""
+
+    ANY = "any"
+    RECORDS = "records"
+    FILE = "file"
+    DECODED = "decoded"
 
 
 class PlaceRow(NamedTuple):
@@ -20,10 +52,11 @@ class PlaceRow(NamedTuple):
 
 
 class ShownRow(NamedTuple):
-    """What a row stands for: its fields, and the bytes that they are in."""
+    """What a row stands for: its fields, and the bytes that they are in. note: what to say next to its title."""
 
     item: Item
     source: ByteSource
+    note: str = ""
 
 
 class ReadRows(NamedTuple):
@@ -45,11 +78,16 @@ class Jump(NamedTuple):
 class BrowsedPlace:
     """A list of rows. title: its own part of the way to it; path: its file or directory; heading: names of columns.
 
+    clock: how its times are shown; the trail of places sets it.
+
     Reading may take long, so it is apart from what changes the place: `read_more` and `read_before` are for other
     threads, `take_more` and `take_before` for the one that shows the rows.
     """
 
     heading = ""
+    clock = UTC_CLOCK
+    scopes = frozenset((Scope.FILE,))
+    "What keys are of use here."
     has_all = True
     "Whether no rows follow the known ones."
     has_beginning = True
@@ -64,8 +102,12 @@ class BrowsedPlace:
         """How many rows are known."""
         raise NotImplementedError
 
-    def row(self, number: int) -> PlaceRow:
-        """One of them."""
+    def heading_in(self, width: int) -> str:
+        """Return the names of the columns that a list of this width has."""
+        return self.heading
+
+    def row(self, number: int, width: int = 0) -> PlaceRow:
+        """One of them, for a list of this width; 0 for the narrowest."""
         raise NotImplementedError
 
     def shown(self, number: int) -> ShownRow:

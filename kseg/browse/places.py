@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kseg.browse.bytes import FileBytes
 from kseg.browse.log_place import LogPlace
-from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, ShownRow, explained_at, fact, facts
+from kseg.browse.place import BrowsedPlace, Clock, PlaceRow, ReadRows, Scope, ShownRow, explained_at, fact, facts
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import (
     LogDir,
@@ -20,7 +20,7 @@ from kseg.cluster.directories import (
     pass_over,
     read_identity,
 )
-from kseg.cluster.metadata_copy import MetadataBeside, TopicIds, TopicIdSource
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, TopicIdSource
 from kseg.cluster.remote_tier import find_tier
 from kseg.doctor.kinds import path_word
 from kseg.errors import KsegError, OpenError, counted
@@ -29,13 +29,16 @@ from kseg.explain.items import ENTRY_KINDS, EntryItems, Item, explain_file
 from kseg.formats.file_names import LOG_KINDS, SUFFIXES, FileKind, parse_file_name, parse_partition_directory
 from kseg.index.header_scan import intact_header
 from kseg.log.partition import PartitionLog
+from kseg.log.segments import SegmentFiles, Tail, read_index_end, tail_of
 from kseg.output.rows import human_size
 from kseg.reading.log_file import LogFile
 from kseg.system.terminal_text import escaped_text
-from kseg.times import iso_time
 
 ENOUGH_ITEMS = 512
 _WIDTH = 14
+_SIZE_WIDTH = 9
+_NAME_WIDTHS = (32, 48)
+"""The least and the most characters of a file's name; what is longer shifts its size."""
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*")
 """A topic's name that neither a pattern nor an option can be taken for."""
 
@@ -54,13 +57,15 @@ class EntryPlace(BrowsedPlace):
         """How many entries there are, with what follows them."""
         return self._items.count
 
-    def row(self, number: int) -> PlaceRow:
+    def row(self, number: int, width: int = 0) -> PlaceRow:
         """An entry's values."""
         item = self._items.item(number)
         values = [leaf for field in item.fields for leaf in field.leaves()]
         if item.problem is not None or len(values) != len(self._items.names):
             return PlaceRow(escaped_text(f"{item.title}: {item.size} bytes"), item.problem is not None, is_open=False)
-        return PlaceRow(escaped_text(" ".join(f"{shown_value(leaf):>{_WIDTH}}" for leaf in values)), is_open=False)
+        return PlaceRow(
+            escaped_text(" ".join(f"{shown_value(leaf, self.clock.zone):>{_WIDTH}}" for leaf in values)), is_open=False
+        )
 
     def shown(self, number: int) -> ShownRow:
         """An entry's fields."""
@@ -118,7 +123,7 @@ class PiecesPlace(BrowsedPlace):
         self._known += added
         self.has_all = len(added) < ENOUGH_ITEMS
 
-    def row(self, number: int) -> PlaceRow:
+    def row(self, number: int, width: int = 0) -> PlaceRow:
         """A line's text, or the piece's title."""
         item = self._known[number]
         is_line = len(item.fields) == 1 and isinstance(item.fields[0].value, str)
@@ -188,6 +193,7 @@ class DirectoryPlace(BrowsedPlace):
     """A directory whose rows lead to files and directories in it. has_names: these say more than offsets."""
 
     has_names = True
+    scopes = frozenset((Scope.RECORDS,))
 
     def __init__(self, title: str, path: Path) -> None:
         super().__init__(title, path)
@@ -240,7 +246,7 @@ class DisksPlace(DirectoryPlace):
     def _list(self) -> list[Path]:
         return [each.path for each in self._found]
 
-    def row(self, number: int) -> PlaceRow:
+    def row(self, number: int, width: int = 0) -> PlaceRow:
         """A log directory."""
         return PlaceRow(escaped_text(self._rows[number].name), self.is_wrong(self._rows[number]))
 
@@ -269,6 +275,7 @@ class LogDirPlace(DirectoryPlace):
 
     def __init__(self, path: Path, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._beside = _cheap_metadata(cluster)
         super().__init__(str(path), path)
 
     def _list(self) -> list[Path]:
@@ -291,7 +298,7 @@ class LogDirPlace(DirectoryPlace):
         """The partitions of a row; None for a file."""
         return list(self._topics.values())[number] if number < len(self._topics) else None
 
-    def row(self, number: int) -> PlaceRow:
+    def row(self, number: int, width: int = 0) -> PlaceRow:
         """A topic, or a file."""
         directories = self._of_row(number)
         name = self._rows[number].name
@@ -304,14 +311,16 @@ class LogDirPlace(DirectoryPlace):
         """What is known of a topic, or of a file."""
         directories = self._of_row(number)
         if directories is None:
-            return _facts_of_file(self._rows[number])
+            return _facts_of_file(self._rows[number], self.clock)
         logs = [_partition(each) for each in directories]
         sizes = [each.size for each in logs if each is not None]
         return facts(
             f"topic {self._rows[number].name}",
             fact("topic", escaped_text(self._rows[number].name)),
             fact("partitions", len(directories), "on this disk"),
+            fact("segments", sum(len(each.segments) for each in logs if each is not None)),
             fact("size", human_size(sum(sizes)), "of all logs"),
+            *_settings_of(logs[0], self._beside),
         )
 
     def printed_by(self, number: int) -> list[str] | None:
@@ -347,7 +356,7 @@ class TopicPlace(DirectoryPlace):
     def _list(self) -> list[Path]:
         return [each for each in self._directories if each.is_dir()]
 
-    def row(self, number: int) -> PlaceRow:
+    def row(self, number: int, width: int = 0) -> PlaceRow:
         """A partition."""
         return PlaceRow(escaped_text(self._rows[number].name), self.is_wrong(self._rows[number]))
 
@@ -356,7 +365,7 @@ class TopicPlace(DirectoryPlace):
         partition = _partition(self._rows[number])
         if partition is None:
             raise OpenError("can't be listed", self._rows[number])
-        return _facts_of_partition(partition, self._cluster)
+        return _facts_of_partition(partition, self._cluster, self.clock)
 
     def printed_by(self, number: int) -> list[str] | None:
         """Return the arguments of kseg that list a partition."""
@@ -375,7 +384,10 @@ class PartitionPlace(DirectoryPlace):
     """The files of a partition: segments, snapshots, and others."""
 
     has_names = False
-    heading = f"{'file':<40} {'size':>9}"
+
+    def heading_in(self, width: int) -> str:
+        """Return the names of the columns that a list of this width has."""
+        return f"{'file':<{_name_width(width)}} {'size':>{_SIZE_WIDTH}}"
 
     def __init__(self, path: Path) -> None:
         super().__init__(path.absolute().name, path)
@@ -383,7 +395,7 @@ class PartitionPlace(DirectoryPlace):
     def _list(self) -> list[Path]:
         return sorted(_files_in(self.path), key=_file_order)
 
-    def row(self, number: int) -> PlaceRow:
+    def row(self, number: int, width: int = 0) -> PlaceRow:
         """A file: the name of a log whole, what belongs to it by its end only."""
         path = self._rows[number]
         name = escaped_text(path.name)
@@ -392,11 +404,15 @@ class PartitionPlace(DirectoryPlace):
         if stem and stem == above and parse_file_name(path).base_offset is not None:
             name = " " * len(stem) + escaped_text(path.name[len(stem) :])
         is_open = parse_file_name(path).kind is not FileKind.UNKNOWN
-        return PlaceRow(f"{name:<32} {human_size(FileBytes(path).size):>9}", self.is_wrong(path), is_open)
+        return PlaceRow(
+            f"{name:<{_name_width(width)}} {human_size(FileBytes(path).size):>{_SIZE_WIDTH}}",
+            self.is_wrong(path),
+            is_open,
+        )
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a file."""
-        return _facts_of_file(self._rows[number], self._next_base(number))
+        return _facts_of_file(self._rows[number], self.clock, self._next_base(number))
 
     def _next_base(self, number: int) -> int | None:
         names = (parse_file_name(path) for path in self._rows[number + 1 :])
@@ -415,6 +431,11 @@ class PartitionPlace(DirectoryPlace):
         """The logs of this row and of those after it; of a row below its log that log too."""
         stem = self._rows[number].name.partition(".")[0] if self._rows else ""
         return [path for path in logs_of(self.path) if path.name.partition(".")[0] >= stem]
+
+
+def _name_width(width: int) -> int:
+    least, most = _NAME_WIDTHS
+    return min(max(width - _SIZE_WIDTH - 3, least), most)
 
 
 def _dumped(path: Path) -> list[str] | None:
@@ -469,7 +490,7 @@ def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
     )
 
 
-def _facts_of_partition(partition: PartitionLog, cluster: Cluster) -> ShownRow:
+def _facts_of_partition(partition: PartitionLog, cluster: Cluster, clock: Clock) -> ShownRow:
     beside = MetadataBeside(cluster=cluster)
     checkpoints, tier = partition.checkpoints(), find_tier(partition, beside)
     told = TopicIds(cluster).told_of(partition) if partition.state is None else None
@@ -484,12 +505,35 @@ def _facts_of_partition(partition: PartitionLog, cluster: Cluster) -> ShownRow:
         fact("segments", len(partition.segments)),
         fact("size", human_size(partition.size), "of all logs"),
         fact("log_start_offset", partition.log_start_offset(tier)),
+        *_end_of_partition(partition, clock),
         None if tier is None else fact("local_start_offset", tier.local_start_offset, "on this disk"),
         *(fact(name, value, meaning) for name, (value, meaning) in known.items() if value is not None),
         *_read_or_problem("topic_id", partition.read_topic_id),
         None if told is None or told[1] is TopicIdSource.FILE else fact("topic_id", told[0], f"by {told[1]}"),
         *_read_or_problem("leader_epochs", partition.read_leader_epochs),
+        *_settings_of(partition, _cheap_metadata(cluster)),
     )
+
+
+def _cheap_metadata(cluster: Cluster) -> MetadataBeside:
+    """Metadata of a size that is read while somebody looks."""
+    return MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
+
+
+def _end_of_partition(partition: PartitionLog, clock: Clock) -> list[ExplainedField]:
+    """The offset and time at which a partition ends."""
+    if not partition.segments:
+        return []
+    try:
+        tail = _tail(partition.segments[-1].path)
+    except OpenError as error:
+        return [fact("log_end_offset", "unreadable", problem=escaped_text(error.message))]
+    if tail is None or tail.last is None:
+        return []
+    return [
+        fact("log_end_offset", tail.last.last_offset + 1, "offset of the next record"),
+        fact("largest_time", clock.with_age(tail.max_timestamp), "of the last segment"),
+    ]
 
 
 def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedField]:
@@ -501,7 +545,7 @@ def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedFie
     return [] if value is None else [fact(name, escaped_text(str(value)))]
 
 
-def _facts_of_file(path: Path, next_base: int | None = None) -> ShownRow:
+def _facts_of_file(path: Path, clock: Clock, next_base: int | None = None) -> ShownRow:
     name, source = parse_file_name(path), FileBytes(path)
     suffix = None if name.suffix is None else fact("suffix", name.suffix, SUFFIXES[name.suffix])
     is_log = name.kind is FileKind.LOG and name.base_offset is not None
@@ -513,22 +557,61 @@ def _facts_of_file(path: Path, next_base: int | None = None) -> ShownRow:
         fact("size", f"{source.size} ({human_size(source.size)})"),
         None if name.base_offset is None else fact("base_offset", name.base_offset, "in the file's name"),
         fact("next_segment", next_base, "base offset of the next log") if is_log and next_base is not None else None,
-        *(_first_batch(path) if name.kind in LOG_KINDS else ()),
+        *(_ends_of_log(path, clock) if name.kind in LOG_KINDS else ()),
         source=source,
     )
 
 
-def _first_batch(path: Path) -> list[ExplainedField]:
-    """What the first batch of a log tells, if it is intact."""
+_READ_AT_ONCE = 16 << 20
+"""Bytes of a log without an index that are read to find its end while somebody looks."""
+
+
+def _ends_of_log(path: Path, clock: Clock) -> list[ExplainedField]:
+    """What the first and the last batch of a log tell."""
     try:
         with LogFile(path) as log_file:
             header = intact_header(log_file, 0) if log_file.size else None
+        last = _tail(path)
     except OpenError as error:
         return [fact("log", "unreadable", problem=escaped_text(error.message))]
-    if header is None:
+    found = []
+    if header is not None:
+        found += [
+            fact("first_offset", header.first_offset, "of the first batch"),
+            fact("magic", header.magic, "of the first batch"),
+            fact("first_time", clock.text(header.max_timestamp), "largest time of the first batch"),
+        ]
+    if last is not None and last.last is not None:
+        found += [
+            fact("last_offset", last.last.last_offset, "of the last batch"),
+            fact("largest_time", clock.with_age(last.max_timestamp), "from the last index entry on"),
+        ]
+    return found
+
+
+def _tail(path: Path) -> Tail | None:
+    """The end of a log; None if it isn't one of a partition in use, or would take long to find."""
+    segment = next((each for each in _segments_in(path.parent) if each.path.name == path.name), None)
+    if segment is None:
+        return None
+    index = read_index_end(segment)
+    if index.last is None and segment.size > _READ_AT_ONCE:
+        return None
+    with LogFile(path) as log_file:
+        return tail_of(log_file, index)
+
+
+def _segments_in(directory: Path) -> list[SegmentFiles]:
+    partition = _partition(directory)
+    return [] if partition is None else [each for each in partition.segments if each.log is not None]
+
+
+def _settings_of(partition: PartitionLog | None, beside: MetadataBeside) -> list[ExplainedField]:
+    """What is set for a partition's topic, by itself or its broker."""
+    if partition is None:
         return []
-    return [
-        fact("first_offset", header.first_offset, "of the first batch"),
-        fact("magic", header.magic, "of the first batch"),
-        fact("first_time", iso_time(header.max_timestamp) or "none", "largest time of the first batch"),
-    ]
+    try:
+        found = beside.topic_settings(partition)
+    except KsegError as error:
+        return [fact("settings", "unreadable", problem=escaped_text(error.message))]
+    return [fact(escaped_text(name), escaped_text(value), "setting") for name, value in sorted(found.items())]

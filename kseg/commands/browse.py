@@ -6,6 +6,7 @@ from typing import NamedTuple
 from kseg.commands.options.command import command
 from kseg.errors import UsageError, missing_library
 from kseg.system.placed_path import StrPath, as_path
+from kseg.times import parse_zone
 
 
 class BrowseOptions(NamedTuple):
@@ -19,6 +20,7 @@ class BrowseOptions(NamedTuple):
     schema: Path | None
     message: str | None
     schema_registry: Path | None
+    zone: str
 
 
 @command(BrowseOptions)
@@ -37,7 +39,8 @@ def browse(options: BrowseOptions) -> None:
 
     The rows of a place are on the left: topics, partitions, files, batches, records; Enter goes in, Backspace out. The
     row's fields are in the middle, their bytes on the right, and those of the field under the cursor are lit. ? shows
-    the keys: to go to an offset, a time, a position or the next damage, to search, decode, copy and export.
+    the keys: to go to an offset, a time, a position or the next damage, to search, decode, copy and export. C copies
+    the kseg command that prints the row.
 
     Only what is looked at is read, so that a file of any size opens at once. It needs a terminal of 80 columns or more;
     a mouse works too, also over ssh. PATH is a directory or a file; by default the current directory. Decoders are
@@ -47,10 +50,14 @@ def browse(options: BrowseOptions) -> None:
     from kseg.decode.values import DecoderOptions
 
     try:
+        from kseg.browse.place import Clock
         from kseg.browse.screen.browser import browse_path
     except ImportError as error:
         raise UsageError(missing_library("textual", "browse")) from error
     begin = {"offset": options.offset, "position": options.position}
     decoders = {"key": options.key_decoder, "value": options.value_decoder}
     registry = None if options.schema_registry is None else SchemasTopic(options.schema_registry)
-    browse_path(as_path(options.path), begin, decoders, DecoderOptions(options.schema, options.message, registry))
+    clock = Clock(parse_zone(options.zone), options.zone)
+    browse_path(
+        as_path(options.path), begin, decoders, DecoderOptions(options.schema, options.message, registry), clock
+    )

@@ -1,6 +1,7 @@
 """Batches, entries and damages of a log, explained field by field, with their records."""
 
 from collections.abc import Iterator
+from datetime import UTC, tzinfo
 from typing import Any, NamedTuple
 
 from construct import Array
@@ -190,8 +191,9 @@ class BatchRecords:
     ones 0, as positions count from there. problem: why the content can't be had whole; None if it can.
     """
 
-    def __init__(self, batch: Batch, open_record: OpenRecord | None = None) -> None:
+    def __init__(self, batch: Batch, open_record: OpenRecord | None = None, zone: tzinfo = UTC) -> None:
         self.batch = batch
+        self._zone = zone
         self.is_compressed = batch.codec != Codec.NONE
         self.problem: str | None = None
         self._open_record = None if batch.is_control else open_record
@@ -253,4 +255,4 @@ class BatchRecords:
                 field.meaning += f": offset {header.base_offset + field.value}"
             if field.name == "timestamp_delta" and isinstance(field.value, int) and not header.is_log_append_time:
                 time = header.base_timestamp + field.value
-                field.meaning += f": {iso_time(time) or time}"
+                field.meaning += f": {iso_time(time, self._zone) or time}"

@@ -4,6 +4,7 @@ from base64 import b64encode
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from json import dumps
 from typing import NamedTuple
 
@@ -81,15 +82,18 @@ _NAMES = {"codec": Codec, "timestamp_type": TimestampType, "type": ControlType}
 _VARINTS = ("uvarint", "varint", "varlong")
 
 
-def shown_value(field: ExplainedField) -> str:
-    """A field's value as one line of text. Bytes are text if they are UTF-8, otherwise hex; of many only the first."""
+def shown_value(field: ExplainedField, zone: tzinfo = UTC) -> str:
+    """A field's value as one line of text, a time in a zone.
+
+    Bytes are text if they are UTF-8, otherwise hex; of many only the first.
+    """
     value = field.value
     if isinstance(value, bytes | memoryview):
         return _shown_bytes(value)
     if field.name == "crc" and isinstance(value, int):
         return f"0x{value:08x}"
     if isinstance(value, int) and not isinstance(value, bool):
-        return " ".join(filter(None, (str(value), _in_words(field.name, value))))
+        return " ".join(filter(None, (str(value), _in_words(field.name, value, zone))))
     return "" if value is None else str(value)
 
 
@@ -153,8 +157,8 @@ def shown_bits(bits: Bits) -> str:
     return f"{place} {bits.name} = {value}{f' {words}' if words else ''}"
 
 
-def _in_words(name: str, value: int) -> str:
-    if name.lower().endswith("timestamp") and (time := iso_time(value)) is not None:
+def _in_words(name: str, value: int, zone: tzinfo = UTC) -> str:
+    if name.lower().endswith("timestamp") and (time := iso_time(value, zone)) is not None:
         return f"({time})"
     names = _NAMES.get(name)
     if names is None:

@@ -14,9 +14,9 @@ from textual.widgets import Static
 from kseg.browse.bytes import Decoders, FieldLine, copied_text, exported, field_lines
 from kseg.browse.log_place import BatchPlace, LogPlace
 from kseg.browse.navigation import Way
-from kseg.browse.place import BrowsedPlace, Jump, ShownRow
+from kseg.browse.place import UTC_CLOCK, BrowsedPlace, Clock, Jump, ShownRow
 from kseg.browse.places import DirectoryPlace, EntryPlace, PiecesPlace, places_at
-from kseg.browse.screen.questions import KEYS, QUESTIONS, Background, QuestionLine, Sheet, keys_table, shown_key
+from kseg.browse.screen.questions import KEYS, QUESTIONS, Background, QuestionLine, Sheet, keys_line, keys_table
 from kseg.browse.screen.rows import FieldPane, HexView, NoLines, PlaceLines, RowList
 from kseg.browse.search import Sought, Watch, next_damage, next_match, previous_match
 from kseg.decode.values import DecoderOptions
@@ -44,6 +44,15 @@ Screen { layout: vertical; }
 .-wide #contents { layout: horizontal; }
 .-wide #fields-pane { width: 1fr; }
 .-wide #bytes-pane { width: 48; }
+.-large #rows-pane { width: 66; }
+.-huge #rows-pane { width: 42%; }
+.-large #contents { layout: vertical; }
+.-large #fields-pane { height: 3fr; }
+.-large #bytes-pane { height: 2fr; }
+.-large #bytes-pane.-without, .-huge #bytes-pane.-without { display: none; }
+.-huge #contents { layout: horizontal; }
+.-huge #fields-pane { width: 1fr; }
+.-huge #bytes-pane { width: 48; }
 .-zoomed .pane { display: none; }
 .-zoomed .pane.-here { display: block; }
 .-zoomed #rows-pane.-here, .-zoomed #fields-pane.-here, .-zoomed #bytes-pane.-here {
@@ -56,6 +65,8 @@ Screen { layout: vertical; }
 T = TypeVar("T")
 LOOK_AGAIN_SECONDS = 2.0
 _TELL_SECONDS = 0.2
+_NOTE_INDENT = 4
+"""Characters before the text of a key or value in full."""
 _MOST_READ_ON = 64
 """Times that rows are read on to reach the last one of a file that is read piece by piece."""
 
@@ -65,7 +76,7 @@ class Browser(App[None]):
 
     TITLE = "kseg browse"
     ENABLE_COMMAND_PALETTE = False
-    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (116, "-wide")]  # noqa: RUF012  as textual declares it
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (116, "-wide"), (140, "-large"), (180, "-huge")]  # noqa: RUF012  as textual declares it
     CSS = LOOK
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(key.keys, key.action, key.meaning, show=False) for key in KEYS),
@@ -74,10 +85,16 @@ class Browser(App[None]):
         Binding("ctrl+c", "quit", show=False, priority=True),
     ]
 
-    def __init__(self, places: list[BrowsedPlace], decoders: Decoders, first: tuple[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        places: list[BrowsedPlace],
+        decoders: Decoders,
+        first: tuple[str, str] | None = None,
+        clock: Clock = UTC_CLOCK,
+    ) -> None:
         """Begins at the innermost of some places, and there with an answer to a question, if `first` has both."""
         super().__init__()
-        self.way = Way(places)
+        self.way = Way(places, clock)
         self.decoders = decoders
         self._first = first
         self._fields = FieldPane([])
@@ -151,16 +168,18 @@ class Browser(App[None]):
         self.said = escaped_text(text)
         says = self.query_one("#says", Static)
         says.set_class(is_wrong, "-wrong")
-        keys = "  ".join(f"{shown_key(key)} {key.word}" for key in KEYS if key.word)
-        self._write("says", self.said or f"? keys  {keys}", "" if text else "dim")
+        room = self.size.width - len("  ")
+        self._write("says", self.said or keys_line(self.place.scopes, room), "" if text else "dim")
 
     def _complain(self, text: str) -> None:
         self.say(text, is_wrong=True)
 
     def _show_place(self) -> None:
         self._write("way", " / ".join(self.way.titles))
-        self._write("rows-heading", self.place.heading)
+        self._write("rows-heading", self.place.heading_in(self.rows.scrollable_content_region.width))
         self.rows.show(PlaceLines(self.place), self.way.cursor)
+        if not self.said:
+            self.say("")
         self._show_row()
         self._read_on_if_needed()
 
@@ -168,18 +187,24 @@ class Browser(App[None]):
         """Shows the fields and bytes of the row under the cursor."""
         self.way.cursor = self.rows.cursor
         self._shown = None
+        room = self.fields.scrollable_content_region.width - _NOTE_INDENT
         try:
             if self.place.count:
                 self._shown = self.place.shown(self.rows.cursor)
-            lines = [] if self._shown is None else field_lines(self._shown.item.fields, self.decoders)
+            lines = (
+                []
+                if self._shown is None
+                else field_lines(self._shown.item.fields, self.decoders, self.way.clock.zone, room)
+            )
         except (KsegError, OSError) as error:
             lines = []
             self.say(str(error), is_wrong=True)
-        self._fields = FieldPane(lines)
+        self._fields = FieldPane(lines, room)
         if self._shown is not None:
             item = self._shown.item
-            self._write("fields-heading", escaped_text(item.title))
+            self._write("fields-heading", escaped_text("  ".join(filter(None, (item.title, self._shown.note)))))
             self._write("bytes-heading", escaped_text(self._shown.source.title))
+            self.query_one("#bytes-pane").set_class(self._shown.source.size == 0, "-without")
             self.bytes_view.show(self._shown.source, range(item.position, item.position + item.size))
         self.fields.show(self._fields if lines else NoLines())
         self._show_field()
@@ -436,7 +461,7 @@ class Browser(App[None]):
     def action_ask(self, name: str) -> None:
         """Asks something in the last line: what to go to, or to search for."""
         self.query_one("#says").display = False
-        self.question.ask(name, QUESTIONS[name].text)
+        self.question.ask(name, QUESTIONS[name].text.format(zone=self.way.clock.name))
 
     @property
     def question(self) -> QuestionLine:
@@ -455,6 +480,15 @@ class Browser(App[None]):
             QUESTIONS[name].answer(self, text)
         except (KsegError, OSError) as error:
             self.say(error.message if isinstance(error, KsegError) else str(error), is_wrong=True)
+
+    def on_row_list_resized(self, message: RowList.Resized) -> None:
+        """Makes headings and lines for the new width."""
+        if message.rows is self.rows:
+            self._write("rows-heading", self.place.heading_in(self.rows.scrollable_content_region.width))
+            if not self.said:
+                self.say("")
+        else:
+            self.refresh_fields()
 
     def refresh_fields(self) -> None:
         """Shows the fields again: they are decoded in another way."""
@@ -524,7 +558,11 @@ class Browser(App[None]):
 
 
 def browse_path(
-    path: Path, beginnings: Mapping[str, int | None], decoder_names: Mapping[str, str | None], options: DecoderOptions
+    path: Path,
+    beginnings: Mapping[str, int | None],
+    decoder_names: Mapping[str, str | None],
+    options: DecoderOptions,
+    clock: Clock,
 ) -> None:
     """Lets somebody walk through a path until they quit.
 
@@ -533,6 +571,7 @@ def browse_path(
         beginnings: the offset or the position to begin at, if one isn't None.
         decoder_names: the decoders of keys and values, None for none.
         options: what these need.
+        clock: how times are shown.
 
     Raises:
         UsageError: there is no terminal; there are two beginnings; a decoder's name or option is wrong.
@@ -548,4 +587,4 @@ def browse_path(
     places = places_at(path)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("browse needs a terminal; `kseg explain` prints fields and bytes")
-    Browser(places, decoders, first[0] if first else None).run()
+    Browser(places, decoders, first[0] if first else None, clock).run()

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from kseg.browse.bytes import Decoders
 from kseg.browse.navigation import Way
-from kseg.browse.place import Jump
+from kseg.browse.place import Jump, Scope
 from kseg.browse.search import Sought, Watch, find
 from kseg.errors import KsegError, UsageError
 from kseg.formats.file_names import MAXIMUM_OFFSET
@@ -78,23 +78,27 @@ class QuestionLine(Horizontal):
 
 
 class Key(NamedTuple):
-    """A key, the action that it stands for, a word for the line of keys (none: it isn't there), and what it does."""
+    """A key, the action that it stands for, a word for the line of keys (none: it isn't there), and what it does.
+
+    scope: where the line of keys has it.
+    """
 
     keys: str
     action: str
     word: str
     meaning: str
+    scope: Scope = Scope.ANY
 
 
 KEYS = (
-    Key("o", "ask('offset')", "offset", "go to an offset"),
-    Key("t", "ask('time')", "time", "go to the first record from a time on: 2026-11-01T03:00, -1h"),
-    Key("p", "ask('position')", "position", "go to the batch, entry or line at a position in the file"),
-    Key("d", "damage", "damage", "go to the next damage, also in later segments and topics"),
+    Key("o", "ask('offset')", "offset", "go to an offset", Scope.RECORDS),
+    Key("t", "ask('time')", "time", "go to the first record from a time on: 2026-11-01T03:00, -1h", Scope.RECORDS),
+    Key("p", "ask('position')", "position", "go to the batch, entry or line at a position in the file", Scope.FILE),
+    Key("d", "damage", "damage", "go to the next damage, also in later segments and topics", Scope.RECORDS),
     Key("slash", "ask('search')", "search", "search names of topics, or keys, values and headers: text or /REGEX/"),
     Key("n", "search", "", "search for the next match"),
     Key("N", "search(True)", "", "search for the match before"),
-    Key("v", "ask('value')", "decode", "choose the decoder of values: json, avro, int64, …"),
+    Key("v", "ask('value')", "decode", "choose the decoder of values: json, avro, int64, …", Scope.DECODED),
     Key("V", "ask('key')", "", "choose the decoder of keys"),
     Key("c", "copy", "", "copy the field, the row or the lit bytes, also over ssh"),
     Key("C", "command", "command", "show and copy the kseg command that prints the row"),
@@ -112,12 +116,25 @@ MOVES = (
     ("Esc", "stop a search, close a question, go back out"),
     ("mouse", "click to put the cursor there, twice to go in"),
 )
+_HELP = Key("question_mark", "keys", "keys", "")
 _SHOWN = {"slash": "/", "question_mark": "?"}
 
 
 def shown_key(key: Key) -> str:
     """A key as it is printed on a keyboard."""
     return _SHOWN.get(key.keys, key.keys)
+
+
+def keys_line(scopes: frozenset[Scope], room: int) -> str:
+    """Return the keys that work in a place, as many as there is room for; how to leave is always there."""
+    first, *others, last = (
+        f"{shown_key(key)} {key.word}"
+        for key in (_HELP, *KEYS)
+        if key.word and (key.scope is Scope.ANY or key.scope in scopes)
+    )
+    while others and len("  ".join([first, *others, last])) > room:
+        others.pop()
+    return "  ".join([first, *others, last])
 
 
 T = TypeVar("T")
@@ -224,7 +241,7 @@ def _to_offset(browser: Asked, text: str) -> None:
 
 
 def _to_time(browser: Asked, text: str) -> None:
-    _to_record(browser, parse_time(text), is_time=True)
+    _to_record(browser, parse_time(text, browser.way.clock.zone), is_time=True)
 
 
 def _to_record(browser: Asked, target: int, *, is_time: bool) -> None:
@@ -270,7 +287,7 @@ def _export(browser: Asked, text: str) -> None:
 
 QUESTIONS = {
     "offset": Question("offset:", _to_offset),
-    "time": Question("time (UTC):", _to_time),
+    "time": Question("time (in {zone}):", _to_time),
     "position": Question("position in the file:", _to_position),
     "search": Question("search names or records (/REGEX/):", _search),
     "value": Question("decode values as (empty: not at all):", partial(_decode, "value")),

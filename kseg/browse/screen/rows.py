@@ -76,8 +76,8 @@ class ListedLines(Protocol):
     def count(self) -> int:
         """How many there are."""
 
-    def line(self, number: int) -> list[LinePart]:
-        """One of them."""
+    def line(self, number: int, width: int) -> list[LinePart]:
+        """One of them, for a list of this width."""
 
 
 class NoLines:
@@ -85,7 +85,7 @@ class NoLines:
 
     count = 0
 
-    def line(self, number: int) -> list[LinePart]:
+    def line(self, number: int, width: int) -> list[LinePart]:
         """Nothing."""
         return []
 
@@ -120,6 +120,9 @@ class RowList(LinedView):
         def control(self) -> "RowList":
             """The list."""
             return self.rows
+
+    class Resized(Moved):
+        """There is another room for lines."""
 
     class Chosen(Moved):
         """What the line of the cursor leads to is wanted."""
@@ -168,8 +171,9 @@ class RowList(LinedView):
             self.scroll_at_once(max(self.cursor - height // 3, 0) if far else wanted)
 
     def on_resize(self) -> None:
-        """Keeps the cursor's line in view."""
+        """Keeps the cursor's line in view, and tells of the new size."""
         self.refit(self.cursor)
+        self.post_message(self.Resized(self))
 
     def render_line(self, y: int) -> Strip:
         """A line of the screen."""
@@ -177,7 +181,7 @@ class RowList(LinedView):
         base = self.get_component_rich_style(BASE)
         if number >= self._lines.count:
             return Strip.blank(width, base)
-        parts = self._lines.line(number)
+        parts = self._lines.line(number, width)
         over = self._over(number, is_wrong=any(part.look == WRONG for part in parts))
         segments = [Segment(part.text, self.get_component_rich_style(part.look) + over) for part in parts]
         return Strip(segments).adjust_cell_length(width, base + over)
@@ -363,10 +367,10 @@ class PlaceLines:
         """How many are known."""
         return self._place.count
 
-    def line(self, number: int) -> list[LinePart]:
+    def line(self, number: int, width: int) -> list[LinePart]:
         """A row; what can't be read any more says so."""
         try:
-            row = self._place.row(number)
+            row = self._place.row(number, width)
         except KsegError as error:
             return [LinePart(f" {escaped_text(error.message)}", WRONG)]
         return [LinePart(f" {row.text}", WRONG if row.is_wrong else BASE)]
@@ -375,17 +379,18 @@ class PlaceLines:
 class FieldPane:
     """The lines of a row's fields."""
 
-    def __init__(self, lines: list[FieldLine]) -> None:
+    def __init__(self, lines: list[FieldLine], room: int = 0) -> None:
+        """Takes the lines, and the characters of the pane's: names have at most half of them."""
         self.lines = lines
         deepest = max((2 * line.depth + len(line.name) for line in lines if not line.is_note), default=0)
-        self._width = min(deepest, _NAME_WIDTH)
+        self._width = min(deepest, max(_NAME_WIDTH, room // 2))
 
     @property
     def count(self) -> int:
         """How many there are."""
         return len(self.lines)
 
-    def line(self, number: int) -> list[LinePart]:
+    def line(self, number: int, width: int) -> list[LinePart]:
         """A field with its value, or a note below it."""
         line = self.lines[number]
         indent = "  " * line.depth

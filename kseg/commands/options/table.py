@@ -46,7 +46,9 @@ READING = (
     " serve slice txns verify where"
 )
 WORKING = "diff doctor ls reindex report salvage verify"
-IN_A_ZONE = f"{SELECTING} build compact diff doctor groups metadata protocol rebuild-metadata report retain slice txns"
+IN_A_ZONE = (
+    f"{SELECTING} browse build compact diff doctor groups metadata protocol rebuild-metadata report retain slice txns"
+)
 ROWS = "diff dump groups ls metadata plan-move query txns"
 DECODING_DUMP = "browse dump"
 DECODING_COLUMNS = f"query {EXPORTS}"

@@ -8,8 +8,16 @@ from itertools import islice
 from pathlib import Path
 
 from kseg.browse.bytes import FileBytes
+from kseg.browse.facts import (
+    cheap_metadata,
+    facts_of_file,
+    facts_of_log_dir,
+    facts_of_partition,
+    partition_at,
+    settings_of,
+)
 from kseg.browse.log_place import LogPlace
-from kseg.browse.place import BrowsedPlace, Clock, PlaceRow, ReadRows, Scope, ShownRow, explained_at, fact, facts
+from kseg.browse.place import BrowsedPlace, PlaceRow, ReadRows, Scope, ShownRow, explained_at, fact, facts
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import (
     LogDir,
@@ -18,20 +26,13 @@ from kseg.cluster.directories import (
     is_of_log_dir,
     is_partition,
     pass_over,
-    read_identity,
 )
-from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, TopicIdSource
-from kseg.cluster.remote_tier import find_tier
 from kseg.doctor.kinds import path_word
-from kseg.errors import KsegError, OpenError, counted
+from kseg.errors import OpenError, counted
 from kseg.explain.field import ExplainedField, shown_value
 from kseg.explain.items import ENTRY_KINDS, EntryItems, Item, explain_file
-from kseg.formats.file_names import LOG_KINDS, SUFFIXES, FileKind, parse_file_name, parse_partition_directory
-from kseg.index.header_scan import intact_header
-from kseg.log.partition import PartitionLog
-from kseg.log.segments import SegmentFiles, Tail, read_index_end, tail_of
+from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name, parse_partition_directory
 from kseg.output.rows import human_size
-from kseg.reading.log_file import LogFile
 from kseg.system.terminal_text import escaped_text
 
 ENOUGH_ITEMS = 512
@@ -252,7 +253,7 @@ class DisksPlace(DirectoryPlace):
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a log directory."""
-        return _facts_of_log_dir(self._found[number])
+        return facts_of_log_dir(self._found[number])
 
     def printed_by(self, number: int) -> list[str] | None:
         """Return the arguments of kseg that list a log directory."""
@@ -275,7 +276,7 @@ class LogDirPlace(DirectoryPlace):
 
     def __init__(self, path: Path, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._beside = _cheap_metadata(cluster)
+        self._beside = cheap_metadata(cluster)
         super().__init__(str(path), path)
 
     def _list(self) -> list[Path]:
@@ -311,8 +312,8 @@ class LogDirPlace(DirectoryPlace):
         """What is known of a topic, or of a file."""
         directories = self._of_row(number)
         if directories is None:
-            return _facts_of_file(self._rows[number], self.clock)
-        logs = [_partition(each) for each in directories]
+            return facts_of_file(self._rows[number], self.clock)
+        logs = [partition_at(each) for each in directories]
         sizes = [each.size for each in logs if each is not None]
         return facts(
             f"topic {self._rows[number].name}",
@@ -320,7 +321,7 @@ class LogDirPlace(DirectoryPlace):
             fact("partitions", len(directories), "on this disk"),
             fact("segments", sum(len(each.segments) for each in logs if each is not None)),
             fact("size", human_size(sum(sizes)), "of all logs"),
-            *_settings_of(logs[0], self._beside),
+            *settings_of(logs[0], self._beside),
         )
 
     def printed_by(self, number: int) -> list[str] | None:
@@ -362,10 +363,10 @@ class TopicPlace(DirectoryPlace):
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a partition."""
-        partition = _partition(self._rows[number])
+        partition = partition_at(self._rows[number])
         if partition is None:
             raise OpenError("can't be listed", self._rows[number])
-        return _facts_of_partition(partition, self._cluster, self.clock)
+        return facts_of_partition(partition, self._cluster, self.clock)
 
     def printed_by(self, number: int) -> list[str] | None:
         """Return the arguments of kseg that list a partition."""
@@ -412,7 +413,7 @@ class PartitionPlace(DirectoryPlace):
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a file."""
-        return _facts_of_file(self._rows[number], self.clock, self._next_base(number))
+        return facts_of_file(self._rows[number], self.clock, self._next_base(number))
 
     def _next_base(self, number: int) -> int | None:
         names = (parse_file_name(path) for path in self._rows[number + 1 :])
@@ -444,7 +445,7 @@ def _dumped(path: Path) -> list[str] | None:
 
 def logs_of(directory: Path) -> list[Path]:
     """The logs of a partition, in order; none if it can't be listed."""
-    partition = _partition(directory)
+    partition = partition_at(directory)
     return [] if partition is None else [segment.path for segment in partition.segments]
 
 
@@ -452,13 +453,6 @@ def _marked(place: DirectoryPlace, wrong: set[Path]) -> DirectoryPlace:
     """A place that knows what was found to be wrong, and tells the place above of more."""
     place.wrong = wrong
     return place
-
-
-def _partition(directory: Path) -> PartitionLog | None:
-    try:
-        return PartitionLog(directory)
-    except OpenError:
-        return None
 
 
 def _topic_of(directory: Path) -> str:
@@ -478,140 +472,3 @@ def _file_order(path: Path) -> tuple[int, int, str]:
     """Segments first, by their base offsets, the log before its indexes; then what has no offset in its name."""
     name = parse_file_name(path)
     return (1 << 63 if name.base_offset is None else name.base_offset, _ORDER[name.kind], path.name)
-
-
-def _facts_of_log_dir(log_dir: LogDir) -> ShownRow:
-    return facts(
-        f"log directory {log_dir.path}",
-        fact("path", escaped_text(str(log_dir.path))),
-        fact("partitions", len(log_dir.directories)),
-        *_read_or_problem("cluster.id", lambda: read_identity(log_dir.path).cluster_id),
-        *_read_or_problem("broker.id", lambda: read_identity(log_dir.path).broker),
-    )
-
-
-def _facts_of_partition(partition: PartitionLog, cluster: Cluster, clock: Clock) -> ShownRow:
-    beside = MetadataBeside(cluster=cluster)
-    checkpoints, tier = partition.checkpoints(), find_tier(partition, beside)
-    told = TopicIds(cluster).told_of(partition) if partition.state is None else None
-    known = {
-        "high_watermark": (checkpoints.high_watermark, "replicated up to"),
-        "recovery_point": (checkpoints.recovery_point, "flushed up to"),
-        "clean_offset": (checkpoints.clean_offset, "cleaned up to"),
-    }
-    return facts(
-        f"partition {partition.path.name}",
-        fact("partition", escaped_text(partition.path.name)),
-        fact("segments", len(partition.segments)),
-        fact("size", human_size(partition.size), "of all logs"),
-        fact("log_start_offset", partition.log_start_offset(tier)),
-        *_end_of_partition(partition, clock),
-        None if tier is None else fact("local_start_offset", tier.local_start_offset, "on this disk"),
-        *(fact(name, value, meaning) for name, (value, meaning) in known.items() if value is not None),
-        *_read_or_problem("topic_id", partition.read_topic_id),
-        None if told is None or told[1] is TopicIdSource.FILE else fact("topic_id", told[0], f"by {told[1]}"),
-        *_read_or_problem("leader_epochs", partition.read_leader_epochs),
-        *_settings_of(partition, _cheap_metadata(cluster)),
-    )
-
-
-def _cheap_metadata(cluster: Cluster) -> MetadataBeside:
-    """Metadata of a size that is read while somebody looks."""
-    return MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
-
-
-def _end_of_partition(partition: PartitionLog, clock: Clock) -> list[ExplainedField]:
-    """The offset and time at which a partition ends."""
-    if not partition.segments:
-        return []
-    try:
-        tail = _tail(partition.segments[-1].path)
-    except OpenError as error:
-        return [fact("log_end_offset", "unreadable", problem=escaped_text(error.message))]
-    if tail is None or tail.last is None:
-        return []
-    return [
-        fact("log_end_offset", tail.last.last_offset + 1, "offset of the next record"),
-        fact("largest_time", clock.with_age(tail.max_timestamp), "of the last segment"),
-    ]
-
-
-def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedField]:
-    """A fact out of a small file; what is wrong if it can't be read."""
-    try:
-        value = read()
-    except KsegError as error:
-        return [fact(name, "unreadable", problem=escaped_text(error.message))]
-    return [] if value is None else [fact(name, escaped_text(str(value)))]
-
-
-def _facts_of_file(path: Path, clock: Clock, next_base: int | None = None) -> ShownRow:
-    name, source = parse_file_name(path), FileBytes(path)
-    suffix = None if name.suffix is None else fact("suffix", name.suffix, SUFFIXES[name.suffix])
-    is_log = name.kind is FileKind.LOG and name.base_offset is not None
-    return facts(
-        path.name,
-        fact("file", escaped_text(path.name)),
-        fact("kind", str(name.kind)),
-        suffix,
-        fact("size", f"{source.size} ({human_size(source.size)})"),
-        None if name.base_offset is None else fact("base_offset", name.base_offset, "in the file's name"),
-        fact("next_segment", next_base, "base offset of the next log") if is_log and next_base is not None else None,
-        *(_ends_of_log(path, clock) if name.kind in LOG_KINDS else ()),
-        source=source,
-    )
-
-
-_READ_AT_ONCE = 16 << 20
-"""Bytes of a log without an index that are read to find its end while somebody looks."""
-
-
-def _ends_of_log(path: Path, clock: Clock) -> list[ExplainedField]:
-    """What the first and the last batch of a log tell."""
-    try:
-        with LogFile(path) as log_file:
-            header = intact_header(log_file, 0) if log_file.size else None
-        last = _tail(path)
-    except OpenError as error:
-        return [fact("log", "unreadable", problem=escaped_text(error.message))]
-    found = []
-    if header is not None:
-        found += [
-            fact("first_offset", header.first_offset, "of the first batch"),
-            fact("magic", header.magic, "of the first batch"),
-            fact("first_time", clock.text(header.max_timestamp), "largest time of the first batch"),
-        ]
-    if last is not None and last.last is not None:
-        found += [
-            fact("last_offset", last.last.last_offset, "of the last batch"),
-            fact("largest_time", clock.with_age(last.max_timestamp), "from the last index entry on"),
-        ]
-    return found
-
-
-def _tail(path: Path) -> Tail | None:
-    """The end of a log; None if it isn't one of a partition in use, or would take long to find."""
-    segment = next((each for each in _segments_in(path.parent) if each.path.name == path.name), None)
-    if segment is None:
-        return None
-    index = read_index_end(segment)
-    if index.last is None and segment.size > _READ_AT_ONCE:
-        return None
-    with LogFile(path) as log_file:
-        return tail_of(log_file, index)
-
-
-def _segments_in(directory: Path) -> list[SegmentFiles]:
-    partition = _partition(directory)
-    return [] if partition is None else [each for each in partition.segments if each.log is not None]
-
-
-def _settings_of(partition: PartitionLog | None, beside: MetadataBeside) -> list[ExplainedField]:
-    """What is set for a partition's topic, by itself or its broker."""
-    if partition is None:
-        return []
-    try:
-        found = beside.topic_settings(partition)
-    except KsegError as error:
-        return [fact("settings", "unreadable", problem=escaped_text(error.message))]
-    return [fact(escaped_text(name), escaped_text(value), "setting") for name, value in sorted(found.items())]

@@ -44,7 +44,7 @@ Screen { layout: vertical; }
 .-wide #contents { layout: horizontal; }
 .-wide #fields-pane { width: 1fr; }
 .-wide #bytes-pane { width: 48; }
-.-large #rows-pane { width: 66; }
+.-large #rows-pane { width: 62; }
 .-huge #rows-pane { width: 42%; }
 .-large #contents { layout: vertical; }
 .-large #fields-pane { height: 3fr; }

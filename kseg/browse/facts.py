@@ -1,0 +1,170 @@
+"""What is known of directories and files: sums, ends, settings."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from kseg.browse.bytes import FileBytes
+from kseg.browse.place import Clock, ShownRow, fact, facts
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import (
+    LogDir,
+    read_identity,
+)
+from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds, TopicIdSource
+from kseg.cluster.remote_tier import find_tier
+from kseg.errors import KsegError, OpenError
+from kseg.explain.field import ExplainedField
+from kseg.formats.file_names import LOG_KINDS, SUFFIXES, FileKind, parse_file_name
+from kseg.index.header_scan import intact_header
+from kseg.log.partition import PartitionLog
+from kseg.log.segments import SegmentFiles, Tail, read_index_end, tail_of
+from kseg.output.rows import human_size
+from kseg.reading.log_file import LogFile
+from kseg.system.terminal_text import escaped_text
+
+_READ_AT_ONCE = 16 << 20
+"""Bytes of a log without an index that are read to find its end while somebody looks."""
+
+
+def partition_at(directory: Path) -> PartitionLog | None:
+    """Return the log in a directory; None if that can't be listed."""
+    try:
+        return PartitionLog(directory)
+    except OpenError:
+        return None
+
+
+def facts_of_log_dir(log_dir: LogDir) -> ShownRow:
+    """Return what is known of a log directory."""
+    return facts(
+        f"log directory {log_dir.path}",
+        fact("path", escaped_text(str(log_dir.path))),
+        fact("partitions", len(log_dir.directories)),
+        *_read_or_problem("cluster.id", lambda: read_identity(log_dir.path).cluster_id),
+        *_read_or_problem("broker.id", lambda: read_identity(log_dir.path).broker),
+    )
+
+
+def facts_of_partition(partition: PartitionLog, cluster: Cluster, clock: Clock) -> ShownRow:
+    """Return what is known of a partition: its ends, what checkpoints say, its topic's settings."""
+    beside = MetadataBeside(cluster=cluster)
+    checkpoints, tier = partition.checkpoints(), find_tier(partition, beside)
+    told = TopicIds(cluster).told_of(partition) if partition.state is None else None
+    known = {
+        "high_watermark": (checkpoints.high_watermark, "replicated up to"),
+        "recovery_point": (checkpoints.recovery_point, "flushed up to"),
+        "clean_offset": (checkpoints.clean_offset, "cleaned up to"),
+    }
+    return facts(
+        f"partition {partition.path.name}",
+        fact("partition", escaped_text(partition.path.name)),
+        fact("segments", len(partition.segments)),
+        fact("size", human_size(partition.size), "of all logs"),
+        fact("log_start_offset", partition.log_start_offset(tier)),
+        *_end_of_partition(partition, clock),
+        None if tier is None else fact("local_start_offset", tier.local_start_offset, "on this disk"),
+        *(fact(name, value, meaning) for name, (value, meaning) in known.items() if value is not None),
+        *_read_or_problem("topic_id", partition.read_topic_id),
+        None if told is None or told[1] is TopicIdSource.FILE else fact("topic_id", told[0], f"by {told[1]}"),
+        *_read_or_problem("leader_epochs", partition.read_leader_epochs),
+        *settings_of(partition, cheap_metadata(cluster)),
+    )
+
+
+def cheap_metadata(cluster: Cluster) -> MetadataBeside:
+    """Return metadata of a size that is read while somebody looks."""
+    return MetadataBeside(CHEAP_METADATA, log_dirs=cluster.metadata_dirs())
+
+
+def _end_of_partition(partition: PartitionLog, clock: Clock) -> list[ExplainedField]:
+    """Return the offset and time at which a partition ends."""
+    if not partition.segments:
+        return []
+    try:
+        tail = _tail(partition.segments[-1].path)
+    except OpenError as error:
+        return [fact("log_end_offset", "unreadable", problem=escaped_text(error.message))]
+    if tail is None or tail.last is None:
+        return []
+    return [
+        fact("log_end_offset", tail.last.last_offset + 1, "offset of the next record"),
+        fact("largest_time", clock.with_age(tail.max_timestamp), "of the last segment"),
+    ]
+
+
+def _read_or_problem(name: str, read: Callable[[], object]) -> list[ExplainedField]:
+    """Return a fact out of a small file; what is wrong if it can't be read."""
+    try:
+        value = read()
+    except KsegError as error:
+        return [fact(name, "unreadable", problem=escaped_text(error.message))]
+    return [] if value is None else [fact(name, escaped_text(str(value)))]
+
+
+def facts_of_file(path: Path, clock: Clock, next_base: int | None = None) -> ShownRow:
+    """Return what is known of a file; next_base: where the segment after it begins."""
+    name, source = parse_file_name(path), FileBytes(path)
+    suffix = None if name.suffix is None else fact("suffix", name.suffix, SUFFIXES[name.suffix])
+    is_log = name.kind is FileKind.LOG and name.base_offset is not None
+    return facts(
+        path.name,
+        fact("file", escaped_text(path.name)),
+        fact("kind", str(name.kind)),
+        suffix,
+        fact("size", f"{source.size} ({human_size(source.size)})"),
+        None if name.base_offset is None else fact("base_offset", name.base_offset, "in the file's name"),
+        fact("next_segment", next_base, "base offset of the next log") if is_log and next_base is not None else None,
+        *(_ends_of_log(path, clock) if name.kind in LOG_KINDS else ()),
+        source=source,
+    )
+
+
+def _ends_of_log(path: Path, clock: Clock) -> list[ExplainedField]:
+    """Return the facts of the first and the last batch of a log."""
+    try:
+        with LogFile(path) as log_file:
+            header = intact_header(log_file, 0) if log_file.size else None
+        last = _tail(path)
+    except OpenError as error:
+        return [fact("log", "unreadable", problem=escaped_text(error.message))]
+    found = []
+    if header is not None:
+        found += [
+            fact("first_offset", header.first_offset, "of the first batch"),
+            fact("magic", header.magic, "of the first batch"),
+            fact("first_time", clock.text(header.max_timestamp), "largest time of the first batch"),
+        ]
+    if last is not None and last.last is not None:
+        found += [
+            fact("last_offset", last.last.last_offset, "of the last batch"),
+            fact("largest_time", clock.with_age(last.max_timestamp), "from the last index entry on"),
+        ]
+    return found
+
+
+def _tail(path: Path) -> Tail | None:
+    """Return the end of a log; None if it isn't one of a partition in use, or would take long to find."""
+    segment = next((each for each in _segments_in(path.parent) if each.path.name == path.name), None)
+    if segment is None:
+        return None
+    index = read_index_end(segment)
+    if index.last is None and segment.size > _READ_AT_ONCE:
+        return None
+    with LogFile(path) as log_file:
+        return tail_of(log_file, index)
+
+
+def _segments_in(directory: Path) -> list[SegmentFiles]:
+    partition = partition_at(directory)
+    return [] if partition is None else [each for each in partition.segments if each.log is not None]
+
+
+def settings_of(partition: PartitionLog | None, beside: MetadataBeside) -> list[ExplainedField]:
+    """Return the settings of a partition's topic: its own, and those that it takes from its broker."""
+    if partition is None:
+        return []
+    try:
+        found = beside.topic_settings(partition)
+    except KsegError as error:
+        return [fact("settings", "unreadable", problem=escaped_text(error.message))]
+    return [fact("setting", f"{escaped_text(name)} = {escaped_text(value)}") for name, value in sorted(found.items())]

@@ -118,7 +118,8 @@ _LONGEST = 4_000
 """Characters of a value on the screen."""
 LEAST_ROOM = 40
 """Characters of the shortest lines that long texts are cut into."""
-_HEX_ROW = 16
+_HEX_ROWS = (16, 8)
+"""Bytes in hex of a line: as many as there is room for."""
 
 
 class FieldLine(NamedTuple):
@@ -219,8 +220,9 @@ def _content_lines(content: bytes, room: int) -> Iterator[str]:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        rows = [content[at : at + _HEX_ROW] for at in range(0, min(len(content), _HEX_ROW * _MOST_DECODED), _HEX_ROW)]
-        yield from (row.hex(" ") for row in rows if len(content) > _HEX_ROW)
+        count = next((each for each in _HEX_ROWS if len("00 ") * each <= room), _HEX_ROWS[-1])
+        begins = range(0, min(len(content), count * _MOST_DECODED), count) if len(content) > count else ()
+        yield from (content[at : at + count].hex(" ") for at in begins)
         return
     lines = _json_lines(text) if text[:1] in ("{", "[") else []
     if not lines and len(text) + 2 > room:

@@ -106,6 +106,15 @@ def test_values_are_shown_in_full(orders: Path) -> None:
     drive(orders, look, size=(140, 50))
 
 
+def test_bytes_in_hex_fit_narrow_panes(orders: Path) -> None:
+    async def look(driver: Driver) -> None:
+        await driver.press("enter", "enter", "down", "down")
+        await driver.press("enter", "end")
+        assert any(line.strip() == "c0 c1 c2 c3 c4 c5 c6 c7" for line in driver.fields())
+
+    drive(orders, look)
+
+
 def test_times_are_in_the_zone_of_the_command_line(orders: Path) -> None:
     async def run() -> None:
         clock = Clock(parse_zone("+02:00"), "+02:00")

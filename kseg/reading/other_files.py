@@ -7,14 +7,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kseg.errors import FileError
-from kseg.formats.codes import MAGIC_POSITION
 from kseg.formats.file_names import LOG_KINDS, FileKind, parse_file_name
 from kseg.formats.foreign import LARGEST_MARK, is_text, what_begins_so
+from kseg.formats.header_fields import BATCH_HEADER_FIELDS, struct_of
 from kseg.system.files import read_regular
 
 NO_SUCH_FILES = "kseg reads no such files"
 _DUMP = "run `kseg dump {path}`"
-_BATCH_HEADER = 61
+_START = struct_of(*map(BATCH_HEADER_FIELDS.field, ("base_offset", "length", "magic")))
+_MAGIC, _MOST_OFFSET, _MOST_LENGTH = 2, 1 << 56, 1 << 30
+"""Of a batch that is believed without its CRC."""
 
 
 class OtherFile(NamedTuple):
@@ -35,10 +37,13 @@ def _matches(pattern: bytes) -> Callable[[bytes], bool]:
 
 def _is_batch(first: bytes) -> bool:
     """Whether bytes begin like a batch of Kafka's: with a base offset, a length and a magic that it has."""
-    length = int.from_bytes(first[8:12], "big", signed=True)
-    return len(first) >= _BATCH_HEADER and first[MAGIC_POSITION] == 2 and first[0] == 0 and 0 < length < 1 << 30
+    if len(first) < _START.size:
+        return False
+    base_offset, length, magic = _START.unpack_from(first)
+    return bool(magic == _MAGIC and 0 <= base_offset < _MOST_OFFSET and 0 < length < _MOST_LENGTH)
 
 
+_RENAMED_LOG = OtherFile(_is_batch, "a log under another name", "run `kseg dump - < {path}`")
 OTHER_FILES = (
     OtherFile(lambda first: not first, "an empty file"),
     OtherFile(lambda first: not any(first), "zeros, as a failed copy leaves them"),
@@ -68,7 +73,7 @@ OTHER_FILES = (
         "its log.dirs names the directories to give; run `kseg retain --server-properties {path} DIR`",
     ),
     OtherFile(_matches(rb"\A(?:\s*(?:#.*)?\n)*[\w.]+\s*[=:]"), "a file of settings"),
-    OtherFile(_is_batch, "a log under another name", "run `kseg dump - < {path}`"),
+    _RENAMED_LOG,
 )
 """The first that holds counts."""
 _KAFKAS = {
@@ -103,7 +108,7 @@ def is_other_log(path: str | os.PathLike[str]) -> bool:
     if name.kind is not FileKind.LOG or name.base_offset is not None:
         return False
     found = other_file(path)
-    return found is not None and found in OTHER_FILES and not found.is_one(b"")
+    return found in OTHER_FILES and found is not _RENAMED_LOG and found is not None and not found.is_one(b"")
 
 
 def refusal_of(path: str | os.PathLike[str]) -> str:

@@ -5,13 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from glob import escape
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kseg.errors import KsegError, counted
 from kseg.export.commit.formats import FORMATS
-from kseg.export.commit.protocol import ExportPlan
-from kseg.export.plan import WorkOrder
-from kseg.export.report import PartitionReport, Report
 from kseg.log.committed import why_withheld
 from kseg.output.columns import Column, Field
 from kseg.output.forms import Form
@@ -19,6 +16,11 @@ from kseg.output.progress import talk
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import aligned_lines
 from kseg.text import fields
+
+if TYPE_CHECKING:  # these import pyarrow
+    from kseg.export.commit.protocol import ExportPlan
+    from kseg.export.plan import WorkOrder
+    from kseg.export.report import PartitionReport, Report
 
 Row = TypeVar("Row")
 
@@ -33,7 +35,7 @@ def _column(field: Field, title: str, value: Callable[[Row], object]) -> Column[
     return Column(field, title, value, lambda row: _shown(value(row)))
 
 
-_REPORT_COLUMNS: tuple[Column[PartitionReport], ...] = (
+_REPORT_COLUMNS: "tuple[Column[PartitionReport], ...]" = (
     _column(fields.TOPIC, "topic", lambda row: row.topic),
     _column(fields.PARTITION, "partition", lambda row: row.partition),
     _column(fields.FROM_OFFSET, "from", lambda row: row.from_offset),
@@ -49,7 +51,7 @@ _REPORT_COLUMNS: tuple[Column[PartitionReport], ...] = (
     _column(fields.RECOVERED, "recovered", lambda row: row.recovered),
     _column(fields.BYTES, "bytes", lambda row: row.bytes),
 )
-_RARE_COLUMNS: tuple[Column[PartitionReport], ...] = (
+_RARE_COLUMNS: "tuple[Column[PartitionReport], ...]" = (
     _column(fields.PASSED_OVER, "passed over", lambda row: row.passed_over),
     _column(fields.MISSED, "missed", lambda row: row.missed),
     _column(fields.WITHHELD, "withheld", lambda row: row.withheld),
@@ -57,7 +59,7 @@ _RARE_COLUMNS: tuple[Column[PartitionReport], ...] = (
     _column(fields.UNSELECTED, "unselected", lambda row: row.unselected),
 )
 """In a report only if one of its partitions has some."""
-_TOPIC_ID: Column[PartitionReport] = _column(fields.TOPIC_ID, "topic id", lambda row: row.topic_id)
+_TOPIC_ID: "Column[PartitionReport]" = _column(fields.TOPIC_ID, "topic id", lambda row: row.topic_id)
 """In a report only if a topic was recreated."""
 
 
@@ -81,7 +83,7 @@ _PLAN_COLUMNS: tuple[Column[PlanRow], ...] = (
 )
 
 
-def plan_rows(orders: Iterable[WorkOrder]) -> list[PlanRow]:
+def plan_rows(orders: "Iterable[WorkOrder]") -> list[PlanRow]:
     """A row for each partition."""
     rows: dict[tuple[str, int | None], PlanRow] = {}
     for order in orders:
@@ -92,7 +94,7 @@ def plan_rows(orders: Iterable[WorkOrder]) -> list[PlanRow]:
     return sorted(rows.values(), key=lambda row: (row.topic, row.partition or 0))
 
 
-def plan_objects(plan: ExportPlan) -> Iterator[dict[str, Any]]:
+def plan_objects(plan: "ExportPlan") -> Iterator[dict[str, Any]]:
     """A plan as objects: one per partition, and a summary."""
     rows = plan_rows(plan.orders)
     yield from ({"type": "partition", **{column.name: column.value(row) for column in _PLAN_COLUMNS}} for row in rows)
@@ -100,7 +102,7 @@ def plan_objects(plan: ExportPlan) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", "partitions": len(rows), "orders": len(plan.orders), "bytes": size}
 
 
-def plan_lines(plan: ExportPlan) -> Iterator[str]:
+def plan_lines(plan: "ExportPlan") -> Iterator[str]:
     """A plan as a table."""
     rows = plan_rows(plan.orders)
     yield from aligned_lines(_PLAN_COLUMNS, rows)
@@ -112,7 +114,7 @@ def plan_lines(plan: ExportPlan) -> Iterator[str]:
     yield ", ".join(sums)
 
 
-def report_objects(report: Report) -> Iterator[dict[str, Any]]:
+def report_objects(report: "Report") -> Iterator[dict[str, Any]]:
     """A report as objects: one per partition, one per damage, and a summary."""
     for partition in report.partitions:
         members = partition.to_json()
@@ -126,7 +128,7 @@ def report_objects(report: Report) -> Iterator[dict[str, Any]]:
     yield {"type": "summary", **_sums(report), **merged, **left_alone, **taken, **_readers(report)}
 
 
-def report_lines(report: Report, *, verbose: bool = False) -> Iterator[str]:
+def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     """A report as a table, with damages and notes below it, and with the lines that read the export."""
     rare = [column for column in _RARE_COLUMNS if any(map(column.value, report.partitions))]
     remade = _remade(report.partitions)
@@ -162,22 +164,22 @@ def report_lines(report: Report, *, verbose: bool = False) -> Iterator[str]:
     yield from (f"{name}: {line}" for name, line in _readers(report).items())
 
 
-def _name(partition: PartitionReport) -> str:
+def _name(partition: "PartitionReport") -> str:
     return partition.topic if partition.partition is None else f"{partition.topic}-{partition.partition}"
 
 
-def _remade(partitions: Iterable[PartitionReport]) -> list[tuple[PartitionReport, PartitionReport]]:
+def _remade(partitions: "Iterable[PartitionReport]") -> "list[tuple[PartitionReport, PartitionReport]]":
     """Accounts of partitions with one name, of topics that followed one another."""
     return [(one, other) for one, other in pairwise(partitions) if _name(one) == _name(other)]
 
 
-def _lines_about_remade(earlier: PartitionReport, later: PartitionReport) -> Iterator[str]:
+def _lines_about_remade(earlier: "PartitionReport", later: "PartitionReport") -> Iterator[str]:
     first = f"topic id {_shown(earlier.topic_id)} until offset {_shown(earlier.to_offset)}"
     then = f"then {_shown(later.topic_id)} from offset {_shown(later.from_offset)} on"
     yield f"{_name(later)}: the topic was recreated: {first}, {then}; both are exported"
 
 
-def _lines_about(partition: PartitionReport) -> Iterator[str]:
+def _lines_about(partition: "PartitionReport") -> Iterator[str]:
     """What a partition's columns don't say of what isn't in the export, or isn't as it was."""
     name = _name(partition)
     if partition.is_gone:
@@ -198,7 +200,7 @@ def _lines_about(partition: PartitionReport) -> Iterator[str]:
         yield f"{name}: {partition.passed_over} records passed over: other records have their offsets"
 
 
-def _lines_about_times(report: Report) -> Iterator[str]:
+def _lines_about_times(report: "Report") -> Iterator[str]:
     """Which partitions have timestamps that no table can hold, and whether their milliseconds are kept."""
     for partition in report.partitions:
         if partition.without_time:
@@ -211,7 +213,7 @@ def _lines_about_times(report: Report) -> Iterator[str]:
             )
 
 
-def _lines_about_earlier(partitions: Iterable[PartitionReport], sums: dict[str, Any]) -> Iterator[str]:
+def _lines_about_earlier(partitions: "Iterable[PartitionReport]", sums: dict[str, Any]) -> Iterator[str]:
     """What runs before have told already: it doesn't make this one fail."""
     earlier = {name: sums[name] - sums[f"new{name.capitalize()}"] for name in ("lost", "missed")}
     if any(earlier.values()):
@@ -225,7 +227,7 @@ def _more(sums: dict[str, Any]) -> str:
     return "".join(f"{sums[name]} {name}, " for name in ("missed", "withheld") if sums[name])
 
 
-def _readers(report: Report) -> dict[str, str]:
+def _readers(report: "Report") -> dict[str, str]:
     """What reads the export, by the reader's name; nothing if there is nothing to read."""
     if not report.has_files:
         return {}
@@ -238,7 +240,7 @@ def _readers(report: Report) -> dict[str, str]:
     }
 
 
-def _sums(report: Report) -> dict[str, Any]:
+def _sums(report: "Report") -> dict[str, Any]:
     partitions = report.partitions
     return {
         "partitions": len(partitions),
@@ -256,13 +258,13 @@ def _sums(report: Report) -> dict[str, Any]:
     }
 
 
-def write_plan(plan: ExportPlan, form: Form) -> None:
+def write_plan(plan: "ExportPlan", form: Form) -> None:
     """Writes a plan to standard output; says on stderr what can't be read."""
     _write(form, plan_objects(plan) if form.has_objects else plan_lines(plan))
     say_refused(plan.refused)
 
 
-def write_report(report: Report, form: Form, *, verbose: bool = False) -> None:
+def write_report(report: "Report", form: Form, *, verbose: bool = False) -> None:
     """Writes a report to standard output. verbose: its text says of each partition which copy answers."""
     _write(form, report_objects(report) if form.has_objects else report_lines(report, verbose=verbose))
 

@@ -4,6 +4,7 @@ import os
 import re
 import time
 from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import time as datetime_time
 from pathlib import Path
 
 from kseg.errors import UsageError
@@ -19,17 +20,19 @@ _LARGEST = 2**63 - 1
 _AGO = re.compile(r"-([0-9]{1,12})(ms|s|m|h|d|w)")
 _OFFSET = re.compile(r"[+-][0-9]{2}(:?[0-9]{2})?")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_CLOCK = re.compile(r"(?:(today|yesterday)[ T]?)?(?:([0-9]{1,2}):([0-9]{2})(?::([0-9]{2}))?)?")
 NOW = "now"
 TIME_FORMS = (
     "2026-11-01T03:00, '2026-11-01 03:00', 20261101, 2026, milliseconds since 1970 (1793502000000, 500ms),"
-    " -1h, -2d or now"
+    " -1h, -2d, now, 10:00, yesterday or 'yesterday 10:00'"
 )
 
 
 def parse_time(text: str, zone: tzinfo = UTC) -> int:
-    """Milliseconds since 1970 of such a number, of a time in ISO 8601, or of some time ago (`-90s`, `-1h`, `now`).
+    """Milliseconds since 1970 of such a number, a time in ISO 8601, some time ago (`-90s`, `now`), or a day's time.
 
-    Of bare numbers 4 digits are a year and 8 a date, if they begin with 1970 to 2999. With `ms` they always are such.
+    `10:00` is today's, `yesterday` is its first moment, in the zone. Of bare numbers 4 digits are a year and 8 a date,
+    if they begin with 1970 to 2999. With `ms` they always are milliseconds.
 
     Args:
         text: the time.
@@ -47,10 +50,21 @@ def parse_time(text: str, zone: tzinfo = UTC) -> int:
     if ago is not None or text == NOW:
         return max(now_ms() - (int(ago[1]) * _UNIT_MS[ago[2]] if ago is not None else 0), -1)
     try:
-        moment = datetime.fromisoformat(text)
+        moment = _time_of_day(text, zone) or datetime.fromisoformat(text)
     except ValueError as error:
         raise UsageError(f"{text!r} is no time: give {TIME_FORMS}") from error
     return _milliseconds(moment, zone)
+
+
+def _time_of_day(text: str, zone: tzinfo) -> datetime | None:
+    """A time of today or yesterday, by the clock of a zone; None for another text. Raises ValueError for no time."""
+    found = _CLOCK.fullmatch(text)
+    if found is None or not text:
+        return None
+    day = (_EPOCH + timedelta(milliseconds=now_ms())).astimezone(zone).date()
+    hour, minute, second = (int(part or 0) for part in found.groups()[1:])
+    clock = datetime_time(hour, minute, second)
+    return datetime.combine(day - timedelta(days=found[1] == "yesterday"), clock, zone)
 
 
 def time_or_none(text: str | None, zone: tzinfo = UTC) -> int | None:

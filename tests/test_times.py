@@ -4,6 +4,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -55,6 +56,32 @@ def test_years_and_dates_begin_in_the_zone_given() -> None:
     zone = timezone(timedelta(hours=2))
     assert parse_time("2026", zone) == ms(2025, 12, 31, 22)
     assert parse_time("20261101", zone) == ms(2026, 10, 31, 22)
+
+
+@for_each(
+    "text, meant",
+    [
+        ("10:00", (10, 0, 0)),
+        ("today 9:05", (9, 5, 0)),
+        ("today", (0, 0, 0)),
+        ("yesterday", (-24, 0, 0)),
+        ("yesterday 23:59:58", (-1, 59, 58)),
+        ("yesterdayT10:00", (-14, 0, 0)),
+    ],
+)
+def test_a_time_of_day_is_today_s_or_yesterday_s_in_the_zone(text: str, meant: tuple[int, int, int]) -> None:
+    zone = timezone(timedelta(hours=2))
+    noon = ms(2026, 11, 1, 12)
+    with patch("kseg.times.now_ms", return_value=noon):
+        hours, minutes, seconds = meant
+        midnight = ms(2026, 11, 1) - 2 * 3_600_000
+        assert parse_time(text, zone) == midnight + 1000 * (3600 * hours + 60 * minutes + seconds)
+
+
+@pytest.mark.parametrize("text", ["", "25:00", "10:60", "tomorrow", "yesterday10"])
+def test_what_is_no_time_of_day_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"is no time: give .*10:00, yesterday"):
+        parse_time(text)
 
 
 @pytest.mark.parametrize("option", ["--from-time", "--to-time"])

@@ -34,7 +34,7 @@ class RetainOptions(NamedTuple):
     now: str | None
     zone: str
     output: str
-    free: int | None
+    free: float | None
     server_properties: Mapping[str, str]
     bootstrap_server: str
     talk: Talk

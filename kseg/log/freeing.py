@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import NamedTuple
 
 from kseg.formats.codes import UNLIMITED
@@ -36,6 +37,11 @@ class FreeablePartition(NamedTuple):
     own_value: str | None = None
     is_known: bool = False
     problems: tuple[str, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of its log."""
+        return sum(each.size for each in self.segments)
 
     def going(self, retention_ms: int) -> list[RetainedSegment]:
         """The segments that go if the retention by time is this or, if that is shorter, the present one."""
@@ -141,13 +147,14 @@ def freeable_partition(
     )
 
 
-def plan_freeing(partitions: Iterable[FreeablePartition], wanted: int) -> FreeingPlan:
-    """The plan that frees at least so many bytes, and loses the least history.
+def plan_freeing(partitions: Iterable[FreeablePartition], wanted: float) -> FreeingPlan:
+    """The plan that frees at least so many bytes, and loses the least history; below 1 it is a share of all bytes.
 
     The retention by time of several topics is lowered to one age, the greatest that is enough. It is lowered only so
     far as closed segments go, and not for topics that aren't needed for it.
     """
     partitions = list(partitions)
+    wanted = ceil(wanted * sum(each.size for each in partitions)) if wanted < 1 else int(wanted)
     size_now = sum(each.size_now for each in partitions)
     segments_now = sum(each.segments_now for each in partitions)
     open_ones = [each for each in partitions if each.setting is not None]

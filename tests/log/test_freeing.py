@@ -84,6 +84,13 @@ def test_age_is_a_whole_number_of_days_or_hours_if_no_more_goes_thereby(wanted: 
     assert plan["ageMs"] == hours * DAY // 24
 
 
+def test_a_share_is_of_all_bytes_of_the_logs(disk: Path) -> None:
+    total = sum(path.stat().st_size for path in disk.glob("*/*.log"))
+    (share,) = of_type("plan", retain(disk, "--free", "20%"))
+    assert share["wantedBytes"] == -(-total // 5)
+    assert run.kseg(["retain", ".", "--now", f"{NOW}ms", "--free", "0%"], disk).status == 2
+
+
 def test_too_much_ends_with_1_and_says_how_much_can_be_freed(disk: Path) -> None:
     ran = run.kseg(["retain", ".", "--now", f"{NOW}ms", "--free", "50GB"], disk)
     assert (ran.status, b"kafka-configs" in ran.stdout) == (1, False)

@@ -68,6 +68,17 @@ class Size(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic
         return size
 
 
+class SizeOrShare(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # as Size
+    """Bytes as in Size, or a share: `20%`, which is given as a number below 1."""
+
+    name = "SIZE|PERCENT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The bytes, or the share; fails if it is neither."""
+        share = re.fullmatch(r"([1-9][0-9]?)%", str(value))
+        return Size().convert(value, param, ctx) if share is None else int(share[1]) / 100
+
+
 class Ratio(click.FloatRange):
     """A number from 0 to 1; NaN, which is within any bounds to click, is none."""
 

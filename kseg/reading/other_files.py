@@ -66,7 +66,7 @@ OTHER_FILES = (
         "a plan of reassignments",
         "kseg reads no such files, `kseg plan-move` writes them",
     ),
-    OtherFile(_matches(rb"\A\s*[\[{]"), "JSON"),
+    OtherFile(_matches(rb"\A\s*(?:\{\s*[\"}]|\[\s*[\[{\"\d\]])"), "JSON"),
     OtherFile(
         _matches(rb"^(?:log\.dirs?|broker\.id|node\.id|process\.roles)\s*="),
         "a broker's settings",

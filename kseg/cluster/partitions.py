@@ -1,6 +1,6 @@
 """Partitions in several log directories: which directory has which replica, and where logs end."""
 
-from contextlib import suppress
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from kseg.formats.codes import TAIL_KINDS
 from kseg.index.header_scan import is_intact
 from kseg.log.committed import read_last_stable_offset
 from kseg.log.lineage import latest_epoch
-from kseg.log.partition import PartitionEnd, PartitionLog
+from kseg.log.partition import PartitionEnd, PartitionLog, remote_tier_of
 from kseg.log.segments import read_index_end, tail_of
 
 UNKNOWN_DIRECTORIES = {
@@ -91,14 +91,26 @@ class ReplicaPlaces:
 
 
 class LogEnd(NamedTuple):
-    """Where a partition's log ends.
+    """Where a partition's log ends and starts.
 
     `log_end_offset`: the next offset to be written. `last_stable_offset`: the first offset of the oldest open
-    transaction, else the same.
+    transaction, else the same. `log_start_offset`: the first readable offset, on the disk or in the remote tier.
     """
 
     log_end_offset: int
     last_stable_offset: int
+    log_start_offset: int
+
+
+class UnknownEnd(Enum):
+    """Why the end of a partition's log isn't known."""
+
+    TOPIC_GONE = "topic gone: the cluster's metadata don't have it"
+    NOT_HERE = "partition not here"
+    OTHER_TOPIC = "topic gone: another one has its name"
+    DAMAGED = "end of the log damaged"
+    BEHIND = "replica here not in sync"
+    OF_SEVERAL = "copies of several clusters here"
 
 
 class PartitionsBeside:
@@ -107,7 +119,7 @@ class PartitionsBeside:
     def __init__(self, cluster: Cluster) -> None:
         """Takes what holds the log directories."""
         self._cluster = cluster
-        self._ends: dict[tuple[TopicPartition, str | None], LogEnd | None] = {}
+        self._ends: dict[tuple[TopicPartition, str | None], LogEnd | UnknownEnd] = {}
 
     @cached_property
     def _replicas(self) -> dict[TopicPartition, PartitionReplicas[PartitionLog]]:
@@ -118,8 +130,8 @@ class PartitionsBeside:
         """A topic's partitions by number, of several replicas the one that answers, with what it lost from others."""
         return [whole_log(each) for each in self._replicas.values() if each.topic == topic]
 
-    def end_of(self, topic: str, partition: int, topic_id: str | None = None) -> LogEnd | None:
-        """Where the log of a partition ends; None if that isn't known.
+    def end_of(self, topic: str, partition: int, topic_id: str | None = None) -> LogEnd | UnknownEnd:
+        """Where the log of a partition ends, or why that isn't known.
 
         It is the log end offset of the most complete replica that is here. Brokers give their high watermark in its
         place: both are the same once all replicas in sync have caught up, which is before a new leader is asked. What
@@ -130,20 +142,30 @@ class PartitionsBeside:
         """
         key = (topic, partition), topic_id
         if key not in self._ends:
-            self._ends[key] = None
-            with suppress(FileError, UsageError):  # damaged, or copies of several clusters
+            try:
                 self._ends[key] = self._read_end((topic, partition), topic_id)
+            except FileError:
+                self._ends[key] = UnknownEnd.DAMAGED
+            except UsageError:
+                self._ends[key] = UnknownEnd.OF_SEVERAL
         return self._ends[key]
 
-    def _read_end(self, own: TopicPartition, topic_id: str | None) -> LogEnd | None:
+    def _read_end(self, own: TopicPartition, topic_id: str | None) -> LogEnd | UnknownEnd:
         replicas = self._replicas.get(own)
-        if replicas is None or len({topic_id, replicas.topic_id, replicas.copies[0].topic_id} - {None}) > 1:
-            return None
+        if replicas is None:
+            is_gone = self._topics is not None and own[0] not in self._topics
+            return UnknownEnd.TOPIC_GONE if is_gone else UnknownEnd.NOT_HERE
+        if len({topic_id, replicas.topic_id, replicas.copies[0].topic_id} - {None}) > 1:
+            return UnknownEnd.OTHER_TOPIC
         end = _certain_end(replicas.best)
-        if end is None or not self._may_lead(replicas, end):
-            return None
-        stable = read_last_stable_offset(whole_log(replicas))
-        return LogEnd(end.offset, end.offset if stable is None else min(stable, end.offset))
+        if end is None:
+            return UnknownEnd.DAMAGED
+        if not self._may_lead(replicas, end):
+            return UnknownEnd.BEHIND
+        whole = whole_log(replicas)
+        stable = read_last_stable_offset(whole)
+        start = whole.log_start_offset(remote_tier_of(whole, None))
+        return LogEnd(end.offset, end.offset if stable is None else min(stable, end.offset), start)
 
     def _may_lead(self, replicas: PartitionReplicas[PartitionLog], end: PartitionEnd) -> bool:
         """Whether the best copy may be elected: it is no replica that fell behind. end: of that copy."""
@@ -152,6 +174,11 @@ class PartitionsBeside:
         epochs = latest_epoch(best.place, end), *(copy.leader_epoch for copy in others)
         in_sync = in_sync_replicas(known, epochs)
         return not in_sync or best.broker is None or best.broker in in_sync
+
+    @cached_property
+    def _topics(self) -> frozenset[str] | None:
+        metadata = self._cluster.own_metadata
+        return None if metadata is None else frozenset(topic.name for topic in metadata.topics)
 
     @cached_property
     def _known(self) -> dict[tuple[str, int | None], ClusterPartition]:

@@ -23,6 +23,7 @@ from kseg.text.groups import (
     SHARE_PARTITIONS,
     beyond_end_notes,
     commit_rows,
+    group_rows,
     member_rows,
     share_partition_rows,
 )
@@ -32,10 +33,10 @@ RESET_CSV = "reset-csv"
 NOT_A_GLOB = re.compile(r"[^*?\[]+")
 """A pattern that names one group."""
 SECTIONS: dict[str, Callable[[RowWriter, list[Group]], None]] = {
-    "groups": lambda writer, found: writer.write(GROUPS, found),
-    "members": lambda writer, found: writer.write(MEMBERS, member_rows(found)),
+    "groups": lambda writer, found: writer.write(GROUPS, group_rows(found)),
     "commits": lambda writer, found: writer.write(COMMITS, commit_rows(found)),
     "share-partitions": lambda writer, found: writer.write(SHARE_PARTITIONS, share_partition_rows(found)),
+    "members": lambda writer, found: writer.write(MEMBERS, member_rows(found)),
 }
 """What --show can choose, in the order of the output."""
 ALONE = {"csv": "commits", RESET_CSV: "reset plan"}
@@ -84,6 +85,10 @@ def groups(options: GroupsOptions) -> None:
     __share_group_state is there.
 
     --chart draws the lags of each group's partitions as bars, largest first.
+
+    Rows with the largest lag come first, in JSON and CSV too; then commits beyond the log end, then unknown lags. WHY
+    says why a commit lags: its group has no members, an open transaction blocks it, or retention deleted records. A
+    group has the reason of the commit that lags most, and who left last if older records still know it.
 
     A negative lag is a commit beyond the log end: records were lost, or the topic was re-created. Its consumer gets
     OFFSET_OUT_OF_RANGE and uses auto.offset.reset. A group's lag is the sum of the lags that are known and not

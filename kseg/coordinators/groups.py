@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import Refuse, once, pass_over
 from kseg.cluster.metadata_copy import partition_count
 from kseg.cluster.partitions import PartitionsBeside
 from kseg.cluster.schemas_topic import TopicPlaces, find_topic
+from kseg.coordinators.departures import Departures
 from kseg.coordinators.home_partition import PartitionCount, internal_count, missing_text
 from kseg.coordinators.members import (
     AssignedTasks,
@@ -44,6 +45,9 @@ DEFAULT_ASSIGNORS = {"consumer": "uniform", "share": "simple"}
 """The assignor where no member asks for one: the first of `group.consumer.assignors`, by default."""
 TASK_KINDS = {"activeTasks": "active", "standbyTasks": "standby", "warmupTasks": "warmup"}
 """Fields of a streams member's assignment, to what its tasks are."""
+
+
+Ending = TypeVar("Ending", OffsetCommit, SharePartition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +113,7 @@ def read_groups_in(places: TopicPlaces, at_ms: int | None = None, refuse: Refuse
     if any(group.share_partitions for group in groups):
         groups = [_with_start_offsets(group, shares) for group in groups]
     return GroupsView(
-        tuple(groups if at_ms is not None else (_with_ends(group, beside) for group in groups)),
+        tuple(_completed(group, None if at_ms is not None else beside) for group in groups),
         sum(view.later_count for view in views),
         (*(unreadable for view in views for unreadable in view.unreadable), *shares.unreadable),
         (
@@ -124,20 +128,19 @@ def _with_start_offsets(group: Group, shares: ShareStates) -> Group:
     return replace(group, share_partitions=tuple(map(shares.completed, group.share_partitions)))
 
 
-def _with_ends(group: Group, beside: PartitionsBeside) -> Group:
-    """A group whose partitions have the ends of their logs, as far as these are here."""
+def _completed(group: Group, beside: PartitionsBeside | None) -> Group:
+    """A group whose partitions know whether it has members, and the ends of their logs unless beside is None."""
+    presence = group.presence
 
-    def ended(commit: OffsetCommit) -> OffsetCommit:
-        return commit._replace(log_end=beside.end_of(commit.topic, commit.partition, commit.topic_id))
+    def ended(each: Ending) -> Ending:
+        end = None if beside is None else beside.end_of(each.topic, each.partition, each.topic_id)
+        return each._replace(log_end=end, presence=presence)
 
     return replace(
         group,
         commits=tuple(map(ended, group.commits)),
         pending_commits=tuple(map(ended, group.pending_commits)),
-        share_partitions=tuple(
-            each._replace(log_end=beside.end_of(each.topic, each.partition, each.topic_id))
-            for each in group.share_partitions
-        ),
+        share_partitions=tuple(map(ended, group.share_partitions)),
     )
 
 
@@ -145,8 +148,13 @@ def partition_groups(
     partition: PartitionLog, at_ms: int | None = None, topic_names: Mapping[str, str] | None = None
 ) -> GroupsView:
     """The groups of one partition; `topic_names`: of topics that records name by id."""
-    loading = GroupLoading()
-    replay = LatestRecords(at_ms, _key_of, _time_of, loading.take)
+    loading, departures = GroupLoading(), Departures()
+
+    def see(record: Record) -> None:
+        loading.take(record)
+        departures.take(record)
+
+    replay = LatestRecords(at_ms, _key_of, _time_of, see)
     replay.add_partition(partition)
     unreadable = list(replay.unreadable)
 
@@ -170,7 +178,14 @@ def partition_groups(
             commit = _commit(entry)._replace(producer_id=producer_id)
             pending.setdefault(commit.group, []).append(commit)
     found = (
-        _named(_group(Group(name, partition.partition), groups.get(name, []), pending.get(name, [])), topic_names or {})
+        _named(
+            _group(
+                Group(name, partition.partition, last_left=departures.last.get(name)),
+                groups.get(name, []),
+                pending.get(name, []),
+            ),
+            topic_names or {},
+        )
         for name in sorted(groups.keys() | pending.keys())
     )
     return GroupsView(tuple(found), replay.later_count, tuple(unreadable), tuple(_not_loaded(partition, loading)))

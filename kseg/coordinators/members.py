@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
-from kseg.cluster.partitions import LogEnd, PartitionsBeside
+from kseg.cluster.partitions import LogEnd, PartitionsBeside, UnknownEnd
+from kseg.coordinators.departures import Departure
 from kseg.decode.internal_records import EARLY_SHARE_STATE_VALUES
 from kseg.errors import FileError, counted
 from kseg.formats.codes import NO_TIMESTAMP, VERSION
@@ -20,12 +21,24 @@ from kseg.reading.batch import Batch
 from kseg.reading.blocks import Damage
 
 
+class Presence(NamedTuple):
+    """Whether somebody reads for a group.
+
+    members: None for a group that only committed, of which no membership is known. last_left: of one without members,
+    who left last, if that is known.
+    """
+
+    members: int | None = None
+    last_left: Departure | None = None
+
+
 class OffsetCommit(NamedTuple):
     """An offset that a group committed for a partition: the next one that it is to read.
 
     Timestamps are milliseconds since 1970. What a version doesn't have is -1, None for `topic_id`. `record_offset` is
     the commit's own place in its partition of `__consumer_offsets`. `producer_id`: of the transaction, not ended yet,
-    that it belongs to; None if it counts. `log_end`: of the partition, where it is known.
+    that it belongs to; None if it counts. `log_end`: of the partition, where it is known, or why it isn't; None at an
+    earlier time. `presence`: of its group.
     """
 
     group: str
@@ -39,7 +52,13 @@ class OffsetCommit(NamedTuple):
     topic_id: str | None
     record_offset: int
     producer_id: int | None = None
-    log_end: LogEnd | None = None
+    log_end: LogEnd | UnknownEnd | None = None
+    presence: Presence = Presence()
+
+    @property
+    def known_end(self) -> LogEnd | None:
+        """Where the partition's log ends; None if that isn't known."""
+        return self.log_end if isinstance(self.log_end, LogEnd) else None
 
     @property
     def lag(self) -> int | None:
@@ -47,9 +66,9 @@ class OffsetCommit(NamedTuple):
 
         Below 0 for an offset beyond the log's end. None if that end isn't known, or the commit doesn't count yet.
         """
-        if self.log_end is None or self.producer_id is not None or self.offset < 0:
+        if self.known_end is None or self.producer_id is not None or self.offset < 0:
             return None
-        return self.log_end.log_end_offset - self.offset
+        return self.known_end.log_end_offset - self.offset
 
 
 class LagSum(NamedTuple):
@@ -135,7 +154,13 @@ class SharePartition(NamedTuple):
     start_offset: int | None = None
     delivery_complete_count: int | None = None
     leader_epoch: int | None = None
-    log_end: LogEnd | None = None
+    log_end: LogEnd | UnknownEnd | None = None
+    presence: Presence = Presence()
+
+    @property
+    def known_end(self) -> LogEnd | None:
+        """Where the partition's log ends; None if that isn't known."""
+        return self.log_end if isinstance(self.log_end, LogEnd) else None
 
     @property
     def lag(self) -> int | None:
@@ -143,9 +168,9 @@ class SharePartition(NamedTuple):
 
         Source: GroupCoordinatorService.computeShareGroupLagAndBuildResponse.
         """
-        if self.log_end is None or self.start_offset is None or self.delivery_complete_count is None:
+        if self.known_end is None or self.start_offset is None or self.delivery_complete_count is None:
             return None
-        return self.log_end.log_end_offset - self.start_offset - self.delivery_complete_count
+        return self.known_end.log_end_offset - self.start_offset - self.delivery_complete_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +182,7 @@ class Group:
     `assignment_epoch`: of the target assignment, -1 in classic groups. `assignor`: the coordinator's, by its default if
     no member asks for one; None where there is none. `state_timestamp`: -1 if not known.
     `commits` count; `pending_commits` belong to transactions that have not ended. `share_partitions`: of share groups,
-    those that its coordinator has initialized.
+    those that its coordinator has initialized. `last_left`: the end of its last membership, if records still know it.
     """
 
     group: str
@@ -175,6 +200,13 @@ class Group:
     assignment_epoch: int = -1
     assignor: str | None = None
     share_partitions: tuple[SharePartition, ...] = ()
+    last_left: Departure | None = None
+
+    @property
+    def presence(self) -> Presence:
+        """Whether somebody reads for it."""
+        only_committed = self.type == "classic" and self.epoch < 0 and not self.members
+        return Presence(None if only_committed else len(self.members), None if self.members else self.last_left)
 
     @property
     def lags(self) -> LagSum:
@@ -194,7 +226,7 @@ def commits_beyond_end(groups: Iterable[Group]) -> Iterator[OffsetCommit]:
 
 def beyond_end_sentence(commit: OffsetCommit) -> str:
     """Which commit is beyond which end."""
-    end = "" if commit.log_end is None else f" {commit.log_end.log_end_offset}"
+    end = "" if commit.known_end is None else f" {commit.known_end.log_end_offset}"
     place = f"{commit.topic}-{commit.partition}"
     return f"group {commit.group}: {place}: offset {commit.offset} is committed, beyond the log end{end}"
 

@@ -66,7 +66,7 @@ class Column(NamedTuple, Generic[Row]):
     `show` gives the text for people; None shows the value as it is. `is_right` sets it to the right; None does so with
     numbers that aren't timestamps. `in_zone` makes the same column with its times in another zone than UTC; None: it
     has no times. `rank`: where a terminal has no room for all columns, those of the highest rank are left out first,
-    those of rank 0 never.
+    those of rank 0 never. `is_sentence`: its texts are shortened at their end.
     """
 
     field: Field
@@ -76,6 +76,7 @@ class Column(NamedTuple, Generic[Row]):
     is_right: bool | None = None
     in_zone: "Callable[[tzinfo], Column[Row]] | None" = None
     rank: int = 1
+    is_sentence: bool = False
 
     @property
     def name(self) -> str:
@@ -95,7 +96,8 @@ class Column(NamedTuple, Generic[Row]):
         is_path, is_time = self.field.unit is Unit.PATH, self.field.unit is Unit.ISO_TIME
         cut = None
         if self.field.kind in _CUT_KINDS and not is_time:
-            cut = Cut(LEAST_TEXT, in_middle=False) if self.field is FOR_PEOPLE else Cut(LEAST_PATH, in_middle=True)
+            has_beginning = self.is_sentence or self.field is FOR_PEOPLE
+            cut = Cut(LEAST_TEXT, in_middle=False) if has_beginning else Cut(LEAST_PATH, in_middle=True)
         return Head(self.title, cut, self.rank, is_path)
 
     def text(self, row: Row) -> str:
@@ -108,15 +110,17 @@ class Column(NamedTuple, Generic[Row]):
         return "" if value is None else escaped_text(str(value))
 
 
-def timestamp_column(field: Field, title: str, value: Callable[[Row], int | None], zone: tzinfo = UTC) -> Column[Row]:
+def timestamp_column(
+    field: Field, title: str, value: Callable[[Row], int | None], zone: tzinfo = UTC, *, rank: int = 1
+) -> Column[Row]:
     """Make a column of milliseconds since 1970, null for none; people see the time in the zone."""
 
     def milliseconds(row: Row) -> int | None:
         timestamp = value(row)
         return None if timestamp is None or timestamp < 0 else timestamp
 
-    in_zone = partial(timestamp_column, field, title, value)
-    return Column(field, title, milliseconds, lambda row: time_text(value(row), zone), in_zone=in_zone)
+    in_zone = partial(timestamp_column, field, title, value, rank=rank)
+    return Column(field, title, milliseconds, lambda row: time_text(value(row), zone), in_zone=in_zone, rank=rank)
 
 
 def iso_time_column(

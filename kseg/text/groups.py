@@ -1,6 +1,8 @@
 """Columns of `kseg groups`."""
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, tzinfo
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from kseg.coordinators.members import (
@@ -16,8 +18,10 @@ from kseg.coordinators.members import (
 from kseg.output.columns import NOT_SHOWN, Column, Field, iso_time_column, timestamp_column
 from kseg.output.table import Section
 from kseg.text import fields
+from kseg.text.lag_reasons import group_lag_reason, lag_reason
 
 Row = TypeVar("Row")
+Lagging = TypeVar("Lagging", OffsetCommit, SharePartition)
 
 
 def unless_negative(number: int) -> int | None:
@@ -42,9 +46,36 @@ def member_rows(groups: Iterable[Group]) -> Iterator[MemberRow]:
     return (MemberRow(group, member) for group in groups for member in group.members)
 
 
-def commit_rows(groups: Iterable[Group]) -> Iterator[OffsetCommit]:
-    """The commits of some groups, pending ones after those that count."""
-    return (commit for group in groups for commit in (*group.commits, *group.pending_commits))
+def commit_rows(groups: Iterable[Group]) -> list[OffsetCommit]:
+    """The commits of some groups, largest lag first."""
+    return _largest_lag_first(commit for group in groups for commit in (*group.commits, *group.pending_commits))
+
+
+def share_partition_rows(groups: Iterable[Group]) -> list[SharePartition]:
+    """The share-partitions of some groups, largest lag first."""
+    return _largest_lag_first(partition for group in groups for partition in group.share_partitions)
+
+
+def group_rows(groups: Iterable[Group]) -> list[Group]:
+    """Groups, largest lag first; then those with commits beyond the log end alone, then those of unknown lag."""
+
+    def order(group: Group) -> tuple[int, int, str]:
+        lags = group.lags
+        known = None if lags.lag is None and not lags.beyond_end else -1 if lags.lag is None else lags.lag
+        return (*_lag_order(known), group.group)
+
+    return sorted(groups, key=order)
+
+
+def _largest_lag_first(rows: Iterable[Lagging]) -> list[Lagging]:
+    """Rows with known lags, then those beyond the log end, then those of unknown lag; equal ones by name."""
+    return sorted(rows, key=lambda row: (*_lag_order(row.lag), row.group, row.topic, row.partition))
+
+
+def _lag_order(lag: int | None) -> tuple[int, int]:
+    if lag is None:
+        return 2, 0
+    return (1, lag) if lag < 0 else (0, -lag)
 
 
 MOST_TOLD = 20
@@ -62,27 +93,22 @@ def beyond_end_notes(groups: Iterable[Group]) -> Iterator[str]:
         yield f"{len(found) - MOST_TOLD} more commits are beyond the log end: negative lags of -o json"
 
 
-def share_partition_rows(groups: Iterable[Group]) -> Iterator[SharePartition]:
-    """The share-partitions of some groups."""
-    return (partition for group in groups for partition in group.share_partitions)
-
-
-def _known_or_dash(field: Field, title: str, value: Callable[[Row], int | None]) -> Column[Row]:
+def _known_or_dash(field: Field, title: str, value: Callable[[Row], int | None], rank: int = 1) -> Column[Row]:
     """A column of numbers that may be unknown."""
 
     def show(row: Row) -> str:
         number = value(row)
         return "-" if number is None else str(number)
 
-    return Column(field, title, value, show)
+    return Column(field, title, value, show, rank=rank)
 
 
 def _log_end_offset(row: OffsetCommit | SharePartition) -> int | None:
-    return None if row.log_end is None else row.log_end.log_end_offset
+    return None if row.known_end is None else row.known_end.log_end_offset
 
 
 def _last_stable_offset(row: OffsetCommit) -> int | None:
-    return None if row.log_end is None else row.log_end.last_stable_offset
+    return None if row.known_end is None else row.known_end.last_stable_offset
 
 
 def _assigned_object(topic: AssignedTopic) -> dict[str, object]:
@@ -128,26 +154,35 @@ def lags_text(group: Group) -> str:
     return group.lags.text("share-partition" if group.share_partitions else "commit")
 
 
+def _lag_reason_column(value: Callable[[Row, tzinfo], str | None], zone: tzinfo = UTC) -> Column[Row]:
+    """Make the column that says why there is a lag, with its times in a zone."""
+    in_zone = partial(_lag_reason_column, value)
+    return Column(fields.LAG_REASON, "WHY", lambda row: value(row, zone), in_zone=in_zone, rank=0, is_sentence=True)
+
+
+_GROUP_WHY: Column[Group] = _lag_reason_column(group_lag_reason)
+_WHY: Column[OffsetCommit | SharePartition] = _lag_reason_column(lag_reason)
 GROUPS: Section[Group] = Section(
     "group",
     "Groups",
     (
-        Column(fields.GROUP, "GROUP", lambda row: row.group),
-        Column(fields.COORDINATOR_PARTITION, "COORD", lambda row: row.coordinator_partition),
-        Column(fields.GROUP_TYPE, "TYPE", lambda row: row.type),
-        Column(fields.STATE, "STATE", lambda row: row.state),
+        Column(fields.GROUP, "GROUP", lambda row: row.group, rank=0),
+        Column(fields.COORDINATOR_PARTITION, "COORD", lambda row: row.coordinator_partition, rank=5),
+        Column(fields.GROUP_TYPE, "TYPE", lambda row: row.type, rank=3),
+        Column(fields.STATE, "STATE", lambda row: row.state, rank=0),
         Column(fields.PROTOCOL_TYPE, NOT_SHOWN, lambda row: row.protocol_type),
-        Column(fields.PROTOCOL, "PROTOCOL", lambda row: row.protocol),
-        Column(fields.ASSIGNOR, "ASSIGNOR", lambda row: row.assignor),
-        Column(fields.EPOCH, "EPOCH", lambda row: unless_negative(row.epoch)),
-        Column(fields.ASSIGNMENT_EPOCH, "TARGET", lambda row: unless_negative(row.assignment_epoch)),
+        Column(fields.PROTOCOL, "PROTOCOL", lambda row: row.protocol, rank=5),
+        Column(fields.ASSIGNOR, "ASSIGNOR", lambda row: row.assignor, rank=5),
+        Column(fields.EPOCH, "GROUP EPOCH", lambda row: unless_negative(row.epoch), rank=4),
+        Column(fields.ASSIGNMENT_EPOCH, "TARGET", lambda row: unless_negative(row.assignment_epoch), rank=5),
         Column(fields.LEADER_MEMBER_ID, NOT_SHOWN, lambda row: row.leader),
-        timestamp_column(fields.STATE_TIMESTAMP, "SINCE", lambda row: row.state_timestamp),
+        timestamp_column(fields.STATE_TIMESTAMP, "SINCE", lambda row: row.state_timestamp, rank=2),
         iso_time_column(fields.STATE_TIME, lambda row: row.state_timestamp),
-        Column(fields.MEMBERS, "MEMBERS", lambda row: len(row.members)),
-        Column(fields.COMMITS, "COMMITS", lambda row: len(row.commits)),
-        Column(fields.PENDING_COMMITS, "PENDING", lambda row: len(row.pending_commits)),
-        Column(fields.LAG, "LAG", lambda row: row.lag, lags_text),
+        Column(fields.MEMBERS, "MEMBERS", lambda row: len(row.members), rank=0),
+        Column(fields.COMMITS, "COMMITS", lambda row: len(row.commits), rank=3),
+        Column(fields.PENDING_COMMITS, "PENDING COMMITS", lambda row: len(row.pending_commits), rank=4),
+        Column(fields.LAG, "LAG", lambda row: row.lag, lags_text, rank=0),
+        _GROUP_WHY,
         Column(fields.BEYOND_LOG_END, NOT_SHOWN, lambda row: row.lags.beyond_end),
         Column(fields.UNKNOWN_LAGS, NOT_SHOWN, lambda row: row.lags.unknown),
     ),
@@ -156,22 +191,23 @@ COMMITS: Section[OffsetCommit] = Section(
     "commit",
     "Commits",
     (
-        Column(fields.GROUP, "GROUP", lambda row: row.group),
-        Column(fields.TOPIC, "TOPIC", lambda row: row.topic),
-        Column(fields.PARTITION, "PART", lambda row: row.partition),
-        Column(fields.OFFSET, "OFFSET", lambda row: row.offset),
-        _known_or_dash(fields.LOG_END_OFFSET, "END", _log_end_offset),
-        _known_or_dash(fields.LAST_STABLE_OFFSET, "STABLE", _last_stable_offset),
-        _known_or_dash(fields.LAG, "LAG", lambda row: row.lag),
-        Column(fields.LEADER_EPOCH, "EPOCH", lambda row: unless_negative(row.leader_epoch)),
-        timestamp_column(fields.COMMIT_TIMESTAMP, "COMMITTED", lambda row: row.commit_timestamp),
+        Column(fields.GROUP, "GROUP", lambda row: row.group, rank=0),
+        Column(fields.TOPIC, "TOPIC", lambda row: row.topic, rank=0),
+        Column(fields.PARTITION, "PART", lambda row: row.partition, rank=0),
+        Column(fields.OFFSET, "OFFSET", lambda row: row.offset, rank=2),
+        _known_or_dash(fields.LOG_END_OFFSET, "END", _log_end_offset, rank=2),
+        _known_or_dash(fields.LAST_STABLE_OFFSET, "STABLE", _last_stable_offset, rank=3),
+        _known_or_dash(fields.LAG, "LAG", lambda row: row.lag, rank=0),
+        _WHY,
+        Column(fields.LEADER_EPOCH, "LEADER EPOCH", lambda row: unless_negative(row.leader_epoch), rank=5),
+        timestamp_column(fields.COMMIT_TIMESTAMP, "COMMITTED", lambda row: row.commit_timestamp, rank=3),
         iso_time_column(fields.COMMIT_TIME, lambda row: row.commit_timestamp),
         timestamp_column(fields.EXPIRE_TIMESTAMP, NOT_SHOWN, lambda row: row.expire_timestamp),
         iso_time_column(fields.EXPIRE_TIME, lambda row: row.expire_timestamp),
         Column(fields.TOPIC_ID, NOT_SHOWN, lambda row: row.topic_id),
-        Column(fields.RECORD_OFFSET, "AT", lambda row: row.record_offset),
-        Column(fields.PENDING_PRODUCER_ID, "PENDING", lambda row: row.producer_id),
-        Column(fields.METADATA, "METADATA", lambda row: row.metadata),
+        Column(fields.RECORD_OFFSET, "AT", lambda row: row.record_offset, rank=5),
+        Column(fields.PENDING_PRODUCER_ID, "PENDING PRODUCER", lambda row: row.producer_id, rank=4),
+        Column(fields.METADATA, "METADATA", lambda row: row.metadata, rank=6),
     ),
     lambda row: "" if row.producer_id is None else "yellow",
 )
@@ -186,7 +222,8 @@ SHARE_PARTITIONS: Section[SharePartition] = Section(
         _known_or_dash(fields.DELIVERY_COMPLETE_COUNT, "COMPLETE", lambda row: row.delivery_complete_count),
         _known_or_dash(fields.LOG_END_OFFSET, "END", _log_end_offset),
         _known_or_dash(fields.LAG, "LAG", lambda row: row.lag),
-        Column(fields.LEADER_EPOCH, "EPOCH", lambda row: row.leader_epoch),
+        _WHY,
+        Column(fields.LEADER_EPOCH, "LEADER EPOCH", lambda row: row.leader_epoch),
         Column(fields.TOPIC_ID, NOT_SHOWN, lambda row: row.topic_id),
     ),
 )
@@ -200,7 +237,7 @@ MEMBERS: Section[MemberRow] = Section(
         Column(fields.CLIENT_ID, "CLIENT", lambda row: row.member.client_id),
         Column(fields.CLIENT_HOST, "HOST", lambda row: row.member.client_host),
         Column(fields.RACK, NOT_SHOWN, lambda row: row.member.rack),
-        Column(fields.EPOCH, "EPOCH", lambda row: unless_negative(row.member.epoch)),
+        Column(fields.EPOCH, "MEMBER EPOCH", lambda row: unless_negative(row.member.epoch)),
         Column(
             fields.SUBSCRIBED_TOPICS,
             "SUBSCRIBED",

@@ -3,7 +3,9 @@
 import csv
 import io
 import json
+import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -13,9 +15,10 @@ from kseg.coordinators.members import Group, OffsetCommit, reset_plan
 from kseg.formats.messages import build_message
 from kseg.formats.schemas import message_schema
 from tests import golden
-from tests.coordinators.coordinators import commit, share_group
+from tests.coordinators.coordinators import classic_group, commit, new_group, new_member, share_group
 from tests.log_files import NewBatch, NewRecord, write_segment
 from tests.run import kseg
+from tests.terminal import in_terminal
 
 LOGS = golden.ROOT / "logs"
 
@@ -33,9 +36,9 @@ def test_text_has_groups_members_and_commits() -> None:
     lines = run.stdout.decode().splitlines()
     assert [line for line in lines if not line.startswith(" ")] == [
         "Groups:",
-        "Members:",
         "Commits:",
         "Share-partitions:",
+        "Members:",
     ]
     assert any(line.split()[:4] == ["g-new-live", "1", "consumer", "Stable"] for line in lines)
     assert any(line.split()[:4] == ["g-new-live", "plain", "0", "154"] for line in lines)
@@ -54,6 +57,7 @@ def test_json_has_an_object_for_each_with_its_type() -> None:
         "logEndOffset": None,
         "lastStableOffset": None,
         "lag": None,
+        "lagReason": "not yet committed: the transaction of producer 1009 is open",
         "leaderEpoch": None,
         "commitTimestamp": 1795256068978,
         "commitTime": "2026-11-21T10:14:28.978Z",
@@ -93,7 +97,7 @@ def test_commits_beyond_the_log_end_are_not_summed_and_what_follows_is_said(tmp_
     (group,) = objects([".", "--show", "groups"], tmp_path)
     assert (group["lag"], group["beyondLogEnd"], group["unknownLags"]) == (15, 1, 1)
     ran = kseg(["groups", "."], tmp_path)
-    assert ran.stdout.splitlines()[2].endswith(b"  15, 1 commit beyond the log end, 1 of unknown lag")
+    assert b"  15, 1 commit beyond the log end, 1 of unknown lag  " in ran.stdout.splitlines()[2]
     said = (
         "kseg: group g: a-0: offset 20 is committed, beyond the log end 5: records were lost, or the topic was"
         " re-created; its consumer gets OFFSET_OUT_OF_RANGE and uses auto.offset.reset"
@@ -108,6 +112,102 @@ def test_many_commits_beyond_the_log_end_are_counted(tmp_path: Path) -> None:
     said = kseg(["groups", "."], tmp_path).stderr.decode().splitlines()
     assert sum("beyond the log end 1" in line for line in said) == 20
     assert "kseg: 5 more commits are beyond the log end: negative lags of -o json" in said
+
+
+def test_rows_with_the_largest_lag_come_first_in_all_forms(tmp_path: Path) -> None:
+    records = [
+        *(commit("a", 4, group="small"), commit("a", 1, group="large"), commit("b", 4, group="large")),
+        *(commit("a", 9, group="beyond"), commit("gone", 9, group="unknown")),
+    ]
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
+    for topic in ("a", "b"):
+        write_segment(tmp_path / f"{topic}-0", [NewBatch([NewRecord(b"k", b"v")] * 5)])
+    groups = objects([".", "--show", "groups"], tmp_path)
+    assert [row["group"] for row in groups] == ["large", "small", "beyond", "unknown"]
+    rows = objects([".", "--show", "commits"], tmp_path)
+    expected = [("large", "a"), ("large", "b"), ("small", "a"), ("beyond", "a"), ("unknown", "gone")]
+    assert [(row["group"], row["topic"]) for row in rows] == expected
+    of_csv = csv.DictReader(io.StringIO(kseg(["groups", ".", "-o", "csv"], tmp_path).stdout.decode()))
+    assert [(row["group"], row["topic"]) for row in of_csv] == expected
+
+
+# --- why a group lags ------------------------------------------------------------------------------------------------
+
+PLAIN = [NewRecord(b"k", b"v")] * 5
+OPEN = NewBatch(PLAIN, 5, producer_id=7, producer_epoch=0, is_transactional=True)
+LEFT_AT = 1_700_000_060_000
+
+
+def reasons(directory: Path, *arguments: str) -> dict[str, object]:
+    """Why rows lag: of groups by their names, of commits by their topics."""
+    rows = objects([".", *arguments], directory)
+    return {str(row.get("topic", row["group"])): row["lagReason"] for row in rows if row["type"] in ("group", "commit")}
+
+
+def test_what_the_disk_knows_of_a_lag_is_said(tmp_path: Path) -> None:
+    records = [commit("open", 5), commit("low", 1), commit("beyond", 17), commit("elsewhere", 1), commit("done", 5)]
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
+    write_segment(tmp_path / "open-0", [NewBatch(PLAIN), OPEN])
+    write_segment(tmp_path / "low-0", [NewBatch(PLAIN, 3)], 3)
+    for topic in ("beyond", "done"):
+        write_segment(tmp_path / f"{topic}-0", [NewBatch(PLAIN)])
+    found = reasons(tmp_path)
+    assert found == {
+        "g": found["low"],
+        "low": "commit below the log start 3: 2 records are gone",
+        "open": "blocked at an open transaction: last stable offset 5 of 10",
+        "beyond": "beyond the log end by 12: records were lost, or the topic was re-created",
+        "elsewhere": "partition not here",
+        "done": None,
+    }
+
+
+def test_topic_that_the_clusters_metadata_do_not_have_is_gone(tmp_path: Path) -> None:
+    shutil.copytree(LOGS / "4.4.0-made" / "__cluster_metadata-0", tmp_path / "__cluster_metadata-0")
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("nosuch", 1)])])
+    assert reasons(tmp_path)["nosuch"] == "topic gone: the cluster's metadata don't have it"
+
+
+def test_the_last_member_of_a_classic_group_is_named(tmp_path: Path) -> None:
+    records = [
+        classic_group("g", "billing-1", "/10.0.0.7"),
+        commit("a", 2),
+        classic_group("g", changed_at=LEFT_AT),
+        classic_group("g", changed_at=LEFT_AT),
+    ]
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
+    write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
+    since = "no members since 2023-11-14T22:14:20.000Z"
+    assert reasons(tmp_path) == {"g": f"{since}; last member billing-1@10.0.0.7", "a": since}
+    assert reasons(tmp_path, "--tz", "+01:00")["a"] == "no members since 2023-11-14T23:14:20.000+01:00"
+
+
+def test_the_last_member_of_a_newer_group_is_named_as_long_as_its_record_is_there(tmp_path: Path) -> None:
+    member, left = new_member("g", "m", "billing-1", "/10.0.0.7"), new_member("g", "m", None, timestamp=LEFT_AT)
+    write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
+    since = "no members since 2023-11-14T22:14:20.000Z"
+    for records, said in (
+        ([member, left], {"g": f"{since}; last member billing-1@10.0.0.7", "a": since}),
+        ([left], {"g": since, "a": since}),
+        ([], {"g": "no members", "a": "no members"}),
+    ):
+        group = [new_group("g"), commit("a", 2)]
+        write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([*group, *records])])
+        assert reasons(tmp_path) == said
+
+
+def test_group_with_members_that_commits_nothing_says_since_when(tmp_path: Path) -> None:
+    records = [classic_group("g", "billing-1", "/10.0.0.7"), commit("a", 2, commit_timestamp=LEFT_AT)]
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
+    write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
+    assert reasons(tmp_path)["a"] == "members, but no commit since 2023-11-14T22:14:20.000Z"
+
+
+def test_narrow_terminal_keeps_what_matters_of_groups() -> None:
+    shown = in_terminal(LOGS, "groups", "3.3.2", "--show", "groups", "--no-color", columns=80)
+    for title in ("GROUP", "STATE", "MEMBERS", "LAG", "WHY"):
+        assert re.search(rf"\b{title}\b", shown.partition("Left out")[0])
+    assert "GROUP EPOCH" in shown.partition("Left out")[2]
 
 
 def test_share_partitions_have_their_start_offsets() -> None:
@@ -207,7 +307,7 @@ def test_the_time_of_a_commit_divides(tmp_path: Path) -> None:
     def commits(at: str) -> list[dict[str, object]]:
         return objects(["4.1.0", "--at", at, "--group", "g-new-live", "--show", "commits"])
 
-    newest = objects(["4.1.0", "--group", "g-new-live", "--show", "commits"])
+    newest = [row | {"lagReason": None} for row in objects(["4.1.0", "--group", "g-new-live", "--show", "commits"])]
     assert commits("2026-11-21T10:14:31.371Z") == newest
     assert commits("2026-11-21T11:14:31.370+01:00") == commits("1795256071370") != newest
 

@@ -18,14 +18,47 @@ def commit(
     topic_id: str | None = None,
     metadata: str = "",
     leader_epoch: int = -1,
+    commit_timestamp: int = 0,
 ) -> NewRecord:
     """A commit of a group."""
     key = build_message(message_schema("OffsetCommitKey"), 0, {"group": group, "topic": topic, "partition": partition})
     fields: dict[str, object] = {"offset": offset, "metadata": metadata, "leaderEpoch": leader_epoch}
+    fields["commitTimestamp"] = commit_timestamp
     if topic_id is not None:
         fields["topicId"] = topic_id
     value = build_message(message_schema("OffsetCommitValue"), NEWEST_COMMIT, fields)
     return NewRecord(b"\0\1" + key, NEWEST_COMMIT.to_bytes(2, "big") + value)
+
+
+def classic_group(group: str, client: str | None = None, host: str = "", changed_at: int = 0) -> NewRecord:
+    """A classic group with one member, or without any."""
+    key = build_message(message_schema("GroupMetadataKey"), 0, {"group": group})
+    member = {"memberId": "m", "clientId": client, "clientHost": host, "subscription": b"", "assignment": b""}
+    fields = {
+        "protocolType": "consumer",
+        "generation": 1,
+        "protocol": None,
+        "leader": None,
+        "currentStateTimestamp": changed_at,
+        "members": [] if client is None else [member],
+    }
+    return NewRecord(b"\0\2" + key, b"\0\3" + build_message(message_schema("GroupMetadataValue"), 3, fields))
+
+
+def new_group(group: str) -> NewRecord:
+    """A group of the consumer protocol."""
+    return _of_group(group, 3, {"epoch": 1})
+
+
+def new_member(
+    group: str, member: str, client: str | None, host: str = "", timestamp: int = 1_700_000_000_000
+) -> NewRecord:
+    """A member of a group of the consumer protocol, or the tombstone of one."""
+    key = (5).to_bytes(2, "big") + build_message(OFFSETS_KEYS[5], 0, {"groupId": group, "memberId": member})
+    value = None
+    if client is not None:
+        value = b"\0\0" + build_message(OFFSETS_VALUES[5], 0, {"clientId": client, "clientHost": host})
+    return NewRecord(key, value, timestamp)
 
 
 def share_group(group: str, *partitions: int) -> list[NewRecord]:

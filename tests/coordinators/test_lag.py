@@ -49,7 +49,7 @@ def test_lag_is_what_lies_between_the_commit_and_the_logs_end(tmp_path: Path) ->
         write_segment(tmp_path / f"{topic}-0", [NewBatch(PLAIN)])
     found = commits(tmp_path)
     assert {topic: each.lag for topic, each in found.items()} == {"a": 3, "b": 0, "c": -4, "elsewhere": None}
-    assert found["elsewhere"].log_end is None
+    assert found["elsewhere"].known_end is None
 
 
 def test_an_open_transaction_holds_the_last_stable_offset_back_and_not_the_lag(tmp_path: Path) -> None:
@@ -57,8 +57,8 @@ def test_an_open_transaction_holds_the_last_stable_offset_back_and_not_the_lag(t
     write_segment(tmp_path / "open-0", [NewBatch(PLAIN), OPEN])
     write_segment(tmp_path / "ended-0", [NewBatch(PLAIN), OPEN, marker(ABORT, OPEN)])
     found = commits(tmp_path)
-    assert (found["open"].log_end, found["open"].lag) == ((7, 5), 2)
-    assert (found["ended"].log_end, found["ended"].lag) == ((8, 8), 3)
+    assert (found["open"].log_end, found["open"].lag) == ((7, 5, 0), 2)
+    assert (found["ended"].log_end, found["ended"].lag) == ((8, 8, 0), 3)
 
 
 def test_an_empty_active_segment_ends_where_it_begins(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_pending_commit_has_no_lag(tmp_path: Path) -> None:
     write_segment(tmp_path / "__consumer_offsets-0", [pending])
     write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
     found = commits(tmp_path)["a"]
-    assert (found.log_end, found.lag) == ((5, 5), None)
+    assert (found.log_end, found.lag) == ((5, 5, 0), None)
 
 
 def test_lags_of_an_earlier_time_are_not_known(tmp_path: Path) -> None:

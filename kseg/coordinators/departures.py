@@ -1,0 +1,117 @@
+"""Members that left their groups, as the older records of a partition of `__consumer_offsets` still know them."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from typing import NamedTuple
+
+from kseg.formats.codes import NO_TIMESTAMP, VERSION
+from kseg.formats.messages import Fields, MessageError, parse_message
+from kseg.formats.schemas import OFFSETS_KEYS, OFFSETS_VALUES, version_range
+from kseg.kernel.record import Record
+
+_KEPT = 8
+"""The latest records of a classic group that are kept: an empty group is often written again and again."""
+
+
+class Departure(NamedTuple):
+    """The end of a group's last membership: its time by the coordinator's clock, and who left.
+
+    left_ms: None if it isn't known. client_id, client_host: None where no record knows the member any more.
+    """
+
+    left_ms: int | None
+    client_id: str | None = None
+    client_host: str | None = None
+
+
+class Departures:
+    """Takes a partition's records in their order; knows of each group without members who left it last."""
+
+    def __init__(self) -> None:
+        """Has taken nothing yet."""
+        self._classic: dict[bytes, deque[Record]] = {}
+        self._members: dict[bytes, Record] = {}
+        self._left: dict[str, Departure] = {}
+
+    def take(self, record: Record) -> None:
+        """Takes the next record."""
+        key = record.key
+        if key is None or len(key) < VERSION.size:
+            return
+        number = VERSION.read(key)
+        if number == _classic_type():
+            self._classic.setdefault(key, deque(maxlen=_KEPT)).append(record)
+        elif number in _member_types():
+            if record.value is not None:
+                self._members[key] = record
+            elif (group := _text_of(record, "groupId")) is not None:
+                self._left[group] = _departure(_value_of(self._members.pop(key, None)), _time_of(record))
+
+    @cached_property
+    def last(self) -> Mapping[str, Departure]:
+        """The last departure by group, once all records were taken; of groups that have members it says nothing."""
+        classic = ((_text_of(records[-1], "group"), _of_classic(records)) for records in self._classic.values())
+        return {**{group: departure for group, departure in classic if group is not None}, **self._left}
+
+
+def _of_classic(records: Iterable[Record]) -> Departure:
+    """The departure after the last record with members; without any, the time of the first that is here."""
+    members: list[Fields] = []
+    left_ms = None
+    for record in records:
+        value = _value_of(record)
+        if value is None:
+            members, left_ms = [], None
+        elif value["members"]:
+            members, left_ms = value["members"], None
+        elif left_ms is None:
+            changed = value.get("currentStateTimestamp", NO_TIMESTAMP)
+            left_ms = changed if changed >= 0 else _time_of(record)
+    return _departure(members[0] if members else None, left_ms)
+
+
+def _departure(member: Fields | None, left_ms: int | None) -> Departure:
+    return Departure(left_ms) if member is None else Departure(left_ms, member["clientId"], member["clientHost"])
+
+
+def _time_of(record: Record) -> int | None:
+    """A record's time, which is its coordinator's."""
+    return None if record.timestamp == NO_TIMESTAMP else record.timestamp
+
+
+def _text_of(record: Record, name: str) -> str | None:
+    """A text of the record's key; None if it can't be read."""
+    key = record.key or b""
+    try:
+        text: str = parse_message(OFFSETS_KEYS[VERSION.read(key)], 0, key, VERSION.size).value[name]
+    except MessageError:
+        return None
+    return text
+
+
+def _value_of(record: Record | None) -> Fields | None:
+    """The record's value; None for a tombstone, and if it can't be read."""
+    if record is None or record.key is None or record.value is None or len(record.value) < VERSION.size:
+        return None
+    message = OFFSETS_VALUES[VERSION.read(record.key)]
+    version = VERSION.read(record.value)
+    if version not in version_range(message.versions):
+        return None
+    try:
+        return parse_message(message, version, record.value, VERSION.size).value
+    except MessageError:
+        return None
+
+
+@cache
+def _classic_type() -> int:
+    """The type of keys of classic groups."""
+    return next(number for number, message in OFFSETS_KEYS.items() if message.name == "GroupMetadataKey")
+
+
+@cache
+def _member_types() -> frozenset[int]:
+    """The types of keys of newer groups' members."""
+    names = {f"{kind}GroupMemberMetadataKey" for kind in ("Consumer", "Share", "Streams")}
+    return frozenset(number for number, message in OFFSETS_KEYS.items() if message.name in names)

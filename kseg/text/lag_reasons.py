@@ -1,0 +1,71 @@
+"""Sentences about why a group lags, from the coordinators' records and the ends of logs."""
+
+from collections.abc import Iterator
+from datetime import UTC, tzinfo
+
+from kseg.cluster.partitions import LogEnd, UnknownEnd
+from kseg.coordinators.members import Group, OffsetCommit, Presence, SharePartition
+from kseg.errors import counted
+from kseg.times import time_text
+
+
+def lag_reason(row: OffsetCommit | SharePartition, zone: tzinfo = UTC) -> str | None:
+    """Return why a commit or share-partition lags, most important first; None where there is nothing to say.
+
+    A lag that isn't known has the reason for that. No time in it is a producer's.
+    """
+    if isinstance(row, OffsetCommit) and row.producer_id is not None:
+        return f"not yet committed: the transaction of producer {row.producer_id} is open"
+    if isinstance(row.log_end, UnknownEnd):
+        return row.log_end.value
+    end = row.known_end
+    if end is None or not row.lag:
+        return None
+    if row.lag < 0:
+        return f"beyond the log end by {-row.lag}: records were lost, or the topic was re-created"
+    reasons = [*_absence(row.presence, zone), *(_of_offsets(row, end) if isinstance(row, OffsetCommit) else ())]
+    if not reasons and isinstance(row, OffsetCommit):
+        reasons = [_no_commit(row, zone)]
+    return "; ".join(reasons) or None
+
+
+def group_lag_reason(group: Group, zone: tzinfo = UTC) -> str | None:
+    """Return why the commit with the largest lag lags, and who left a group without members last."""
+    rows: tuple[OffsetCommit | SharePartition, ...]
+    rows = (*group.commits, *group.share_partitions, *group.pending_commits)
+    worst = max(rows, key=_largest, default=None)
+    reason = None if worst is None else lag_reason(worst, zone)
+    left = group.presence.last_left
+    if reason is None or worst is None or not (worst.lag or 0) > 0 or left is None or left.client_id is None:
+        return reason
+    return f"{reason}; last member {left.client_id}@{(left.client_host or '').removeprefix('/')}"
+
+
+def _largest(row: OffsetCommit | SharePartition) -> tuple[int, int]:
+    """The order of lags: the largest one last, before it those beyond the log end, then unknown ones."""
+    lag = row.lag
+    if lag is None:
+        return 0, 0
+    return (1, -lag) if lag < 0 else (2, lag)
+
+
+def _absence(presence: Presence, zone: tzinfo) -> Iterator[str]:
+    if presence.members == 0:
+        left_ms = None if presence.last_left is None else presence.last_left.left_ms
+        yield "no members" if left_ms is None else f"no members since {time_text(left_ms, zone)}"
+
+
+def _of_offsets(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
+    """What of the lag lies behind an open transaction, if that is half of it or more; and what was deleted."""
+    behind = end.log_end_offset - end.last_stable_offset
+    if behind and behind >= end.last_stable_offset - commit.offset >= 0:
+        yield (f"blocked at an open transaction: last stable offset {end.last_stable_offset} of {end.log_end_offset}")
+    if commit.offset < end.log_start_offset:
+        gone = counted(end.log_start_offset - commit.offset, "record")
+        verb = "is" if gone.startswith("1 ") else "are"
+        yield f"commit below the log start {end.log_start_offset}: {gone} {verb} gone"
+
+
+def _no_commit(commit: OffsetCommit, zone: tzinfo) -> str:
+    who = "members, but no commit" if commit.presence.members else "no commit"
+    return f"{who} since {time_text(commit.commit_timestamp, zone, 'an unknown time')}"

@@ -12,7 +12,15 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_line
-from kseg.text.transactions import CLUES, COORDINATOR_TRANSACTIONS, STABLE_OFFSETS, TRANSACTIONS, TransactionRows
+from kseg.text.transactions import (
+    CLUES,
+    COORDINATOR_TRANSACTIONS,
+    STABLE_OFFSETS,
+    TRANSACTIONS,
+    TransactionRows,
+    nothing_open_text,
+    worst_first,
+)
 from kseg.times import parse_zone, time_or_none
 
 
@@ -46,13 +54,16 @@ def txns(options: TxnsOptions) -> None:
       kseg txns __transaction_state-7/ -o json | jq 'select(.isOpen)'
 
     PATHS are partition directories, log directories, or parents of these (such as all disks of a broker); by default
-    the current directory. From __transaction_state, `txns` shows the latest state of each transactional id. The exit
-    status is 1 if a transaction hangs.
+    the current directory. From __transaction_state, `txns` shows the latest state of each transactional id. Hanging and
+    overdue transactions come first, then open ones; of more than 100,000 that ended, the first come before these. The
+    exit status is 1 if a transaction hangs or is overdue: open for longer than its producer allowed.
 
     Open transactions hold back the last stable offset. One hangs if no coordinator will end it: __transaction_state, in
     the log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`. The command
-    that aborts it is then printed with the reason. Without that topic only the age is known, with --now. If disks were
-    copied one after another, give as --now the time when the first copy started.
+    that aborts a hanging or overdue one is printed with the reason. Without that topic only the age is known, with
+    --now. If disks were copied one after another, give as --now the time when the first copy started.
+
+    Last stable offsets are shown of partitions that a transaction holds back, of all with -v, in JSON always.
 
     --explain prints the batches of a transaction, its marker, what the transaction index, producer snapshots and its
     coordinator say of it, and damage that may hide its marker, in order; last what became of it, and why that is known.
@@ -77,12 +88,13 @@ def txns(options: TxnsOptions) -> None:
         writer.write(CLUES, reading.clues(others, options.explain))
         coordinators, others = [], []
     if coordinators and (not writer.form.has_one_kind or not others):
-        writer.write(COORDINATOR_TRANSACTIONS, reading.coordinator_rows(coordinators))
+        writer.write(COORDINATOR_TRANSACTIONS, worst_first(reading.coordinator_rows(coordinators)))
     if others:
-        writer.write(TRANSACTIONS, reading.rows(others))
-    shown = writer.count
+        writer.write(TRANSACTIONS, worst_first(reading.rows(others)))
+    is_empty = not writer.count
     if not writer.form.has_one_kind and options.explain is None:
-        writer.write(STABLE_OFFSETS, reading.stable_rows)
+        shows_all = options.verbose or not writer.form.is_for_people
+        writer.write(STABLE_OFFSETS, [row for row in reading.stable_rows if row.open_transactions or shows_all])
     for line in reading.abort_lines if writer.form.is_for_people else ():
         write_line(line)
     flush_stdout()
@@ -90,7 +102,9 @@ def txns(options: TxnsOptions) -> None:
     told = taken.sentences(verbose=options.verbose)
     for text in (*told, *reading.notes(is_partial=bool(others and coordinators))):
         talk.note(text)
-    if found and not shown:
+    if options.only_open and is_empty and options.explain is None:
+        talk.note(nothing_open_text(len(others), len(coordinators), reading.transactional_ids))
+    elif found and is_empty:
         searched = counted(len(coordinators) + len(others), "partition")
-        talk.note(f"no {'open ' if options.only_open else ''}transactions in {searched}")
-    talk.end_with(reading.found_hanging or bool(reading.unreadable))
+        talk.note(f"no transactions in {searched}")
+    talk.end_with(reading.found_bad or bool(reading.unreadable))

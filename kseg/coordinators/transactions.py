@@ -58,16 +58,23 @@ def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool
     """
     if opened.topic is None or opened.partition is None or opened.first_offset is None:
         return None
-    line = (
-        f"kafka-transactions.sh --bootstrap-server {shlex.quote(bootstrap_server)} abort"
-        f" --topic {opened.topic} --partition {opened.partition}"
-    )
+    line = _tool_line("abort", bootstrap_server, opened.topic, opened.partition)
     if by_offset:
         return f"{line} --start-offset {opened.first_offset}"
     return (
         f"{line} --producer-id {opened.producer_id} --producer-epoch {opened.producer_epoch}"
         f" --coordinator-epoch {max(opened.coordinator_epoch or 0, 0)}"
     )
+
+
+def find_start_command(topic: str, partition: int, bootstrap_server: str) -> str:
+    """The line that prints where open transactions of a partition begin: what aborts one needs that offset."""
+    return _tool_line("describe-producers", bootstrap_server, topic, partition)
+
+
+def _tool_line(command: str, bootstrap_server: str, topic: str, partition: int) -> str:
+    server = shlex.quote(bootstrap_server)
+    return f"kafka-transactions.sh --bootstrap-server {server} {command} --topic {topic} --partition {partition}"
 
 
 class Coordinators:

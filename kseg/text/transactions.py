@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg.cluster.joined_log import whole_log
 from kseg.cluster.move_plan import Fill, Move, MovePlan
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.explained_transaction import explain_transaction
-from kseg.coordinators.transactions import Coordinators, Judge, Verdict, abort_command
+from kseg.coordinators.transactions import Coordinators, Judge, Verdict, abort_command, find_start_command
+from kseg.errors import counted
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
 from kseg.log.transaction_evidence import Clue
@@ -49,6 +50,18 @@ class TransactionRow(NamedTuple):
         return False if self.verdict is None else self.verdict.is_hanging
 
     @property
+    def is_overdue(self) -> bool:
+        """Whether its coordinator is to abort it and hasn't."""
+        coordinator = None if self.verdict is None else self.verdict.coordinator
+        has_it = coordinator and (self.transaction.topic, self.transaction.partition) in coordinator.partitions
+        return bool(coordinator and has_it and not self.is_hanging and coordinator.is_overdue(self.now_ms))
+
+    @property
+    def badness(self) -> int:
+        """What to sort by: hanging and overdue transactions, open ones, the others."""
+        return 0 if self.is_hanging or self.is_overdue else 1 if self.transaction.is_open else 2
+
+    @property
     def transactional_id(self) -> str | None:
         """The transactional id of the producer, of one that is open, if it is known."""
         coordinator = None if self.verdict is None else self.verdict.coordinator
@@ -77,9 +90,31 @@ class CoordinatorRow(NamedTuple):
         return self.transaction.is_overdue(self.now_ms)
 
     @property
+    def badness(self) -> int:
+        """What to sort by, as of a TransactionRow."""
+        return 0 if self.is_overdue else 1 if self.transaction.is_open else 2
+
+    @property
     def duration_ms(self) -> int | None:
         """How long it took or has been open."""
         return self.transaction.duration_ms(self.now_ms)
+
+
+Judged = TypeVar("Judged", TransactionRow, CoordinatorRow)
+MOST_HELD = 100_000
+"""Transactions that have ended which are held back until the open ones are known."""
+
+
+def worst_first(rows: Iterable[Judged]) -> Iterator[Judged]:
+    """Rows with what hangs or is overdue first, then what is open; of very many that ended the first come before."""
+    opened, ended = list[Judged](), list[Judged]()
+    for row in rows:
+        (opened if row.transaction.is_open else ended).append(row)
+        if len(ended) == MOST_HELD:
+            yield from ended
+            ended.clear()
+    yield from sorted(opened, key=lambda row: row.badness)
+    yield from ended
 
 
 class StableRow(NamedTuple):
@@ -95,8 +130,9 @@ class StableRow(NamedTuple):
 class TransactionRows:
     """Reads partitions one after another.
 
-    Once all rows were taken: found_hanging: whether a transaction hangs; stable_rows: partitions' last stable offsets;
-    abort_lines: comments and commands that abort what hangs; unreadable: what couldn't be read.
+    Once all rows were taken: found_bad: whether a transaction hangs or is overdue; stable_rows: partitions' last stable
+    offsets; abort_lines: comments and commands that end these; unreadable: what couldn't be read; transactional_ids:
+    how many there were.
     """
 
     def __init__(
@@ -130,7 +166,8 @@ class TransactionRows:
         self._bootstrap_server = bootstrap_server
         self._unjudged: list[str] = []
         self._contradictions: list[str] = []
-        self.found_hanging = False
+        self.found_bad = False
+        self.transactional_ids = 0
         self.stable_rows: list[StableRow] = []
         self.abort_lines: list[str] = []
         self.unreadable: list[Unreadable] = []
@@ -164,9 +201,25 @@ class TransactionRows:
         for partition in partitions:
             view = coordinator_transactions(partition)
             self.unreadable += view.unreadable
+            self.transactional_ids += len(view.transactions)
             for transaction in view.transactions:
                 if transaction.is_open or not self._only_open:
-                    yield CoordinatorRow(transaction, self._now_ms)
+                    row = CoordinatorRow(transaction, self._now_ms)
+                    self._note_overdue(row)
+                    yield row
+
+    def _note_overdue(self, row: CoordinatorRow) -> None:
+        """Remembers what to do about an overdue transaction in partitions that aren't here."""
+        if not row.is_overdue:
+            return
+        self.found_bad = True
+        here = {(place.topic, place.partition) for place in self._places}
+        for topic, partition in (each for each in row.transaction.partitions if each not in here):
+            self.abort_lines += [
+                f"# {topic}-{partition}: {_overdue_text(row.transaction)}; this prints where it begins, for"
+                " `kafka-transactions.sh abort --start-offset`",
+                find_start_command(topic, partition, self._bootstrap_server),
+            ]
 
     def rows(self, partitions: Iterable[PartitionLog]) -> Iterator[TransactionRow]:
         """The transactions of other partitions."""
@@ -200,16 +253,34 @@ class TransactionRows:
     def _open_rows(self, found: PartitionTransactions) -> Iterator[TransactionRow]:
         verdicts = self._judge.verdicts(found.partition, found.open_transactions)
         for opened, verdict in verdicts.items():
-            self.found_hanging |= bool(verdict.is_hanging)
+            row = TransactionRow(opened, verdict, self._now_ms)
+            self.found_bad |= row.badness == 0
             line = None
             if not verdict.is_certain:
                 self._unjudged.append(verdict.reason)
-            elif verdict.is_hanging:
+            elif row.badness == 0:
                 line = abort_command(opened, self._bootstrap_server, by_offset=self._coordinators.are_kraft)
             if line is not None:
                 place = f"{opened.topic}-{opened.partition} from offset {opened.first_offset}"
-                self.abort_lines += [f"# {place}: {verdict.reason}", line]
-            yield TransactionRow(opened, verdict, self._now_ms, line)
+                coordinator = verdict.coordinator if row.is_overdue else None
+                reason = verdict.reason if coordinator is None else _overdue_text(coordinator)
+                self.abort_lines += [f"# {place}: {reason}", line]
+            yield row._replace(abort_command=line)
+
+
+def _overdue_text(coordinator: CoordinatorTransaction) -> str:
+    allowed = duration_text(coordinator.timeout_ms)
+    state = f"{coordinator.state} as {coordinator.transactional_id}"
+    return f"{state} for longer than its {allowed}: if its coordinator doesn't abort it"
+
+
+def nothing_open_text(partitions: int, coordinators: int, transactional_ids: int) -> str:
+    """That no transaction is open, and what was looked through: partitions, those of the coordinators, their ids."""
+    looked = [counted(partitions, "partition")] if partitions or not coordinators else []
+    if coordinators:
+        ids = counted(transactional_ids, "transactional id")
+        looked.append(f"{ids} in {counted(coordinators, 'partition')} of {TOPIC}")
+    return f"no open transactions to show: looked through {' and '.join(looked)}"
 
 
 FILLS: Section[Fill] = Section(
@@ -257,13 +328,13 @@ def plan_sum(plan: MovePlan) -> str:
 
 
 def _transaction_style(row: TransactionRow) -> str:
-    if row.is_hanging:
+    if row.badness == 0:
         return "red"
     return "yellow" if row.transaction.is_open else ""
 
 
 def _coordinator_style(row: CoordinatorRow) -> str:
-    return "yellow" if row.transaction.is_open else ""
+    return ("red", "yellow", "")[row.badness]
 
 
 def _duration(row: TransactionRow | CoordinatorRow) -> str:
@@ -272,6 +343,8 @@ def _duration(row: TransactionRow | CoordinatorRow) -> str:
 
 
 def _outcome(row: TransactionRow) -> str:
+    if row.is_overdue:
+        return "overdue"
     return "hanging" if row.is_hanging else str(row.transaction.outcome)
 
 

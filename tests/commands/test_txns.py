@@ -44,8 +44,8 @@ def test_a_partitions_transactions_are_listed_with_what_blocks(tmp_path: Path) -
     assert run.status == 0
     lines = run.stdout.decode().splitlines()
     assert [" ".join(line.split()) for line in lines[2:4]] == [
-        "orders 4 7 0 committed 0 0 1 1 1970-01-01T00:00:01.000Z 7",
         "orders 4 8 1 open 2 3 2 1970-01-01T00:00:03.000Z unknown __transaction_state isn't here",
+        "orders 4 7 0 committed 0 0 1 1 1970-01-01T00:00:01.000Z 7",
     ]
     assert lines[-1].split() == ["orders", "4", "2", "4", "1"]
     assert run.stderr == (
@@ -155,7 +155,7 @@ def opened(tmp_path: Path, *arguments: str) -> dict[str, Any]:
 def test_one_that_its_coordinator_will_end_is_open_however_old(tmp_path: Path) -> None:
     write_two(tmp_path)
     write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [3, 4]}))
-    run = kseg(["txns", ".", "--open", "--now", "now"], tmp_path)
+    run = kseg(["txns", ".", "--open", "--now", "64000"], tmp_path)
     assert (run.status, run.stderr) == (0, b"")
     assert b"abort" not in run.stdout
     row = opened(tmp_path, "--now", "64001")
@@ -163,6 +163,39 @@ def test_one_that_its_coordinator_will_end_is_open_however_old(tmp_path: Path) -
     coordinator = objects([".", "--open", "--now", "64001"], tmp_path)[0]
     assert row["durationMs"] == coordinator["durationMs"] == 60_001
     assert coordinator["isOverdue"] is True
+
+
+def test_overdue_one_comes_first_with_the_command_that_ends_it(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [3, 4]}))
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    run = kseg(["txns", ".", "--now", "64001"], tmp_path)
+    assert (run.status, run.stderr) == (1, b"")
+    *_, lost, start, overdue, abort = run.stdout.decode().splitlines()
+    tool = "kafka-transactions.sh --bootstrap-server localhost:9092"
+    reason = "Ongoing as pay for longer than its 1m00s: if its coordinator doesn't abort it"
+    assert lost == (
+        f"# orders-3: {reason}; this prints where it begins, for `kafka-transactions.sh abort --start-offset`"
+    )
+    assert start == f"{tool} describe-producers --topic orders --partition 3"
+    assert overdue == f"# orders-4 from offset 2: {reason}"
+    assert abort == f"{tool} abort --topic orders --partition 4 --start-offset 2"
+    states = [row["state"] for row in objects(["orders-4", "--now", "64001"], tmp_path) if row["type"] == "transaction"]
+    assert states == ["open", "committed"]
+    assert opened(tmp_path, "--now", "64001")["abortCommand"] == abort
+
+
+def test_nothing_open_is_one_line_with_what_was_looked_through(tmp_path: Path) -> None:
+    ended = NewBatch([NewRecord(b"k", b"v", 1000)], 0, 7, 0, True)
+    for number in (1, 2):
+        write_segment(tmp_path / f"orders-{number}", [ended, marker(COMMIT, ended, 2000)])
+    run = kseg(["txns", "orders-1", "orders-2", "--open"], tmp_path)
+    said = b"kseg: no open transactions to show: looked through 2 partitions\n"
+    assert (run.status, run.stdout, run.stderr) == (0, b"", said)
+    assert kseg(["txns", "orders-1", "--open", "-v", "-q"], tmp_path).stdout.startswith(b"Last stable offsets:")
+    write_coordinator(tmp_path, IDLE)
+    said = b"looked through 2 partitions and 1 transactional id in 1 partition of __transaction_state\n"
+    assert kseg(["txns", ".", "--open"], tmp_path).stderr.endswith(said)
 
 
 @pytest.mark.parametrize(
@@ -552,8 +585,8 @@ def test_of_two_replicas_one_is_shown(tmp_path: Path) -> None:
     write_segment(tmp_path / "broker2" / "orders-4", [NewBatch([NewRecord(b"k", b"v", 1000)], 0, 7, 0, True)])
     rows = objects(["broker2", "broker1"], tmp_path)
     assert [(row["type"], row.get("producerId")) for row in rows] == [
-        ("transaction", 7),
         ("transaction", 8),
+        ("transaction", 7),
         ("partition", None),
     ]
 

@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 import click
 
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import pass_over
+from kseg.cluster.now import settle_now
 from kseg.commands.options.command import RowOptions, command
 from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
@@ -49,6 +52,7 @@ class GroupsOptions(NamedTuple):
     paths: tuple[Path, ...]
     choice: PartitionChoice
     at: str | None
+    now: str | None
     zone: str
     pattern: str
     show: str | None
@@ -88,7 +92,9 @@ def groups(options: GroupsOptions) -> None:
 
     Rows with the largest lag come first, in JSON and CSV too; then commits beyond the log end, then unknown lags. WHY
     says why a commit lags: its group has no members, an open transaction blocks it, or retention deleted records. A
-    group has the reason of the commit that lags most, and who left last if older records still know it.
+    group has the reason of the commit that lags most, and who left last if older records still know it. Ages are
+    counted to --now; by default that is the clock's time while a broker runs on the disks, and else the newest time
+    that a broker wrote to them.
 
     A negative lag is a commit beyond the log end: records were lost, or the topic was re-created. Its consumer gets
     OFFSET_OUT_OF_RANGE and uses auto.offset.reset. A group's lag is the sum of the lags that are known and not
@@ -109,7 +115,10 @@ def groups(options: GroupsOptions) -> None:
         check_chart_form(rows.output)
         if options.show is not None:
             raise click.UsageError("--chart draws lags: leave --show out")
-    view = read_groups(options.paths, time_or_none(options.at, zone), talk.refuse)
+    at_ms = time_or_none(options.at, zone)
+    given_ms = time_or_none(options.now, zone)
+    now = settle_now(at_ms if given_ms is None else given_ms, Cluster(options.paths, pass_over))
+    view = read_groups(options.paths, at_ms, talk.refuse, now.ms)
     found = chosen_groups(view.groups, options.pattern, options.choice)
     writer = RowWriter(rows.form(zone))
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
@@ -121,7 +130,9 @@ def groups(options: GroupsOptions) -> None:
         if wanted in (None, name) and not options.is_chart:
             write(writer, found)
     flush_stdout()
+    has_ages = wanted not in ("members", ALONE[RESET_CSV]) and any(group.lag for group in found) and writer.count
     for text in (
+        *(now.sentences() if has_ages else ()),
         *(unreadable.line() for unreadable in view.unreadable),
         *view.notes,
         *beyond_end_notes(found),

@@ -74,7 +74,9 @@ class _Entry(NamedTuple):
     record: Record
 
 
-def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: Refuse | None = None) -> GroupsView:
+def read_groups(
+    paths: Path | Sequence[Path], at_ms: int | None = None, refuse: Refuse | None = None, now_ms: int | None = None
+) -> GroupsView:
     """The groups in partition directories of `__consumer_offsets`, or in all of log directories, at a time.
 
     Topics that records name by their id have their names, if the cluster's metadata lie beside. Where the topics'
@@ -85,15 +87,18 @@ def read_groups(paths: Path | Sequence[Path], at_ms: int | None = None, refuse: 
         paths: a directory, or several; parents of log directories too.
         at_ms: milliseconds since 1970; None: at the log's end.
         refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
+        now_ms: the time that ages in reasons of lags are counted to; None leaves them out.
 
     Raises:
         OpenError: there is no such directory, or no such topic in it.
     """
     refuse_once = None if refuse is None else once(refuse)
-    return read_groups_in(find_topic(paths, TOPIC, refuse_once), at_ms, refuse_once)
+    return read_groups_in(find_topic(paths, TOPIC, refuse_once), at_ms, refuse_once, now_ms)
 
 
-def read_groups_in(places: TopicPlaces, at_ms: int | None = None, refuse: Refuse | None = None) -> GroupsView:
+def read_groups_in(
+    places: TopicPlaces, at_ms: int | None = None, refuse: Refuse | None = None, now_ms: int | None = None
+) -> GroupsView:
     """The groups in partitions of `__consumer_offsets`; arguments are as for `read_groups`.
 
     The ends of logs are those in the log directories that were searched.
@@ -113,7 +118,7 @@ def read_groups_in(places: TopicPlaces, at_ms: int | None = None, refuse: Refuse
     if any(group.share_partitions for group in groups):
         groups = [_with_start_offsets(group, shares) for group in groups]
     return GroupsView(
-        tuple(_completed(group, None if at_ms is not None else beside) for group in groups),
+        tuple(_completed(group, None if at_ms is not None else beside, now_ms) for group in groups),
         sum(view.later_count for view in views),
         (*(unreadable for view in views for unreadable in view.unreadable), *shares.unreadable),
         (
@@ -128,9 +133,9 @@ def _with_start_offsets(group: Group, shares: ShareStates) -> Group:
     return replace(group, share_partitions=tuple(map(shares.completed, group.share_partitions)))
 
 
-def _completed(group: Group, beside: PartitionsBeside | None) -> Group:
+def _completed(group: Group, beside: PartitionsBeside | None, now_ms: int | None) -> Group:
     """A group whose partitions know whether it has members, and the ends of their logs unless beside is None."""
-    presence = group.presence
+    presence = group.presence._replace(now_ms=now_ms)
 
     def ended(each: Ending) -> Ending:
         end = None if beside is None else beside.end_of(each.topic, each.partition, each.topic_id)

@@ -25,11 +25,12 @@ class Presence(NamedTuple):
     """Whether somebody reads for a group.
 
     members: None for a group that only committed, of which no membership is known. last_left: of one without members,
-    who left last, if that is known.
+    who left last, if that is known. now_ms: the time to judge by; None for none.
     """
 
     members: int | None = None
     last_left: Departure | None = None
+    now_ms: int | None = None
 
 
 class OffsetCommit(NamedTuple):

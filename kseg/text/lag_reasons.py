@@ -6,7 +6,7 @@ from datetime import UTC, tzinfo
 from kseg.cluster.partitions import LogEnd, UnknownEnd
 from kseg.coordinators.members import Group, OffsetCommit, Presence, SharePartition
 from kseg.errors import counted
-from kseg.times import time_text
+from kseg.times import duration_text, time_text
 
 
 def lag_reason(row: OffsetCommit | SharePartition, zone: tzinfo = UTC) -> str | None:
@@ -52,7 +52,7 @@ def _largest(row: OffsetCommit | SharePartition) -> tuple[int, int]:
 def _absence(presence: Presence, zone: tzinfo) -> Iterator[str]:
     if presence.members == 0:
         left_ms = None if presence.last_left is None else presence.last_left.left_ms
-        yield "no members" if left_ms is None else f"no members since {time_text(left_ms, zone)}"
+        yield "no members" if left_ms is None else f"no members since {_since(left_ms, presence.now_ms, zone)}"
 
 
 def _of_offsets(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
@@ -68,4 +68,12 @@ def _of_offsets(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
 
 def _no_commit(commit: OffsetCommit, zone: tzinfo) -> str:
     who = "members, but no commit" if commit.presence.members else "no commit"
-    return f"{who} since {time_text(commit.commit_timestamp, zone, 'an unknown time')}"
+    return f"{who} since {_since(commit.commit_timestamp, commit.presence.now_ms, zone)}"
+
+
+def _since(then_ms: int, now_ms: int | None, zone: tzinfo) -> str:
+    """A time, and how long ago it was."""
+    if then_ms < 0:
+        return "an unknown time"
+    age = "" if now_ms is None or now_ms < then_ms else f" ({duration_text(now_ms - then_ms)})"
+    return f"{time_text(then_ms, zone)}{age}"

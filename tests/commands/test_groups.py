@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ LEFT_AT = 1_700_000_060_000
 
 def reasons(directory: Path, *arguments: str) -> dict[str, object]:
     """Why rows lag: of groups by their names, of commits by their topics."""
-    rows = objects([".", *arguments], directory)
+    rows = objects([".", "--now", "2023-11-17T22:14:20Z", *arguments], directory)
     return {str(row.get("topic", row["group"])): row["lagReason"] for row in rows if row["type"] in ("group", "commit")}
 
 
@@ -177,15 +178,15 @@ def test_the_last_member_of_a_classic_group_is_named(tmp_path: Path) -> None:
     ]
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
     write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
-    since = "no members since 2023-11-14T22:14:20.000Z"
+    since = "no members since 2023-11-14T22:14:20.000Z (3d00h)"
     assert reasons(tmp_path) == {"g": f"{since}; last member billing-1@10.0.0.7", "a": since}
-    assert reasons(tmp_path, "--tz", "+01:00")["a"] == "no members since 2023-11-14T23:14:20.000+01:00"
+    assert reasons(tmp_path, "--tz", "+01:00")["a"] == "no members since 2023-11-14T23:14:20.000+01:00 (3d00h)"
 
 
 def test_the_last_member_of_a_newer_group_is_named_as_long_as_its_record_is_there(tmp_path: Path) -> None:
     member, left = new_member("g", "m", "billing-1", "/10.0.0.7"), new_member("g", "m", None, timestamp=LEFT_AT)
     write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
-    since = "no members since 2023-11-14T22:14:20.000Z"
+    since = "no members since 2023-11-14T22:14:20.000Z (3d00h)"
     for records, said in (
         ([member, left], {"g": f"{since}; last member billing-1@10.0.0.7", "a": since}),
         ([left], {"g": since, "a": since}),
@@ -200,7 +201,40 @@ def test_group_with_members_that_commits_nothing_says_since_when(tmp_path: Path)
     records = [classic_group("g", "billing-1", "/10.0.0.7"), commit("a", 2, commit_timestamp=LEFT_AT)]
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
     write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
-    assert reasons(tmp_path)["a"] == "members, but no commit since 2023-11-14T22:14:20.000Z"
+    assert reasons(tmp_path)["a"] == "members, but no commit since 2023-11-14T22:14:20.000Z (3d00h)"
+
+
+def test_age_on_a_copied_disk_ends_at_the_newest_time_that_a_broker_wrote(tmp_path: Path) -> None:
+    """The producers' times, which are a day later, don't count."""
+    records = [new_group("g"), new_member("g", "m", None, timestamp=LEFT_AT), commit("a", 2)]
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(records)])
+    write_segment(
+        tmp_path / "__consumer_offsets-0", [NewBatch([commit("b", 2)._replace(timestamp=LEFT_AT + 9000)], 3)], 3
+    )
+    write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v", LEFT_AT + 86_400_000)] * 5)])
+    run = kseg(["groups", ".", "-o", "json", "--show", "commits"], tmp_path)
+    assert b"no members since 2023-11-14T22:14:20.000Z (9.000s)" in run.stdout
+    said = b"kseg: now is 2023-11-14T22:14:29.000Z, the newest time a broker wrote: the disk is a copy; --now chooses"
+    assert run.stderr == said + b" another\n"
+    assert b"now is" not in kseg(["groups", ".", "-q"], tmp_path).stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked for locks")
+def test_age_on_a_running_brokers_disk_ends_now(tmp_path: Path) -> None:
+    """The JVM's lock is POSIX's: this test holds it as a broker would, in another process."""
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([new_group("g"), commit("a", 2)])])
+    write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
+    (tmp_path / ".lock").touch()
+    hold = "import fcntl, sys; f = open('.lock', 'r+b'); fcntl.lockf(f, fcntl.LOCK_EX); print(1, flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", hold], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as broker:
+        assert broker.stdout is not None
+        broker.stdout.readline()
+        held = kseg(["groups", "."], tmp_path)
+        broker.communicate(b"\n")
+    assert b"now is" not in held.stderr
+    assert b"now is" in kseg(["groups", "."], tmp_path).stderr
 
 
 def test_narrow_terminal_keeps_what_matters_of_groups() -> None:

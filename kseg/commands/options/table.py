@@ -341,7 +341,7 @@ BEHAVIOUR = (
     Option("--max-bytes", "dump", "Print only batches within the first bytes of a log.", Size(0)),
     Option("--now", "compact doctor ls report retain",
         'Use this time as "now": ISO 8601, ms, -1h. [default: the current time]', metavar="TIME"),
-    Option("--now", "txns", 'Use this time as "now" for ages. [default: the newest time that brokers wrote]',
+    Option("--now", "groups txns", 'Use this time as "now" for ages. [default: the newest time that brokers wrote]',
         metavar="TIME"),
     Option("--free", "retain", "Plan which topics' retention to lower, and to what, to free this size or share: 20%.",
         SizeOrShare()),

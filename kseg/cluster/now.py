@@ -1,0 +1,117 @@
+"""The time to judge by: a given one, the clock's, or the newest that a broker wrote to a disk that is a copy."""
+
+import struct
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import pass_over
+from kseg.errors import FileError, UsageError
+from kseg.formats.codes import NO_TIMESTAMP
+from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog
+from kseg.log.selection import PartitionChoice
+from kseg.system.placed_path import is_far
+from kseg.times import iso_time, now_ms
+
+FRESH_MS = 600_000
+"""How old the newest time of a running broker's disk may be: a copy's is older."""
+LOCK_FILE = ".lock"
+_BROKERS_OWN = (METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
+"""Topics whose records have the time of a controller or coordinator."""
+_FLOCK = "hhqqi4x"
+"""Linux's `struct flock`: type, whence, start, length, process."""
+
+
+class NowSource(Enum):
+    """Where the time to judge by comes from."""
+
+    GIVEN = "given"
+    CLOCK = "clock"
+    DISK = "disk"
+
+
+class Now(NamedTuple):
+    """The time to judge by, milliseconds since 1970, and where it comes from."""
+
+    ms: int
+    source: NowSource
+
+    def sentences(self) -> Iterator[str]:
+        """Say it if it is neither given nor the clock's."""
+        if self.source is NowSource.DISK:
+            time = iso_time(self.ms)
+            yield f"now is {time}, the newest time a broker wrote: the disk is a copy; --now chooses another"
+
+
+def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
+    """Return the given time, or else the clock's while a broker uses the disk or has just written to it.
+
+    Of a copy it is the newest time that a broker wrote, never one of a producer.
+    """
+    if given_ms is not None:
+        return Now(given_ms, NowSource.GIVEN)
+    clock_ms = now_ms()
+    log_dirs = sorted({path.absolute() for path in cluster.metadata_dirs()})
+    if any(is_locked(path) for path in log_dirs):
+        return Now(clock_ms, NowSource.CLOCK)
+    newest_ms = newest_written(Cluster(log_dirs, pass_over, levels=0))
+    if newest_ms < 0 or clock_ms - newest_ms <= FRESH_MS:
+        return Now(clock_ms, NowSource.CLOCK)
+    return Now(newest_ms, NowSource.DISK)
+
+
+def is_locked(log_dir: Path) -> bool:
+    """Whether a process holds the log directory's lock as a broker does; asks the kernel, and takes no lock itself.
+
+    Only Linux is asked: others have another structure, and a lock that is tried could keep a broker from its start.
+    """
+    if sys.platform != "linux" or is_far(log_dir):
+        return False
+    import fcntl
+
+    try:
+        with (log_dir / LOCK_FILE).open("rb") as file:
+            wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, 0, 0, 0, 0)
+            found = fcntl.fcntl(file.fileno(), fcntl.F_GETLK, wanted)
+    except OSError:
+        return False
+    return bool(struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK)
+
+
+def newest_written(cluster: Cluster) -> int:
+    """Return the newest time that brokers wrote, -1 without any.
+
+    It is that of the metadata and of coordinators. Where these aren't here, it is that of batches with LogAppendTime,
+    else that of the logs' files.
+    """
+    own = list(_active(cluster.directories(PartitionChoice(_BROKERS_OWN))))
+    newest_ms = max((_last_ms(each, has_own_clock=True) for each in own), default=NO_TIMESTAMP)
+    if newest_ms >= 0:
+        return newest_ms
+    others = list(_active(cluster.directories()))
+    newest_ms = max((_last_ms(each, has_own_clock=False) for each in others), default=NO_TIMESTAMP)
+    return newest_ms if newest_ms >= 0 else max(map(_modified_ms, others), default=NO_TIMESTAMP)
+
+
+def _active(partitions: Iterable[PartitionLog]) -> Iterator[PartitionLog]:
+    with suppress(FileError, UsageError):  # a choice of which nothing is here
+        for each in partitions:
+            if each.segments:
+                yield each
+
+
+def _last_ms(partition: PartitionLog, *, has_own_clock: bool) -> int:
+    """The time of a partition's last batch, if a broker's clock has set it."""
+    try:
+        last = partition.read_end().last
+    except FileError:
+        return NO_TIMESTAMP
+    return last.max_timestamp if last is not None and (has_own_clock or last.is_log_append_time) else NO_TIMESTAMP
+
+
+def _modified_ms(partition: PartitionLog) -> int:
+    return max((segment.log.modified_ms for segment in partition.segments if segment.log), default=NO_TIMESTAMP)

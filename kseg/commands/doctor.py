@@ -90,7 +90,7 @@ def doctor(options: DoctorOptions) -> None:
     plan = plan_examination(paths or (Path(),), talk.refuse, options.choice)
     for passed_over in plan.passed_over:
         talk.note(passed_over_line(passed_over))
-    found = CheckUpInWork(plan, is_quick=options.quick, zone=zone)
+    found = CheckUpInWork(plan, is_quick=options.quick, zone=zone, given_ms=now_ms)
     report = DoctorReport(
         form_named(options.output), found.result, verbose=options.verbose, quiet=talk.is_quiet, color=options.color
     )

@@ -287,8 +287,12 @@ TO_BE_JUDGED = (OPEN, LONG)
 class FindingsJudge:
     """Takes the findings of partitions; adds to those about open transactions whether they hang, and why."""
 
-    def __init__(self, plan: VerificationPlan) -> None:
-        """Takes what is verified: the coordinators are those in the log directories that it touches."""
+    def __init__(self, plan: VerificationPlan, now_ms: int | None = None) -> None:
+        """Takes what is verified, and the time to judge by as Judge has it.
+
+        The coordinators are those in the log directories that the plan touches.
+        """
+        self._now_ms = now_ms
         self._cluster = Cluster.joined((plan.cluster,))
         self._replicas: dict[str, dict[str, PartitionReplicas[PartitionLog]]] = {}
         self._log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
@@ -338,7 +342,7 @@ class FindingsJudge:
         """Who knows the coordinators of a directory's cluster."""
         log_dirs = self._dirs_of(path)
         if log_dirs not in self._judges:
-            self._judges[log_dirs] = Judge(Coordinators(log_dirs), None)
+            self._judges[log_dirs] = Judge(Coordinators(log_dirs), self._now_ms)
         return self._judges[log_dirs]
 
     def _dirs_of(self, path: Path) -> tuple[Path, ...]:

@@ -195,14 +195,19 @@ _WAITING = frozenset({"hanging-transaction", "long-transaction", "open-transacti
 class CheckUpInWork:
     """Takes partitions as they are examined; at any time gives what is known so far."""
 
-    def __init__(self, plan: VerificationPlan, *, is_quick: bool, zone: tzinfo = UTC) -> None:
-        """Looks at log directories and their disks. `is_quick`: of the examination; `zone`: of times in sentences."""
+    def __init__(
+        self, plan: VerificationPlan, *, is_quick: bool, zone: tzinfo = UTC, given_ms: int | None = None
+    ) -> None:
+        """Looks at log directories and their disks.
+
+        `is_quick`, `given_ms`: of the examination; `zone`: of times in sentences.
+        """
         if is_quick:
             plan = replace(plan, largest_metadata=CHEAP_METADATA)
         self._zone = zone
         self._is_quick = is_quick
         self._plan = plan
-        self._judge = FindingsJudge(plan)
+        self._judge = FindingsJudge(plan, given_ms)
         self._log_dirs = tuple(log_dir.path for log_dir in plan.log_dirs)
         self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
         self._troubles: list[Trouble] = []

@@ -93,7 +93,7 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
         at, is_quick=choices.is_quick, keep_cache=reading.keep_cache, tells_cleaning=True, static=reading.static
     )
     known = Gathered(choices, plan.cluster.partitions())
-    check_up = CheckUpInWork(plan, is_quick=choices.is_quick, zone=choices.zone)
+    check_up = CheckUpInWork(plan, is_quick=choices.is_quick, zone=choices.zone, given_ms=at)
     work = survey(plan, settings, processes=reading.processes, on_read=reading.on_read, on_unread=reading.on_unread)
     for surveyed in work:
         known.take(surveyed)

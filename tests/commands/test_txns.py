@@ -239,6 +239,14 @@ def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
     assert b"warning hanging-transaction: producer 8: open since offset 2; pay is CompleteAbort" in hanging.stdout
 
 
+def test_doctor_judges_it_by_the_given_time(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))
+    young, old = (kseg(["doctor", ".", "-v", "--now", at], tmp_path).stdout for at in ("903000", "903001"))
+    assert b"hanging-transaction" not in young
+    assert b"hanging-transaction" in old
+
+
 def test_transaction_hangs_in_its_cluster_whichever_others_are_checked_too(tmp_path: Path) -> None:
     for cluster in ("one", "two"):
         (tmp_path / cluster).mkdir()

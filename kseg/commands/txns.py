@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import require_choice
+from kseg.cluster.now import settle_now
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import RowOptions, command
 from kseg.errors import counted
@@ -61,7 +62,9 @@ def txns(options: TxnsOptions) -> None:
     Open transactions hold back the last stable offset. One hangs if no coordinator will end it: __transaction_state, in
     the log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`. The command
     that aborts a hanging or overdue one is printed with the reason. Without that topic only the age is known, with
-    --now. If disks were copied one after another, give as --now the time when the first copy started.
+    --now. By default transactions that a coordinator knows are as old as by the clock while a broker runs on the disks,
+    and else by the newest time that a broker wrote to them. If disks were copied one after another, give as --now the
+    time when the first copy started.
 
     Last stable offsets are shown of partitions that a transaction holds back, of all with -v, in JSON always.
 
@@ -72,14 +75,17 @@ def txns(options: TxnsOptions) -> None:
     zone = parse_zone(options.zone)
     cluster = Cluster(paths, talk.refuse)
     found = cluster.partitions()
+    given_ms = time_or_none(options.now, zone)
+    now = settle_now(given_ms, cluster)
     reading = TransactionRows(
         found,
-        time_or_none(options.now, zone),
+        given_ms,
         options.transaction_max_timeout_ms,
         options.bootstrap_server,
         only_open=options.only_open,
         log_dirs=cluster.metadata_dirs(),
     )
+    reading.age_ms = now.ms
     coordinators, others = reading.split(choice)
     if not coordinators and not others:
         require_choice(paths, choice)
@@ -100,7 +106,8 @@ def txns(options: TxnsOptions) -> None:
     flush_stdout()
     taken = taken_of(each for each in found if choice.takes(each.topic, each.partition))
     told = taken.sentences(verbose=options.verbose)
-    for text in (*told, *reading.notes(is_partial=bool(others and coordinators))):
+    ages = now.sentences() if reading.has_ages else ()
+    for text in (*told, *ages, *reading.notes(is_partial=bool(others and coordinators))):
         talk.note(text)
     if options.only_open and is_empty and options.explain is None:
         talk.note(nothing_open_text(len(others), len(coordinators), reading.transactional_ids))

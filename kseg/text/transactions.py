@@ -36,12 +36,14 @@ if TYPE_CHECKING:
 class TransactionRow(NamedTuple):
     """A transaction of a partition, and the verdict on it if it is open.
 
-    now_ms: the time to judge at, None if none was given. abort_command: the line that aborts it, if it hangs.
+    now_ms: the given time, None if none was: a producer's times are counted to no other. age_ms: the time that its
+    coordinator's are counted to. abort_command: the line that aborts it, if it hangs or is overdue.
     """
 
     transaction: Transaction
     verdict: Verdict | None
     now_ms: int | None
+    age_ms: int | None = None
     abort_command: str | None = None
 
     @property
@@ -54,7 +56,7 @@ class TransactionRow(NamedTuple):
         """Whether its coordinator is to abort it and hasn't."""
         coordinator = None if self.verdict is None else self.verdict.coordinator
         has_it = coordinator and (self.transaction.topic, self.transaction.partition) in coordinator.partitions
-        return bool(coordinator and has_it and not self.is_hanging and coordinator.is_overdue(self.now_ms))
+        return bool(coordinator and has_it and not self.is_hanging and coordinator.is_overdue(self.age_ms))
 
     @property
     def badness(self) -> int:
@@ -73,13 +75,13 @@ class TransactionRow(NamedTuple):
         if self.verdict is None:
             return self.transaction.duration_ms
         if self.verdict.coordinator is not None and self.verdict.is_hanging is False:
-            return self.verdict.coordinator.duration_ms(self.now_ms)
+            return self.verdict.coordinator.duration_ms(self.age_ms)
         last = self.transaction.last_timestamp
         return None if self.now_ms is None or last is None else max(0, self.now_ms - last)
 
 
 class CoordinatorRow(NamedTuple):
-    """What a coordinator knew of a transactional id; now_ms: the time to judge at, None if none was given."""
+    """What a coordinator knew of a transactional id; now_ms: the time that its age is counted to, None for none."""
 
     transaction: CoordinatorTransaction
     now_ms: int | None
@@ -130,9 +132,10 @@ class StableRow(NamedTuple):
 class TransactionRows:
     """Reads partitions one after another.
 
-    Once all rows were taken: found_bad: whether a transaction hangs or is overdue; stable_rows: partitions' last stable
-    offsets; abort_lines: comments and commands that end these; unreadable: what couldn't be read; transactional_ids:
-    how many there were.
+    age_ms: the time that coordinators' times are counted to; by default the given one. Once all rows were taken:
+    has_ages: whether there were such; found_bad: whether a transaction hangs or is overdue; stable_rows: partitions'
+    last stable offsets; abort_lines: comments and commands that end these; unreadable: what couldn't be read;
+    transactional_ids: how many there were.
     """
 
     def __init__(
@@ -161,12 +164,14 @@ class TransactionRows:
         self._places = [whole_log(each) for each in found if each.copies]
         self._only_open = only_open
         self._now_ms = now_ms
+        self.age_ms = now_ms
         self._coordinators = Coordinators([*log_dirs, *(place.path.absolute().parent for place in self._places)])
         self._judge = Judge(self._coordinators, now_ms, timeout_ms)
         self._bootstrap_server = bootstrap_server
         self._unjudged: list[str] = []
         self._contradictions: list[str] = []
         self.found_bad = False
+        self.has_ages = False
         self.transactional_ids = 0
         self.stable_rows: list[StableRow] = []
         self.abort_lines: list[str] = []
@@ -204,12 +209,13 @@ class TransactionRows:
             self.transactional_ids += len(view.transactions)
             for transaction in view.transactions:
                 if transaction.is_open or not self._only_open:
-                    row = CoordinatorRow(transaction, self._now_ms)
+                    row = CoordinatorRow(transaction, self.age_ms)
                     self._note_overdue(row)
                     yield row
 
     def _note_overdue(self, row: CoordinatorRow) -> None:
         """Remembers what to do about an overdue transaction in partitions that aren't here."""
+        self.has_ages |= row.transaction.is_open
         if not row.is_overdue:
             return
         self.found_bad = True
@@ -253,7 +259,8 @@ class TransactionRows:
     def _open_rows(self, found: PartitionTransactions) -> Iterator[TransactionRow]:
         verdicts = self._judge.verdicts(found.partition, found.open_transactions)
         for opened, verdict in verdicts.items():
-            row = TransactionRow(opened, verdict, self._now_ms)
+            row = TransactionRow(opened, verdict, self._now_ms, self.age_ms)
+            self.has_ages |= verdict.coordinator is not None and verdict.is_hanging is False
             self.found_bad |= row.badness == 0
             line = None
             if not verdict.is_certain:

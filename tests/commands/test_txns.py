@@ -185,6 +185,16 @@ def test_overdue_one_comes_first_with_the_command_that_ends_it(tmp_path: Path) -
     assert opened(tmp_path, "--now", "64001")["abortCommand"] == abort
 
 
+def test_coordinators_times_of_a_copy_are_counted_to_the_newest_that_a_broker_wrote(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}), written_at=70_000)
+    run = kseg(["txns", ".", "--open"], tmp_path)
+    assert run.status == 1
+    said = "kseg: now is 1970-01-01T00:01:10.000Z, the newest time a broker wrote: the disk is a copy; --now chooses"
+    assert run.stderr.decode() == f"{said} another\n"
+    assert opened(tmp_path)["durationMs"] == 66_000
+
+
 def test_nothing_open_is_one_line_with_what_was_looked_through(tmp_path: Path) -> None:
     ended = NewBatch([NewRecord(b"k", b"v", 1000)], 0, 7, 0, True)
     for number in (1, 2):
@@ -470,7 +480,9 @@ def test_directories_are_listed_as_often_as_there_are_partitions(
         disk = tmp_path / str(count)
         for number in range(count):
             write_segment(disk / f"orders-{number}", [NewBatch([NewRecord(b"k", b"v", 3000)], 0, 8, 1, True)])
-        write_coordinator(disk, ("pay", 8, status, {"orders": list(range(count)) if status == ONGOING else []}))
+        # written at a time at which it isn't overdue
+        state = ("pay", 8, status, {"orders": list(range(count)) if status == ONGOING else []})
+        write_coordinator(disk, state, written_at=10_000 if status == ONGOING else 1_700_000_000_000)
         before = listings.total()
         assert kseg([command, "."], disk).status == int(status != ONGOING)
         counts.append(listings.total() - before)
@@ -549,11 +561,11 @@ def test_one_partition_may_be_one_of_fifty(states: tuple[Any, ...], tmp_path: Pa
 def test_transactional_ids_that_are_not_here_are_said(tmp_path: Path) -> None:
     write_two(tmp_path)
     write_coordinator(tmp_path, ("open-0", 8, ONGOING, {"orders": [4]}), number=1)  # partition 1 of two
-    assert kseg(["txns", "."], tmp_path).stderr == (
+    assert kseg(["txns", ".", "--now", "5000"], tmp_path).stderr == (
         b"kseg: 1 of a supposed 2 partitions of __transaction_state are here: transactional ids of the others aren't"
         b" shown\n"
     )
-    assert kseg(["txns", "__transaction_state-1"], tmp_path).stderr == b""
+    assert kseg(["txns", "__transaction_state-1", "--now", "5000"], tmp_path).stderr == b""
 
 
 def test_coordinators_whose_beginning_is_missing_are_not_enough(tmp_path: Path) -> None:

@@ -31,9 +31,8 @@ def lines(*arguments: str, columns: int) -> list[str]:
     """What stands on a terminal, without colours and notes."""
     text = in_terminal(golden.ROOT, *arguments, "--no-color", columns=columns)
     found = re.sub(r"\x1b\[[0-9;]*m", "", text).replace("\r", "").splitlines()
-    return [
-        line for line in found if not line.startswith(("kseg:", "Left out", "Total", "All ", "  All ", "  Left out"))
-    ]
+    beside = ("kseg:", "Hidden columns", "Total", "All ", "Empty:")
+    return [line for line in found if not line.lstrip().startswith(beside)]
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -46,7 +45,7 @@ def test_tables_fit_the_terminal(command: tuple[str, ...], columns: int) -> None
 
 def test_what_is_left_out_is_named_and_wide_shows_it() -> None:
     narrow = in_terminal(golden.ROOT, "ls", BROKER, columns=60)
-    left_out = re.search(r"Left out for want of room: (.*?)\. --wide shows all columns, --columns chooses\.", narrow)
+    left_out = re.search(r"Hidden columns: (.*?) \(--wide shows all, --columns chooses\)", narrow)
     assert left_out is not None
     wide = in_terminal(golden.ROOT, "ls", "--wide", BROKER, columns=60)
     piped = run.kseg(["ls", BROKER], golden.ROOT).stdout.decode()
@@ -66,7 +65,7 @@ def test_a_value_that_all_rows_have_is_said_once(tmp_path: Path) -> None:
 def test_nothing_is_cut_in_pipes() -> None:
     piped = run.kseg(["ls", BROKER], golden.ROOT).stdout.decode()
     assert "…" not in piped
-    assert "Left out" not in piped
+    assert "Hidden columns" not in piped
     assert piped.count(f"{BROKER}/") == len([path for path in (golden.ROOT / BROKER).iterdir() if path.is_dir()])
 
 
@@ -104,12 +103,49 @@ def test_a_common_directory_goes_before_texts_are_cut() -> None:
 def test_columns_of_the_highest_rank_are_left_out_first() -> None:
     fitting = Fitting(HEADS, 10)
     assert fitting.take(ROWS, is_whole=True) == [["one", "1"], ["two", "2"]]
-    assert fitting.below == ["Left out for want of room: TEXT. --wide shows all columns, --columns chooses."]
+    assert fitting.below == ["Hidden columns: TEXT (--wide shows all, --columns chooses)"]
 
 
-def test_rows_that_follow_are_cut_like_the_first() -> None:
+def test_rows_that_follow_have_the_columns_of_the_first_and_the_room_that_is_left() -> None:
     fitting = Fitting(HEADS, 24)
-    first = fitting.take(ROWS, is_whole=False)
+    fitting.take(ROWS, is_whole=False)
     assert fitting.above == []  # what all rows have in common isn't known yet
-    later = fitting.take([["b" * 50, "3", "z" * 50]], is_whole=False)
-    assert list(map(len, later[0])) == [max(map(len, cells)) for cells in zip(*first, strict=True)]
+    places = list(fitting.places)
+    (later,) = fitting.take([["b" * 50, "3", "z" * 50]], is_whole=False)
+    assert fitting.places == places
+    assert sum(map(len, later)) + 2 * (len(later) - 1) <= 24
+
+
+def test_numbers_of_later_rows_are_whole(tmp_path: Path) -> None:
+    shutil.copytree(golden.ROOT / BROKER / "zstd-0", tmp_path / "zstd-0")
+    sql = "select i from range(12000) t(i) where i < 500 or i >= 11000"
+    shown = in_terminal(tmp_path, "query", sql, "zstd-0", columns=120)
+    assert "11999" in shown
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("form", ["text", "table"])
+def test_a_table_without_rows_is_none_on_a_terminal(form: str) -> None:
+    shown = in_terminal(golden.ROOT, "ls", f"{BROKER}/zstd-0", "-o", form, "--key", "no such key", columns=80)
+    assert "Traceback" not in shown
+    assert "no record" in shown
+
+
+def test_directories_next_to_the_root_are_none_to_be_said_above() -> None:
+    fitting = Fitting([Head("PATH", Cut(8, in_middle=True), 0, is_path=True), Head("TEXT")], 30)
+    fitting.take([["/data1-with-a-long-name", "x" * 9], ["/mnt/data2/and/more", "y" * 9]], is_whole=True)
+    assert fitting.above == []
+
+
+def test_wide_characters_take_two_cells() -> None:
+    (row,) = Fitting([Head("TEXT", Cut(4, in_middle=False))], 11).take([["\u6f22" * 9]], is_whole=True)
+    assert row == ["\u6f22" * 5 + "…"]
+
+
+def test_columns_that_a_command_has_not_are_refused() -> None:
+    ran = run.kseg(["ls", "--columns", "lag", BROKER], golden.ROOT)
+    assert ran.status == 2
+    assert b"none of these rows has lag; they have topic, " in ran.stderr
+    shown = run.kseg(["ls", "--columns", "directory,allocatedBytes,leftovers", BROKER], golden.ROOT).stdout.decode()
+    assert "[]" not in shown
+    assert "KiB" in shown.splitlines()[1]

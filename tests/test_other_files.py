@@ -104,3 +104,9 @@ def test_a_directory_without_logs_says_what_it_holds(tmp_path: Path) -> None:
     (tmp_path / "here" / "notes.txt").touch()
     told = kseg(["ls", "here"], tmp_path).stderr.decode()
     assert told.endswith("; it holds 3 directories and 1 file (a, b, c, …), no meta.properties\n")
+
+
+def test_blank_lines_are_looked_through_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "lines"
+    path.write_bytes(b"\n" * 511 + b"!")
+    assert kseg(["explain", path.name], tmp_path).status == 2

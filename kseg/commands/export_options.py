@@ -12,6 +12,7 @@ from kseg.export.commit.formats import FORMATS
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Talk
 from kseg.system.placed_path import StrPath
+from kseg.times import parse_zone
 
 if TYPE_CHECKING:
     from kseg.export.commit.protocol import TableName
@@ -183,8 +184,9 @@ def note_no_match(report: "Report", options: ExportOptions) -> None:
         return
     from kseg.text.selected import asked_text
 
+    zone = parse_zone(options.selected.zone)
     count = counted(sum(each.records_in for each in report.partitions), "record")
-    options.talk.note(f"none of {count} matches {asked_text(selection)}; the export is empty")
+    options.talk.note(f"none of {count} matches {asked_text(selection, zone)}; the export is empty")
 
 
 def _absolute(path: str) -> str:

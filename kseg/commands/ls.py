@@ -168,6 +168,7 @@ def ls(options: LsOptions) -> None:
         else:
             write_listings(listings, rows, columns, writer, has_sums=not talk.is_quiet)
     flush_stdout()
-    if not selection.is_everything and not rows.total.partitions:
-        talk.note(no_match_line(selection, [place.path for place in cluster.directories(options.choice)], zone))
+    searched = [] if selection.is_everything else [place.path for place in cluster.directories(options.choice)]
+    if searched and not rows.total.partitions:
+        talk.note(no_match_line(selection, searched, zone))
     talk.end_with(lister.found_problems)

@@ -104,10 +104,17 @@ class Column(NamedTuple, Generic[Row]):
         """Return the text that a person sees of a row."""
         if self.show is not None:
             return escaped_text(self.show(row))
-        value = self.value(row)
-        if isinstance(value, int):
-            return str(value)
-        return "" if value is None else escaped_text(str(value))
+        match self.value(row):
+            case None:
+                return ""
+            case bool(value):
+                return "yes" if value else "no"
+            case int(value):
+                return str(value)
+            case list(value) | tuple(value):
+                return escaped_text(",".join(map(str, value)))
+            case value:
+                return escaped_text(str(value))
 
 
 def timestamp_column(

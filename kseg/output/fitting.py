@@ -24,11 +24,15 @@ class Cut(NamedTuple):
 
     def shortened(self, text: str, width: int) -> str:
         """Return a text of at most so many characters."""
-        if len(text) <= width:
+        if width_of(text) <= width:
             return text
         kept = width - 1
-        end = (kept * 2 // 3) if self.in_middle else 0
-        return f"{text[: kept - end]}…{text[len(text) - end :]}"
+        while True:
+            end = (kept * 2 // 3) if self.in_middle else 0
+            cut = f"{text[: kept - end]}…{text[len(text) - end :]}"
+            if width_of(cut) <= width or not kept:
+                return cut
+            kept -= 1  # characters of two cells
 
 
 class Head(NamedTuple):
@@ -55,8 +59,12 @@ class Fitting:
     above and below: lines around the table. places: of the columns that are shown.
     """
 
-    def __init__(self, heads: Sequence[Head], room: int | None, gap: int = 2) -> None:
-        """Take the columns, the characters of a line (None: any number), and how many stand between two columns."""
+    def __init__(self, heads: Sequence[Head], room: int | None, gap: int = 2, *, has_choice: bool = True) -> None:
+        """Take the columns, the characters of a line (None: any number), and how many stand between two columns.
+
+        has_choice: the command has --columns. Without it, all columns are what somebody asked for: none is folded.
+        """
+        self._has_choice = has_choice
         self.above: list[str] = []
         self.below: list[str] = []
         self.places = list(range(len(heads)))
@@ -67,10 +75,12 @@ class Fitting:
 
     def take(self, rows: list[list[str]], *, is_whole: bool) -> list[list[str]]:
         """Return the texts that are shown of rows. is_whole: none follow; only then is it known what all share."""
-        if self._room is None:
+        if self._room is None or not rows:
             return rows
         if self._widths is None:
-            rows, self._widths = self._begin(rows, self._room, is_whole=is_whole)
+            rows, self._widths = self._begin(rows, self._room, is_whole=is_whole and self._has_choice)
+        else:
+            self._widths = self._cut_widths(rows, self._room) or self._widths
         cuts = [(place, self._heads[place].cut, width) for place, width in zip(self.places, self._widths, strict=True)]
         return [
             [row[place] if cut is None else cut.shortened(row[place], width) for place, cut, width in cuts]
@@ -96,7 +106,8 @@ class Fitting:
             left_out.append(place)
         if left_out:
             titles = ", ".join(heads[place].title for place in sorted(left_out))
-            self.below = [f"Left out for want of room: {titles}. --wide shows all columns, --columns chooses."]
+            choice = ", --columns chooses" if self._has_choice else ""
+            self.below = [f"Hidden columns: {titles} (--wide shows all{choice})"]
         return rows, widths
 
     def _width(self, rows: list[list[str]]) -> int:
@@ -120,17 +131,15 @@ class Fitting:
 
 
 def _without_common(heads: Sequence[Head], rows: list[list[str]]) -> tuple[list[int], list[str]]:
-    """The columns whose values differ, and a line about the others; of empty ones there is nothing to say."""
+    """The columns whose values differ, and lines about the others; of one row, those that have a value."""
     texts = [{row[place] for row in rows} for place in range(len(heads))]
     differing = [place for place, found in enumerate(texts) if len(found) > 1 or (len(rows) == 1 and found != {""})]
     if not differing:
         return list(range(len(heads))), []
-    common = [
-        f"{head.title} {text}"
-        for head, text, found in zip(heads, rows[0], texts, strict=True)
-        if found == {text} != {""}
-    ]
-    return differing, [f"All {len(rows)}: {', '.join(common)}"] if common and len(rows) > 1 else []
+    shared = [(heads[place].title, rows[0][place]) for place in range(len(heads)) if place not in differing]
+    told = ", ".join(f"{title} {text}" for title, text in shared if title and text)
+    empty = ", ".join(title for title, text in shared if title and not text)
+    return differing, [*([f"All {len(rows)}: {told}"] if told else []), *([f"Empty: {empty}"] if empty else [])]
 
 
 def _without_directory(heads: Sequence[Head], rows: list[list[str]], place: int) -> list[str]:
@@ -138,7 +147,8 @@ def _without_directory(heads: Sequence[Head], rows: list[list[str]], place: int)
     paths = [row[place] for row in rows]
     if len(set(paths)) == 1 or not all(paths) or len({path.startswith("/") for path in paths}) > 1:
         return []
-    parent = commonpath([path.rpartition("/")[0] for path in paths])
+    parents = [path.rpartition("/")[0] for path in paths]
+    parent = commonpath(parents) if all(parents) else ""
     if not parent or not all(path.startswith(f"{parent}/") for path in paths):
         return []
     for row in rows:
@@ -147,4 +157,13 @@ def _without_directory(heads: Sequence[Head], rows: list[list[str]], place: int)
 
 
 def _widest(heads: Sequence[Head], rows: list[list[str]], place: int) -> int:
-    return max(len(heads[place].title), *(len(row[place]) for row in rows))
+    return max([len(heads[place].title), *(width_of(row[place]) for row in rows)])
+
+
+def width_of(text: str) -> int:
+    """Return how many cells of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import ClassVar, TypedDict, TypeVar, Unpack
 
+from kseg.errors import UsageError
 from kseg.output.rows import CsvWriter, check_csv_safe, write_json, write_json_by_pieces
 from kseg.output.streams import write_line
-from kseg.output.table import Section, aligned_lines, write_rich_table
+from kseg.output.table import Section, aligned_lines, rich_fitting, write_rich_table
 
 Row = TypeVar("Row")
 
@@ -77,8 +78,9 @@ class TableForm(Form):
         """Write a section's rows; nothing of one that has a title and no rows."""
         found = list(rows)
         if found or section.title is None:
-            title, style, color = section.title, section.style, self.color
-            write_rich_table(section.shown_columns, found, title=title, color=color, style=style, room=self.room)
+            columns, title, style = section.shown_columns, section.title, section.style
+            fitting = rich_fitting(columns, self.room)
+            write_rich_table(columns, found, title=title, color=self.color, style=style, fitting=fitting)
 
 
 class JsonForm(Form):
@@ -142,8 +144,15 @@ class RowWriter:
         self.form = form
 
     def prepared(self, section: Section[Row]) -> Section[Row]:
-        """A section with the columns that are wanted, its times in the zone of the output."""
-        return section.in_zone(self.form.zone).chosen(self.form.columns)
+        """A section with the columns that are wanted, its times in the zone of the output.
+
+        Raises UsageError for one that stands alone, without a title, and has none of them.
+        """
+        chosen = section.in_zone(self.form.zone).chosen(self.form.columns)
+        if not chosen.columns and section.title is None:
+            names = ", ".join(column.name for column in section.columns if column.name)
+            raise UsageError(f"--columns: none of these rows has {', '.join(self.form.columns)}; they have {names}")
+        return chosen
 
     def write(self, section: Section[Row], rows: Iterable[Row]) -> None:
         """Write a section, if it has wanted columns; for people one that has a title only if it has rows."""

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import IO, TYPE_CHECKING, Generic, TypeVar
 
 from kseg.output.columns import NOT_SHOWN, Column
-from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, NEVER_LEFT_OUT, Cut, Fitting, Head
+from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, NEVER_LEFT_OUT, Cut, Fitting, Head, width_of
 from kseg.system.terminal_text import escaped_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ _GAP, _EDGE = 3, 1
 
 def aligned_line(texts: Sequence[str], widths: Sequence[int]) -> str:
     """Texts in columns, two spaces between them; a negative width sets to the left."""
-    cells = [text.ljust(-width) if width < 0 else text.rjust(width) for text, width in zip(texts, widths, strict=True)]
+    cells = []
+    for text, width in zip(texts, widths, strict=True):
+        blanks = " " * (abs(width) - width_of(text))
+        cells.append(text + blanks if width < 0 else blanks + text)
     return "  ".join(cells).rstrip()
 
 
@@ -40,9 +43,18 @@ def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], room: int
     return lines
 
 
+def piece_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], fitting: Fitting) -> list[str]:
+    """Some rows of a table below their titles; the first rows that a fitting gets decide which columns there are."""
+    texts = fitting.take([[column.text(row) for column in columns] for row in rows], is_whole=False)
+    shown = [columns[place] for place in fitting.places]
+    texts = [[column.title for column in shown], *texts]
+    widths = _widened([1 if column.is_set_right else -1 for column in shown], texts)
+    return [aligned_line(line, widths) for line in texts]
+
+
 def _widened(widths: Sequence[int], texts: Sequence[Sequence[str]]) -> list[int]:
     """Widths of columns with room for some lines of texts; of columns that are set to the left negative."""
-    needed = [max(map(len, cells)) for cells in zip(*texts, strict=True)]
+    needed = [max(map(width_of, cells)) for cells in zip(*texts, strict=True)]
     return [min(width, -most) if width < 0 else max(width, most) for width, most in zip(widths, needed, strict=True)]
 
 
@@ -54,13 +66,18 @@ class GrowingLines(Generic[Row]):
         columns: Sequence[Column[Row]],
         write: Callable[[str], None],
         room: int | None = None,
+        *,
         piece: int = _PIECE,
+        has_choice: bool = True,
     ) -> None:
-        """Takes columns, what writes a line, the characters of a line (None: any number), a piece's rows (0: all)."""
+        """Takes columns, what writes a line, the characters of a line (None: any number), a piece's rows (0: all).
+
+        has_choice: as in Fitting.
+        """
         self._columns = columns
         self._write = write
         self._piece = piece
-        self._fitting = Fitting([column.head for column in columns], room)
+        self._fitting = Fitting([column.head for column in columns], room, has_choice=has_choice)
         self._texts: list[list[str]] = []
         self._widths: list[int] | None = None
 
@@ -91,6 +108,11 @@ class GrowingLines(Generic[Row]):
         self._texts = []
 
 
+def rich_fitting(columns: Sequence[Column[Row]], room: int | None, *, has_choice: bool = True) -> Fitting:
+    """The fitting of a table with lines, in so many characters; the rest as in Fitting."""
+    return Fitting([column.head for column in columns], room and room - 2 * _EDGE, _GAP, has_choice=has_choice)
+
+
 def write_rich_table(
     columns: Sequence[Column[Row]],
     rows: Iterable[Row],
@@ -98,7 +120,7 @@ def write_rich_table(
     title: str | None = None,
     color: bool | None = None,
     style: Callable[[Row], str] | None = None,
-    room: int | None = None,
+    fitting: Fitting | None = None,
 ) -> None:
     """Writes a table with lines and colours to standard output.
 
@@ -108,7 +130,7 @@ def write_rich_table(
         title: above the table.
         color: None lets the terminal and NO_COLOR decide.
         style: rich's name of a row's style.
-        room: characters of a line; None for any.
+        fitting: of `rich_fitting`; None lets lines be as long as they are.
     """
     from rich import box
     from rich.console import Console
@@ -116,7 +138,7 @@ def write_rich_table(
 
     rows = list(rows)
     texts = [[column.text(row) for column in columns] for row in rows]
-    fit = Fitting([column.head for column in columns], room and room - 2 * _EDGE, _GAP)
+    fit = fitting or rich_fitting(columns, None)
     texts = fit.take(texts, is_whole=True)
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
     for column in (columns[place] for place in fit.places):
@@ -221,21 +243,16 @@ class GrowingTable:
 
     def _line(self, texts: list[str]) -> str:
         """A row without colours as rich would print it, many times faster."""
-        from rich.cells import cell_len
-
         cells = []
         for text, width, is_number in zip(texts, self._widths, self._is_number, strict=True):
-            blanks = " " * (width - (len(text) if text.isascii() else cell_len(text)))
+            blanks = " " * (width - width_of(text))
             cells.append(blanks + text if is_number else text + blanks)
         return (" " * _GAP).join(cells) + "\n"
 
     def _take_widths(self, texts: list[list[str]]) -> None:
         """Widens columns for these rows."""
-        from rich.cells import cell_len
-
         for place, known in enumerate(self._widths):
-            lengths = (len(row[place]) if row[place].isascii() else cell_len(row[place]) for row in texts)
-            self._widths[place] = max(known, *lengths)
+            self._widths[place] = max(known, *(width_of(row[place]) for row in texts))
 
 
 def _head(name: str) -> Head:

@@ -64,7 +64,7 @@ OTHER_FILES = (
     OtherFile(
         _matches(rb'\A\s*\{(?s:.)*"partitions"'),
         "a plan of reassignments",
-        "kseg reads no such files, `kseg plan-move` writes them",
+        "kseg reads no such files; `kseg plan-move` writes them",
     ),
     OtherFile(_matches(rb"\A\s*(?:\{\s*[\"}]|\[\s*[\[{\"\d\]])"), "JSON"),
     OtherFile(
@@ -72,7 +72,7 @@ OTHER_FILES = (
         "a broker's settings",
         "its log.dirs names the directories to give; run `kseg retain --server-properties {path} DIR`",
     ),
-    OtherFile(_matches(rb"\A(?:\s*(?:#.*)?\n)*[\w.]+\s*[=:]"), "a file of settings"),
+    OtherFile(_matches(rb"\A(?:[ \t\r]*(?:#[^\n]*)?\n)*[\w.]+[ \t]*[=:]"), "a file of settings"),
     _RENAMED_LOG,
 )
 """The first that holds counts."""

@@ -15,7 +15,7 @@ from kseg.output.columns import Column
 from kseg.output.forms import Form, TableForm, TextForm
 from kseg.output.rows import CsvWriter
 from kseg.output.streams import write_line, write_lines, write_stdout
-from kseg.output.table import write_rich_table
+from kseg.output.table import rich_fitting, write_rich_table
 from kseg.text import fields
 from kseg.times import iso_time
 
@@ -218,7 +218,8 @@ class DiffReport:
         waiting = sorted(self._waiting, key=_rank)
         if isinstance(self._form, TableForm):
             rows = [row for diff in waiting for row in _copy_rows(diff)]
-            write_rich_table(COLUMNS, rows, color=self._form.color, room=self._form.room)
+            fitting = rich_fitting(COLUMNS, self._form.room, has_choice=False)
+            write_rich_table(COLUMNS, rows, color=self._form.color, fitting=fitting)
         else:
             for diff in waiting:
                 write_lines(diff_lines(diff, self._form.zone))

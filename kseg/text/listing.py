@@ -16,12 +16,13 @@ from kseg.log.partition import PARTITION_METADATA
 from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
 from kseg.output.chart import bar
 from kseg.output.columns import FOR_PEOPLE, NOT_SHOWN, Column, Unit, listed_column
+from kseg.output.fitting import Fitting
 from kseg.output.forms import RowWriter, TextForm
 from kseg.output.pager import paged_lines
 from kseg.output.progress import talk
 from kseg.output.rows import exact_size, human_size
 from kseg.output.streams import write_line
-from kseg.output.table import GrowingLines, Section, aligned_lines
+from kseg.output.table import GrowingLines, Section, piece_lines
 from kseg.text import fields
 from kseg.text.retention import cleaning_text, keys_text
 from kseg.times import time_text
@@ -343,7 +344,8 @@ class ListingColumns:
     def _section(
         self, columns: list[Column[_Row]], shown: list[Column[_Row]], style: Callable[[_Row], str] | None
     ) -> Section[_Row]:
-        return Section(self.by, None, columns, style, [self._for_people(each) for each in shown if _is_shown(each)])
+        people = [self._for_people(each) for each in shown if _is_shown(each)]
+        return Section(self.by, None, [self._for_people(each) for each in columns], style, people)
 
     def _segment_columns(self) -> list[Column[SegmentRow]]:
         columns = [*_SEGMENT_NAMES, *_SEGMENT_SIZES, *_SEGMENT_TIMES, *_SEGMENT_HEADERS, *_SEGMENT_STATE]
@@ -459,12 +461,14 @@ def _write_by_partition(
 ) -> None:
     """Segments below a heading for their partition."""
     shown = writer.prepared(columns.section(names=False)).shown_columns
-    room = writer.form.room and writer.form.room - 2
+    fitting = Fitting([column.head for column in shown], writer.form.room and writer.form.room - 2)
     segments = (row for row in found if isinstance(row, SegmentRow))
     for partition, group in groupby(segments, key=lambda row: row.partition):
         write(partition_line(partition, columns.size_text, columns.zone))
-        for line in aligned_lines(shown, group, room):
+        for line in piece_lines(shown, group, fitting):
             write(f"  {line}")
+    for line in fitting.below:
+        write(line)
 
 
 def _with_largest(found: Iterator[Row]) -> Iterator[Row]:

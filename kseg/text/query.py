@@ -12,7 +12,7 @@ from kseg.formats.file_names import PartitionDirectory, parse_partition_director
 from kseg.output.columns import NOT_SHOWN, Column, Field, Kind, listed_column
 from kseg.output.forms import Form, TableForm
 from kseg.output.rows import CsvWriter, JsonText, finite_json
-from kseg.output.table import GrowingLines, Section, write_rich_table
+from kseg.output.table import GrowingLines, Section, rich_fitting, write_rich_table
 from kseg.reading.batch import BatchHeader
 from kseg.text import fields
 
@@ -46,7 +46,9 @@ class AnswerWriter:
             for row in rows:
                 writer.write(map(_as_field, row))
         elif isinstance(self.form, TableForm):
-            write_rich_table(_columns(names, schema), list(rows), color=self.form.color, room=self.form.room)
+            columns = _columns(names, schema)
+            fitting = rich_fitting(columns, self.form.room, has_choice=False)
+            write_rich_table(columns, rows, color=self.form.color, fitting=fitting)
         else:
             self._write_lines(_columns(names, schema), rows)
 
@@ -54,7 +56,7 @@ class AnswerWriter:
         from kseg.output.pager import paged_lines
 
         with paged_lines() as write:
-            lines = GrowingLines(columns, write, self.form.room)
+            lines = GrowingLines(columns, write, self.form.room, has_choice=False)
             for row in rows:
                 lines.add(row)
             lines.finish()
@@ -195,7 +197,8 @@ def _column(place: int, name: str, *, is_number: bool) -> Column[Values]:
     def value(row: Values) -> Any:
         return row[place]
 
-    return Column(Field(name, Kind.TEXT, ""), name, value, lambda row: _as_text(row[place]), is_number)
+    kind = Kind.NUMBER if is_number else Kind.TEXT
+    return Column(Field(name, kind, ""), name, value, lambda row: _as_text(row[place]))
 
 
 def _is_number(kind: "pa.DataType") -> bool:

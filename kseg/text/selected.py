@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, tzinfo
+from shlex import quote
 
 from kseg.errors import OpenError, counted
 from kseg.log.partition import PartitionLog
@@ -30,9 +31,10 @@ def _asked(selection: Selection, zone: tzinfo) -> Iterator[str]:
         ("--sample", selection.sample),
     ):
         if value is not None:
-            yield f"{option} {value}"
+            yield f"{option} {quote(str(value))}"
     for name, header_value in selection.headers:
-        yield f"--header {_bytes_text(name)}{'' if header_value is None else f'={_bytes_text(header_value)}'}"
+        wanted = f"{_bytes_text(name)}{'' if header_value is None else f'={_bytes_text(header_value)}'}"
+        yield f"--header {quote(wanted)}"
     for option, is_asked in (
         ("--transactional-only", selection.transactional_only),
         ("--control", selection.is_control),

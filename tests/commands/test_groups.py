@@ -240,8 +240,8 @@ def test_age_on_a_running_brokers_disk_ends_now(tmp_path: Path) -> None:
 def test_narrow_terminal_keeps_what_matters_of_groups() -> None:
     shown = in_terminal(LOGS, "groups", "3.3.2", "--show", "groups", "--no-color", columns=80)
     for title in ("GROUP", "STATE", "MEMBERS", "LAG", "WHY"):
-        assert re.search(rf"\b{title}\b", shown.partition("Left out")[0])
-    assert "GROUP EPOCH" in shown.partition("Left out")[2]
+        assert re.search(rf"\b{title}\b", shown.partition("Hidden columns")[0])
+    assert "GROUP EPOCH" in shown.partition("Hidden columns")[2]
 
 
 def test_share_partitions_have_their_start_offsets() -> None:
@@ -353,9 +353,9 @@ def test_keys_of_which_only_later_records_are_left_are_reported() -> None:
 
 
 def test_a_time_that_is_none_is_refused() -> None:
-    run = kseg(["groups", "4.1.0", "--at", "yesterday"], LOGS)
+    run = kseg(["groups", "4.1.0", "--at", "tomorrow"], LOGS)
     assert run.status == 2
-    assert b"'yesterday' is no time" in run.stderr
+    assert b"'tomorrow' is no time" in run.stderr
 
 
 def test_a_directory_without_groups_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import click
 
 from kseg.cli import COMMANDS, cli
 from kseg.commands.options.table import SETTINGS
-from kseg.commands.options.types import Number, Size
+from kseg.commands.options.types import Number, Size, SizeOrShare
 from tests.loops import for_each
 
 Is = Callable[[click.Option], bool]
@@ -83,7 +83,7 @@ VOCABULARY = {
     "--listen": Word(has_metavar("HOST:PORT")),
     "--advertise": Word(has_metavar("HOST:PORT")),
     "--max-unpacked": Word(is_size),
-    "--free": Word(is_size),
+    "--free": Word(lambda option: isinstance(option.type, SizeOrShare)),
     "--bytes": Word(is_switch),
     "--dry-run": Word(is_switch),
     "--gentle": Word(is_switch),

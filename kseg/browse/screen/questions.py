@@ -282,7 +282,11 @@ def _decode(part: str, browser: Asked, text: str) -> None:
 def _export(browser: Asked, text: str) -> None:
     if not text:
         raise UsageError("give the name of a new file")
-    browser.export(Path(text).expanduser())
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{text}: there is no such user: give another directory") from error
+    browser.export(path)
 
 
 QUESTIONS = {

@@ -48,7 +48,8 @@ def told_apart(results: Iterable[Result], copies: Copies) -> tuple[list[Result],
         if not known or result.topic_id not in (None, known[0].topic_id):
             absent.append(result)
         else:
-            present.append(replace(result, topic_id=known[0].topic_id))
+            topic_id = known[0].topic_id
+            present.append(result if result.topic_id == topic_id else replace(result, topic_id=topic_id))
     return present, absent
 
 

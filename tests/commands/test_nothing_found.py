@@ -36,7 +36,7 @@ CASES = {
     "reindex orders-0 --topic nope --dry-run": (2, "--topic nope"),
     "compact kafka-logs --topic nope --dry-run": (2, "--topic nope"),
     "diff broker1 broker2 --topic nope": (2, "--topic nope"),
-    f"slice orders-0 {LATE} --to new": (2, LATE),
+    f"slice orders-0 {LATE} --to late": (2, LATE),
     "slice orders-0 --drop-key nobody --to new": (1, "--drop-key nobody"),
     "retain kafka-logs --topic nope": (2, "--topic nope"),
     "retain orders-0 --retention-ms -1": (0, "deletes nothing of 1 partition"),

@@ -285,7 +285,7 @@ def _export(browser: Asked, text: str) -> None:
     try:
         path = Path(text).expanduser()
     except RuntimeError as error:
-        raise UsageError(f"{text}: there is no such user: give another directory") from error
+        raise UsageError(f"{text}: no such user; give the whole path") from error
     browser.export(path)
 
 

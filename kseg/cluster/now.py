@@ -1,11 +1,8 @@
 """The time to judge by: a given one, the clock's, or the newest that a broker wrote to a disk that is a copy."""
 
-import struct
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
-from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
@@ -14,16 +11,16 @@ from kseg.errors import FileError, UsageError
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog
 from kseg.log.selection import PartitionChoice
+from kseg.system.file_locks import is_locked
 from kseg.system.placed_path import is_far
 from kseg.times import iso_time, now_ms
 
 FRESH_MS = 600_000
 """How old the newest time of a running broker's disk may be: a copy's is older."""
 LOCK_FILE = ".lock"
+"""What a broker holds a lock of, in each log directory."""
 _BROKERS_OWN = (METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC)
 """Topics whose records have the time of a controller or coordinator."""
-_FLOCK = "hhqqi4x"
-"""Linux's `struct flock`: type, whence, start, length, process."""
 
 
 class NowSource(Enum):
@@ -56,30 +53,12 @@ def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
         return Now(given_ms, NowSource.GIVEN)
     clock_ms = now_ms()
     log_dirs = sorted({path.absolute() for path in cluster.metadata_dirs()})
-    if any(is_locked(path) for path in log_dirs):
+    if any(not is_far(path) and is_locked(path / LOCK_FILE) for path in log_dirs):
         return Now(clock_ms, NowSource.CLOCK)
     newest_ms = newest_written(Cluster(log_dirs, pass_over, levels=0))
     if newest_ms < 0 or clock_ms - newest_ms <= FRESH_MS:
         return Now(clock_ms, NowSource.CLOCK)
     return Now(newest_ms, NowSource.DISK)
-
-
-def is_locked(log_dir: Path) -> bool:
-    """Whether a process holds the log directory's lock as a broker does; asks the kernel, and takes no lock itself.
-
-    Only Linux is asked: others have another structure, and a lock that is tried could keep a broker from its start.
-    """
-    if sys.platform != "linux" or is_far(log_dir):
-        return False
-    import fcntl
-
-    try:
-        with (log_dir / LOCK_FILE).open("rb") as file:
-            wanted = struct.pack(_FLOCK, fcntl.F_WRLCK, 0, 0, 0, 0)
-            found = fcntl.fcntl(file.fileno(), fcntl.F_GETLK, wanted)
-    except OSError:
-        return False
-    return bool(struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK)
 
 
 def newest_written(cluster: Cluster) -> int:

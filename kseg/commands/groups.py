@@ -14,11 +14,10 @@ from kseg.commands.options.command import RowOptions, command
 from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
 from kseg.log.selection import PartitionChoice
-from kseg.output.chart import canvas_of_stdout
+from kseg.output.chart import canvas_of_stdout, check_chart_form
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_lines, write_stdout
-from kseg.text.charts import check_chart_form, lag_charts
 from kseg.text.groups import (
     COMMITS,
     GROUPS,
@@ -27,6 +26,7 @@ from kseg.text.groups import (
     beyond_end_notes,
     commit_rows,
     group_rows,
+    lag_charts,
     member_rows,
     share_partition_rows,
 )

@@ -14,13 +14,13 @@ from kseg.log.listing import ListingSettings
 from kseg.log.listing_rows import Rows
 from kseg.log.segments import RetentionSettings, RollSettings
 from kseg.log.selection import PartitionChoice
-from kseg.output.chart import canvas_of_stdout
+from kseg.output.chart import canvas_of_stdout, check_chart_form
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.system.page_cache import tells_cache
-from kseg.text.charts import check_chart_form, write_charts
 from kseg.text.listing import ListingColumns, write_listings
+from kseg.text.segment_charts import write_charts
 from kseg.text.selected import no_match_line
 from kseg.tiered.placed_tiers import are_of_tiers
 from kseg.times import now_ms, parse_zone, time_or_none

@@ -2,13 +2,17 @@
 
 import locale
 import os
-import shutil
-import sys
 from typing import NamedTuple
+
+from kseg.errors import UsageError
+from kseg.output.fitting import room_on_terminal
 
 BAR_WIDTH = 10
 PIPED_WIDTH = 100
 """Characters of a chart's line in a pipe or a file, so that the same input gives the same bytes."""
+LEAST_BAR = 10
+"""Characters of the narrowest bars: a terminal that is too narrow for them breaks the lines."""
+BAR_GAP = 2
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _HALVES = {(True, True): "█", (True, False): "▌", (False, True): "▐", (False, False): " "}
 _PLAIN = "#"
@@ -21,16 +25,23 @@ class Canvas(NamedTuple):
     has_blocks: bool = True
 
 
+def check_chart_form(form: str) -> None:
+    """Check that a chart is wanted as text. Raises UsageError for another form, which has the values instead."""
+    if form != "text":
+        raise UsageError(f"--chart draws text: leave -o {form} out for bars, or --chart out for the values")
+
+
 def canvas_of_stdout() -> Canvas:
     """Return the canvas that standard output is: a terminal's width; plain characters where it can't show others.
 
     kseg writes UTF-8 everywhere. The locale tells whether the terminal shows it; in a pipe it must not matter.
     """
     has_blocks = os.environ.get("TERM") != "dumb"
-    if not sys.stdout.isatty():
+    width = room_on_terminal()
+    if width is None:
         return Canvas(has_blocks=has_blocks)
     is_utf8 = "utf" in locale.getencoding().lower()
-    return Canvas(shutil.get_terminal_size((PIPED_WIDTH, 24)).columns, has_blocks=has_blocks and is_utf8)
+    return Canvas(width, has_blocks=has_blocks and is_utf8)
 
 
 def bar(value: int, largest: int, width: int = BAR_WIDTH, *, has_blocks: bool = True) -> str:

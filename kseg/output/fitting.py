@@ -1,6 +1,5 @@
 """Tables that fit a terminal: what rows have in common is said above, texts are shortened, columns are left out."""
 
-import shutil
 import sys
 from collections.abc import Sequence
 from os.path import commonpath
@@ -50,7 +49,11 @@ class Head(NamedTuple):
 
 def room_on_terminal() -> int | None:
     """Characters of a line on the terminal that standard output is; None if it is none: nothing is left out there."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    import shutil  # brings four codecs, which a pipe doesn't wait for
+
+    return shutil.get_terminal_size().columns
 
 
 class Fitting:

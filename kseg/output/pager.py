@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
+from kseg.output.fitting import room_on_terminal
 from kseg.output.streams import Terminal, takes_colors, write_line
 from kseg.system.signals import was_asked_to_end
 from kseg.system.terminal_text import escaped_text
@@ -113,9 +114,7 @@ class StyledLine(NamedTuple):
 def write_styled_lines(lines: Iterable[StyledLine], *, color: bool | None) -> None:
     """Writes lines to the pager, or to standard output; `color`: None lets the terminal and NO_COLOR decide."""
     is_colored = takes_colors(sys.stdout, wanted=color)
-    import shutil
-
-    columns = shutil.get_terminal_size((_WIDTH, 24)).columns if sys.stdout.isatty() else None
+    columns = room_on_terminal()
     with paged(FOLDING_OPTIONS) as out:
         for line in lines:
             out.write(f"{_styled(line, columns, is_colored=is_colored)}\n")

@@ -1,6 +1,6 @@
 """Columns of `kseg groups`."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -15,8 +15,10 @@ from kseg.coordinators.members import (
     beyond_end_sentence,
     commits_beyond_end,
 )
-from kseg.output.columns import NOT_SHOWN, Column, Field, iso_time_column, timestamp_column
-from kseg.output.table import Section
+from kseg.errors import counted
+from kseg.output.chart import BAR_GAP, LEAST_BAR, Canvas, bar
+from kseg.output.columns import FOR_PEOPLE, NOT_SHOWN, Column, Field, iso_time_column, timestamp_column
+from kseg.output.table import Section, aligned_lines
 from kseg.text import fields
 from kseg.text.lag_reasons import group_lag_reason, lag_reason
 
@@ -257,3 +259,47 @@ MEMBERS: Section[MemberRow] = Section(
         ),
     ),
 )
+
+
+# --- chart ------------------------------------------------------------------------------------------------------------
+
+
+class _LagRow(NamedTuple):
+    """A partition that a group reads, and its lag; None if that isn't known."""
+
+    partition: str
+    lag: int | None
+
+
+def lag_charts(groups: Iterable[Group], canvas: Canvas) -> Iterator[str]:
+    """Draw the lags of each group's partitions, largest first, and so the groups."""
+    for group in sorted(groups, key=lambda each: -(each.lag or 0)):
+        rows = sorted(_lag_rows(group), key=lambda row: -1 if row.lag is None else row.lag, reverse=True)
+        if rows:
+            yield from _lag_chart(group, rows, canvas)
+
+
+def _lag_rows(group: Group) -> list[_LagRow]:
+    commits = (_LagRow(f"{each.topic}-{each.partition}", each.lag) for each in group.commits)
+    shared = (_LagRow(f"{each.topic or each.topic_id}-{each.partition}", each.lag) for each in group.share_partitions)
+    return [*commits, *shared]
+
+
+def _lag_chart(group: Group, rows: Sequence[_LagRow], canvas: Canvas) -> Iterator[str]:
+    yield f"{group.group}: {counted(len(rows), 'partition')}, lag {lags_text(group)}"
+    columns: list[Column[_LagRow]] = [
+        Column(FOR_PEOPLE, "PARTITION", lambda row: row.partition),
+        Column(fields.LAG, "LAG", lambda row: row.lag, lambda row: "-" if row.lag is None else str(row.lag)),
+    ]
+    labels = aligned_lines(columns, rows)
+    widest = max(map(len, labels))
+    room = max(canvas.width - widest - 2 * BAR_GAP, LEAST_BAR)
+    largest = max((row.lag or 0 for row in rows), default=0)
+    yield f"  {labels[0]}"
+    for label, row in zip(labels[1:], rows, strict=True):
+        drawing = "beyond the log end" if (row.lag or 0) < 0 else _lag_bar(row.lag or 0, largest, room, canvas)
+        yield f"  {label:<{widest}}  {drawing}".rstrip()
+
+
+def _lag_bar(lag: int, largest: int, room: int, canvas: Canvas) -> str:
+    return bar(lag, largest, room, has_blocks=canvas.has_blocks)

@@ -1,38 +1,24 @@
-"""Charts of `kseg ls` and `kseg groups`: segments along time or offsets, and lags."""
+"""Charts of `kseg ls`: segments along time or offsets."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, tzinfo
 from itertools import groupby
 from typing import NamedTuple
 
-from kseg.coordinators.members import Group
-from kseg.errors import UsageError, counted
+from kseg.errors import counted
 from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import Row, Rows, SegmentRow
-from kseg.output.chart import Canvas, Span, bar, span_bar
+from kseg.output.chart import BAR_GAP, LEAST_BAR, Canvas, Span, span_bar
 from kseg.output.columns import FOR_PEOPLE, Column
 from kseg.output.pager import paged_lines
 from kseg.output.table import aligned_lines
 from kseg.text import fields
-from kseg.text.groups import lags_text
 from kseg.text.listing import ListingColumns, last_lines, partition_line, size_words
 from kseg.times import duration_text, time_text
 
-LEAST_BAR = 10
-"""Characters of the narrowest bars: a terminal that is too narrow for them breaks the lines."""
 _WIDE = 120
 """Characters of a line that has room for the largest time next to the first."""
 _MARK = "!"
-_GAP = 2
-
-
-def check_chart_form(form: str) -> None:
-    """Check that a chart is wanted as text. Raises UsageError for another form, which has the values instead."""
-    if form != "text":
-        raise UsageError(f"--chart draws text: leave -o {form} out for bars, or --chart out for the values")
-
-
-# --- segments ---------------------------------------------------------------------------------------------------------
 
 
 class _Disorder(NamedTuple):
@@ -85,7 +71,7 @@ def segment_chart(
     shown = columns[: None if is_of_time and canvas.width >= _WIDE else -1 if is_of_time else -2]
     labels = aligned_lines(shown, rows)
     widest = max(map(len, labels))
-    room = max(canvas.width - widest - 2 * _GAP, LEAST_BAR)
+    room = max(canvas.width - widest - 2 * BAR_GAP, LEAST_BAR)
     bars = [
         "TIME" if is_of_time else "OFFSETS",
         *("" if span is None else span_bar(span, axis, room, has_blocks=canvas.has_blocks) for span in drawn),
@@ -152,47 +138,3 @@ def _label_columns(marked: set[int], size: Callable[[int], str], zone: tzinfo) -
     ]
     mark: Column[SegmentRow] = Column(FOR_PEOPLE, "", lambda row: _MARK if row.segment.base_offset in marked else "")
     return [*((mark,) if marked else ()), *columns]
-
-
-# --- lags -------------------------------------------------------------------------------------------------------------
-
-
-class _LagRow(NamedTuple):
-    """A partition that a group reads, and its lag; None if that isn't known."""
-
-    partition: str
-    lag: int | None
-
-
-def lag_charts(groups: Iterable[Group], canvas: Canvas) -> Iterator[str]:
-    """Draw the lags of each group's partitions, largest first, and so the groups."""
-    for group in sorted(groups, key=lambda each: -(each.lag or 0)):
-        rows = sorted(_lag_rows(group), key=lambda row: -1 if row.lag is None else row.lag, reverse=True)
-        if rows:
-            yield from _lag_chart(group, rows, canvas)
-
-
-def _lag_rows(group: Group) -> list[_LagRow]:
-    commits = (_LagRow(f"{each.topic}-{each.partition}", each.lag) for each in group.commits)
-    shared = (_LagRow(f"{each.topic or each.topic_id}-{each.partition}", each.lag) for each in group.share_partitions)
-    return [*commits, *shared]
-
-
-def _lag_chart(group: Group, rows: Sequence[_LagRow], canvas: Canvas) -> Iterator[str]:
-    yield f"{group.group}: {counted(len(rows), 'partition')}, lag {lags_text(group)}"
-    columns: list[Column[_LagRow]] = [
-        Column(FOR_PEOPLE, "PARTITION", lambda row: row.partition),
-        Column(fields.LAG, "LAG", lambda row: row.lag, lambda row: "-" if row.lag is None else str(row.lag)),
-    ]
-    labels = aligned_lines(columns, rows)
-    widest = max(map(len, labels))
-    room = max(canvas.width - widest - 2 * _GAP, LEAST_BAR)
-    largest = max((row.lag or 0 for row in rows), default=0)
-    yield f"  {labels[0]}"
-    for label, row in zip(labels[1:], rows, strict=True):
-        drawing = "beyond the log end" if (row.lag or 0) < 0 else _lag_bar(row.lag or 0, largest, room, canvas)
-        yield f"  {label:<{widest}}  {drawing}".rstrip()
-
-
-def _lag_bar(lag: int, largest: int, room: int, canvas: Canvas) -> str:
-    return bar(lag, largest, room, has_blocks=canvas.has_blocks)

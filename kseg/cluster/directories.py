@@ -396,15 +396,27 @@ def _may_be_partition(directory: Path) -> bool:
 def is_partition_of(directory: Path, names: DirectoryNames) -> bool:
     """Whether a directory with some names in it is a partition's: because it has segments, or by its own name.
 
-    A log directory may be named like a partition (`disk-1`): it has partitions in it or `meta.properties`, and no
-    segments of its own. One of any other name may have another program's file that is named like a segment.
+    A log directory may be named like a partition (`disk-1`), and so may a parent of one (`broker-1/kafka-logs`): it has
+    partitions or `meta.properties` in it or below, and no segments of its own. A directory of any other name may have
+    another program's file that is named like a segment.
     """
-    is_disk = META_PROPERTIES in names.files
     if not _may_be_partition(directory):
-        return not is_disk and any(map(_is_segment, names.files))
-    if any(map(is_of_partition, names.files)):
+        return META_PROPERTIES not in names.files and any(map(_is_segment, names.files))
+    return any(map(is_of_partition, names.files)) or not _leads_to_log_dir(directory, names, MOST_LEVELS)
+
+
+def _leads_to_log_dir(directory: Path, names: DirectoryNames, levels: int) -> bool:
+    """Whether a directory is a log directory, or has one up to some levels below it."""
+    if META_PROPERTIES in names.files or any(map(parse_partition_directory, names.directories)):
         return True
-    return not is_disk and not any(map(parse_partition_directory, names.directories))
+    return levels > 0 and any(_child_leads_to_log_dir(directory / name, levels - 1) for name in names.directories)
+
+
+def _child_leads_to_log_dir(directory: Path, levels: int) -> bool:
+    try:
+        return _leads_to_log_dir(directory, list_names(directory), levels)
+    except OpenError:
+        return False
 
 
 def _is_segment(name: str) -> bool:

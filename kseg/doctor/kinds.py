@@ -95,13 +95,19 @@ def salvage_readable(place: Place) -> Words:
 
 def reindex(place: Place) -> Words:
     """Which files would be rebuilt from the log."""
-    return ["reindex", _where(place), "--dry-run"] if place.has_log else explain(place)
+    if not place.has_log:
+        return explain(place)
+    where = path_word(place.file.parent) if place.file.name in _REBUILT else _where(place)
+    return ["reindex", where, "--dry-run"]
+
+
+_REBUILT = (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
+"""Small files that can be rebuilt; they may not be there."""
 
 
 def mend_text(place: Place) -> Words:
     """Two of the small files can be rebuilt."""
-    can_be_rebuilt = place.file.name in (LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA)
-    return reindex(place) if can_be_rebuilt else explain(place)
+    return reindex(place) if place.file.name in _REBUILT else explain(place)
 
 
 def mend_tail(place: Place) -> Words:

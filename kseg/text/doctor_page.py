@@ -10,6 +10,7 @@ from kseg.doctor.steps import Step, steps_of
 from kseg.errors import counted
 from kseg.findings.at_start import AtStart
 from kseg.findings.finding_kind import Severity
+from kseg.formats.file_names import parse_partition_directory
 from kseg.log.listing_rows import counted_directories
 from kseg.output.chart import bar
 from kseg.output.forms import Form
@@ -128,9 +129,18 @@ def _next(indent: int, step: Step) -> StyledLine:
 def _title(alike: list[Trouble]) -> StyledLine:
     """How bad, what, and in how many places."""
     first = alike[0]
-    homes = {(each.topic, each.partition) if each.topic else each.file.parent for each in alike}
-    spread = "" if len(alike) == 1 else f"{len(alike)} in {counted(len(homes), 'partition')}"
+    homes = {home for home in map(_home, alike) if home is not None}
+    places = f" in {counted(len(homes), 'partition')}" if homes else ""
+    spread = "" if len(alike) == 1 else f"{len(alike)}{places}"
     return StyledLine(0, f"{first.severity} {first.id}{':' if spread else ''}", spread, _STYLES[first.severity])
+
+
+def _home(each: Trouble) -> object:
+    """The partition that something is about; None if it is about no partition."""
+    if each.topic is not None:
+        return each.topic, each.partition
+    named = (parse_partition_directory(path) for path in (each.file, each.file.parent))
+    return next(((name.topic, name.partition) for name in named if name is not None), None)
 
 
 def _place(each: Trouble) -> str:

@@ -157,6 +157,7 @@ class _Planner:
             self.orders.setdefault(os.path.realpath(here), Order(here, None, partition.size))
             return
         taken = {path for each in found.log_dirs for path in (each.path, *each.directories)}
+        taken |= {parent for each in found.log_dirs for parent in each.path.parents if here in parent.parents}
         own = [each for each in found.log_dirs if each in self.cluster.log_dirs]  # not what a path before it has
         has_content = [has for log_dir in own for has in self._add_log_dir(log_dir, taken)]
         if here not in taken:

@@ -277,6 +277,19 @@ def test_every_printed_command_runs(restored: Path) -> None:
     assert refused == {}
 
 
+def test_missing_topic_ids_are_counted_by_partition_and_their_next_step_runs(restored: Path, tmp_path: Path) -> None:
+    shutil.copytree(restored / "logs" / "4.3.1", tmp_path / "disk")
+    for name in ("zstd-0", "append-zstd-0"):
+        (tmp_path / "disk" / name / "partition.metadata").unlink()
+    text = kseg(["doctor", "disk"], tmp_path).stdout.decode()
+    assert "error topic-id-missing: 2 in 2 partitions\n" in text
+    steps = re.findall("next: kseg (reindex .*)", text)
+    assert sorted(steps) == ["reindex disk/append-zstd-0 --dry-run", "reindex disk/zstd-0 --dry-run"]
+    for step in steps:
+        ran = kseg(step.split(), tmp_path)
+        assert (ran.status, b"partition.metadata" in ran.stdout) == (0, True)
+
+
 def test_every_kind_has_a_next_step() -> None:
     assert set(CARE) == set(KINDS)
 

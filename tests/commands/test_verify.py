@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,15 @@ def test_log_directories_at_both_levels_are_found(tmp_path: Path) -> None:
     assert b"kseg: .: skipped: notes/\n" in ran.stderr
     listed = kseg(["ls", "."], tmp_path).stdout.decode()
     assert {line.split()[0] for line in listed.splitlines()[1:-1]} == {"disk-1/plain-1", "b/txn-1", "idem-0"}
+
+
+@for_each("command", [f"{name} broker-1 broker-2" for name in ("ls", "verify -o json", "doctor", "retain")])
+def test_parent_of_a_log_directory_may_be_named_as_a_partition(command: str, tmp_path: Path, restored: Path) -> None:
+    for number, below in ((1, "kafka-logs"), (2, "data/kafka-logs")):
+        shutil.copytree(restored / "logs" / "4.3.1" / "zstd-0", tmp_path / f"broker-{number}" / below / "zstd-0")
+    ran = kseg(command.split(), tmp_path)
+    assert re.search(rb"2 partitions|\"partitions\":2|all +2 ", ran.stdout)
+    assert b"skipped" not in ran.stderr
 
 
 def test_log_directory_named_as_a_partition_is_one(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tests import golden, run
 from tests.terminal import in_terminal
 
 BROKER = "logs/4.3.1"
+NOW = ("--now", "2026-11-22")
 WIDTHS = (80, 100, 140, 200)
 COMMANDS = (
     ("ls", BROKER),
@@ -44,11 +45,11 @@ def test_tables_fit_the_terminal(command: tuple[str, ...], columns: int) -> None
 
 
 def test_what_is_left_out_is_named_and_wide_shows_it() -> None:
-    narrow = in_terminal(golden.ROOT, "ls", BROKER, columns=60)
+    narrow = in_terminal(golden.ROOT, "ls", BROKER, *NOW, columns=60)
     left_out = re.search(r"Hidden columns: (.*?) \(--wide shows all, --columns chooses\)", narrow)
     assert left_out is not None
-    wide = in_terminal(golden.ROOT, "ls", "--wide", BROKER, columns=60)
-    piped = run.kseg(["ls", BROKER], golden.ROOT).stdout.decode()
+    wide = in_terminal(golden.ROOT, "ls", "--wide", BROKER, *NOW, columns=60)
+    piped = run.kseg(["ls", BROKER, *NOW], golden.ROOT).stdout.decode()
     assert wide.replace("\r\n", "\n") == piped
     for title in left_out[1].split(", "):
         assert title in piped.splitlines()[0]

@@ -15,6 +15,7 @@ from tests.loops import for_each
 from tests.run import kseg
 
 SOURCE = golden.ROOT / "logs" / "3.6.2" / "plain-1"
+AS_JSON = ("-o", "json", "--now", "now")
 COMMANDS = ["dump", "ls", "verify", "retain", "txns", "salvage --dry-run", "reindex --dry-run", "compact --dry-run"]
 
 
@@ -35,7 +36,7 @@ def test_a_glob_means_the_paths_that_it_matches(command: str, logs: Path) -> Non
 
 
 def test_a_glob_that_matches_nothing_is_a_path_that_is_not_there(logs: Path) -> None:
-    ran = kseg(["ls", "logs/order-*", "logs/orders-0", "-o", "json"], logs)
+    ran = kseg(["ls", "logs/order-*", "logs/orders-0", *AS_JSON], logs)
     assert (ran.status, ran.stderr) == (2, b"kseg: logs/order-*: no such file or directory\n")
     assert b'"directory":"logs/orders-0"' in ran.stdout
 
@@ -43,7 +44,7 @@ def test_a_glob_that_matches_nothing_is_a_path_that_is_not_there(logs: Path) -> 
 def test_a_path_that_is_there_is_no_glob(logs: Path) -> None:
     """Two topics' names apart, one of which a glob of the other's directory would match."""
     (logs / "logs/orders-0").rename(logs / "logs/[op]*")
-    ran = kseg(["ls", "logs/[op]*", "-o", "json"], logs)
+    ran = kseg(["ls", "logs/[op]*", *AS_JSON], logs)
     assert b'"directory":"logs/[op]*"' in ran.stdout
     assert b"payments" not in ran.stdout
 
@@ -60,7 +61,7 @@ def test_two_stars_follow_no_links(logs: Path) -> None:
     for name in "abc":
         (logs / name).symlink_to(".")
     (logs / "disk").symlink_to("logs")
-    ran = kseg(["ls", "**/orders-0", "disk/**/orders-1", "-o", "json"], logs)
+    ran = kseg(["ls", "**/orders-0", "disk/**/orders-1", *AS_JSON], logs)
     assert (ran.status, ran.stderr) == (0, b"")
     found = [json.loads(line).get("directory") for line in ran.stdout.splitlines()]
     assert [name for name in found if name] == ["logs/orders-0", "disk/orders-1"]
@@ -71,7 +72,7 @@ def test_two_stars_go_below_very_many_directories(logs: Path) -> None:
         for _ in range(1100):
             Path("[").mkdir()
             os.chdir("[")
-    ran = kseg(["ls", "**/orders-0", "-o", "json"], logs)
+    ran = kseg(["ls", "**/orders-0", *AS_JSON], logs)
     assert (ran.status, ran.stderr) == (0, b"")
     assert b'"directory":"logs/orders-0"' in ran.stdout
     subprocess.run(["rm", "-r", "["], cwd=logs, check=True)  # pytest's own removal would go too deep
@@ -85,7 +86,7 @@ def test_globs_in_archives(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = kseg(["ls", "b.tar/logs/ord*", "-o", "json", "--topic", "*"], logs)
     assert (ran.status, ran.stdout.count(b'"type":"partition"')) == (0, 2)
     assert b'"directory":"b.tar/logs/orders-0"' in ran.stdout
-    ran = kseg(["ls", "b.tar/logs/x*", "b.tar/logs/pay*", "-o", "json"], logs)
+    ran = kseg(["ls", "b.tar/logs/x*", "b.tar/logs/pay*", *AS_JSON], logs)
     assert (ran.status, ran.stderr) == (2, b"kseg: b.tar/logs/x*: nothing in the archive matches\n")
     assert b'"directory":"b.tar/logs/payments-0"' in ran.stdout
 

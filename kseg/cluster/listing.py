@@ -23,6 +23,28 @@ from kseg.system.shared_work import OnRead, shared_work
 T = TypeVar("T")
 
 
+class Turns:
+    """What is to be said when the listings before it were taken, for whoever looks for partitions ahead of these."""
+
+    def __init__(self, note: Callable[[str], None]) -> None:
+        """Takes what notes go to, as they are found."""
+        self.note = note
+        self._unsaid: list[Callable[[], object]] = []
+
+    def in_turn(self, say: Callable[[T], object]) -> Callable[[T], None]:
+        """The same, called when it is its turn."""
+
+        def remember(what: T) -> None:
+            self._unsaid.append(partial(say, what))
+
+        return remember
+
+    def take(self) -> list[Callable[[], object]]:
+        """What came since the last call."""
+        taken, self._unsaid = self._unsaid, []
+        return taken
+
+
 class Lister:
     """Lists partitions; found_problems: whether something was wrong with one of those listed so far."""
 
@@ -31,7 +53,7 @@ class Lister:
         settings: ListingSettings,
         given: Collection[str],
         selection: Selection,
-        note: Callable[[str], None],
+        turns: Turns,
         cluster: Cluster,
         static: Mapping[str, str] = NO_SETTINGS,
     ) -> None:
@@ -41,7 +63,7 @@ class Lister:
             settings: how to list; its retention, rolling and cleaning hold where the topics' settings aren't known.
             given: fields of these that hold whatever a topic's settings are.
             selection: which records are wanted; unless it is everything, only segments that have such are listed.
-            note: takes what the user should know, as it is found.
+            turns: takes what the user should know.
             cluster: what holds the partitions, and metadata that aren't next to one; not read before it is needed.
             static: what the brokers' server.properties set.
         """
@@ -50,22 +72,13 @@ class Lister:
         self._settings = settings
         self._given = given
         self._selection = selection
-        self._note = note
         self._left = selection.limit
-        self._unsaid: list[Callable[[], object]] = []
+        self._turns = turns
         self._said_before: deque[list[Callable[[], object]]] = deque()
         self._topic_ids = TopicIds(cluster)
         self._topics = TopicRetention(cluster, settings.retention, given, CHEAP_METADATA, self._note_unread, static)
         cleaning = settings.cleaning or CleaningSettings(settings.retention.now_ms)
         self._cleaning = TopicCleaning(cleaning, given, self._topics.beside, self._topics.use)
-
-    def in_turn(self, say: Callable[[T], object]) -> Callable[[T], None]:
-        """The same for whoever looks for partitions, which may be ahead: called when the listings before are taken."""
-
-        def remember(what: T) -> None:
-            self._unsaid.append(partial(say, what))
-
-        return remember
 
     def listings(
         self,
@@ -96,13 +109,13 @@ class Lister:
                 for say in self._said_before.popleft():
                     say()
                 for note in (*notes, *listing.problems):
-                    self._note(note)
+                    self._turns.note(note)
                 self.found_problems |= bool(listing.problems)
                 if self._left is not None:
                     self._left -= listing.selected_records or 0
                 if self._selection.is_everything or listing.segments:
                     yield self._completed(order.partition, listing)
-        for say in self._unsaid:
+        for say in self._turns.take():
             say()
 
     def _orders(
@@ -119,8 +132,7 @@ class Lister:
             same = retention is own.retention and cleaning is own.cleaning
             if not same or roll != own.roll or is_in_use != own.is_in_use:
                 own = replace(own, retention=retention, cleaning=cleaning, roll=roll, is_in_use=is_in_use)
-            self._said_before.append(self._unsaid)
-            self._unsaid = []
+            self._said_before.append(self._turns.take())
             yield _ListOrder(partition, own, self._left)
 
     def _completed(self, partition: PartitionLog, listing: PartitionListing) -> PartitionListing:
@@ -132,7 +144,7 @@ class Lister:
 
     def _note_unread(self, path: Path, reason: str) -> None:
         by_hand = "retention goes by options and Kafka's defaults; `kseg retain` reads metadata of any size"
-        self.in_turn(self._note)(f"{path}: not read: {reason}: {by_hand}")
+        self._turns.in_turn(self._turns.note)(f"{path}: not read: {reason}: {by_hand}")
 
 
 def select_segments(

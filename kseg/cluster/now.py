@@ -3,14 +3,17 @@
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from enum import Enum
+from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
-from kseg.errors import FileError, UsageError
+from kseg.errors import FileError, OpenError
 from kseg.formats.codes import NO_TIMESTAMP
+from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, PartitionLog
-from kseg.log.selection import PartitionChoice
+from kseg.log.selection import EVERY_PARTITION, PartitionChoice
+from kseg.system.directory_names import list_names
 from kseg.system.file_locks import is_locked
 from kseg.system.placed_path import is_far
 from kseg.times import iso_time, now_ms
@@ -37,6 +40,11 @@ class Now(NamedTuple):
     ms: int
     source: NowSource
 
+    @property
+    def given_ms(self) -> int | None:
+        """The time if it was given, else None."""
+        return self.ms if self.source is NowSource.GIVEN else None
+
     def sentences(self) -> Iterator[str]:
         """Say it if it is neither given nor the clock's."""
         if self.source is NowSource.DISK:
@@ -52,10 +60,10 @@ def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
     if given_ms is not None:
         return Now(given_ms, NowSource.GIVEN)
     clock_ms = now_ms()
-    log_dirs = sorted({path.absolute() for path in cluster.metadata_dirs()})
-    if any(not is_far(path) and is_locked(path / LOCK_FILE) for path in log_dirs):
+    log_dirs = {path.absolute() for path in cluster.metadata_dirs() if not is_far(path)}
+    if any(is_locked(path / LOCK_FILE) for path in log_dirs):
         return Now(clock_ms, NowSource.CLOCK)
-    newest_ms = newest_written(Cluster(log_dirs, pass_over, levels=0))
+    newest_ms = newest_written(cluster)
     if newest_ms < 0 or clock_ms - newest_ms <= FRESH_MS:
         return Now(clock_ms, NowSource.CLOCK)
     return Now(newest_ms, NowSource.DISK)
@@ -65,22 +73,35 @@ def newest_written(cluster: Cluster) -> int:
     """Return the newest time that brokers wrote, -1 without any.
 
     It is that of the metadata and of coordinators. Where these aren't here, it is that of batches with LogAppendTime,
-    else that of the logs' files.
+    else that of the logs' files. Partitions next to one that was named by its own path count too.
     """
-    own = list(_active(cluster.directories(PartitionChoice(_BROKERS_OWN))))
+    own = _partitions(cluster, PartitionChoice(_BROKERS_OWN))
     newest_ms = max((_last_ms(each, has_own_clock=True) for each in own), default=NO_TIMESTAMP)
     if newest_ms >= 0:
         return newest_ms
-    others = list(_active(cluster.directories()))
+    others = list(_partitions(cluster, EVERY_PARTITION))
     newest_ms = max((_last_ms(each, has_own_clock=False) for each in others), default=NO_TIMESTAMP)
     return newest_ms if newest_ms >= 0 else max(map(_modified_ms, others), default=NO_TIMESTAMP)
 
 
-def _active(partitions: Iterable[PartitionLog]) -> Iterator[PartitionLog]:
-    with suppress(FileError, UsageError):  # a choice of which nothing is here
-        for each in partitions:
-            if each.segments:
-                yield each
+def _partitions(cluster: Cluster, choice: PartitionChoice) -> Iterator[PartitionLog]:
+    """The chosen partitions of the log directories, listed already, and of those around given partitions."""
+    for log_dir in cluster.log_dirs:
+        yield from log_dir.partitions(pass_over, choice)
+    given = [path.absolute() for path in cluster.given]
+    for path in filter(choice.takes_directory, dict.fromkeys((*given, *_next_to(given, cluster)))):
+        with suppress(OpenError):
+            yield PartitionLog(path)
+
+
+def _next_to(given: Iterable[Path], cluster: Cluster) -> Iterator[Path]:
+    """Yield the partitions' directories next to given ones, by their names; none in a store, where a listing costs."""
+    listed = {each.path.absolute() for each in cluster.log_dirs}
+    for here in dict.fromkeys(path.parent for path in given if not is_far(path)):
+        if here in listed:
+            continue
+        with suppress(OpenError):
+            yield from (here / name for name in list_names(here).directories if parse_partition_directory(name))
 
 
 def _last_ms(partition: PartitionLog, *, has_own_clock: bool) -> int:

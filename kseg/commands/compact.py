@@ -8,6 +8,7 @@ from typing import NamedTuple
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
+from kseg.cluster.now import settle_now
 from kseg.cluster.partition_settings import as_the_topic_sets
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import command, is_given
@@ -21,7 +22,7 @@ from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import compact_partition
 from kseg.store.target import check_absent, check_outside, new_directory
 from kseg.text.compaction import compaction_notes, write_compacted
-from kseg.times import now_ms, parse_time, parse_zone
+from kseg.times import parse_zone, time_or_none
 
 
 class CleanerOptions(NamedTuple):
@@ -38,10 +39,10 @@ class CleanerOptions(NamedTuple):
     log_cleaner_dedupe_buffer_size: int
     producer_id_expiration_ms: int
 
-    def settings(self) -> CompactSettings:
-        """The settings that the options ask for. Raises UsageError for a time that is none."""
+    def settings(self, now_ms: int) -> CompactSettings:
+        """The settings that the options ask for, and the time to judge by."""
         return CompactSettings(
-            now_ms=now_ms() if self.now is None else parse_time(self.now, parse_zone(self.zone)),
+            now_ms=now_ms,
             delete_retention_ms=self.delete_retention_ms,
             min_compaction_lag_ms=self.min_compaction_lag_ms,
             first_dirty_offset=self.first_dirty_offset,
@@ -91,6 +92,7 @@ def compact(options: CompactOptions) -> None:
     if options.dry_run == (directory is not None):
         raise UsageError("give either --to for a new directory, or --dry-run")
     talk, read = options.talk, (*paths, options.cluster_metadata)
+    given_ms = time_or_none(options.cleaner.now, parse_zone(options.cleaner.zone))
     cluster = Cluster(paths, talk.refuse if directory is None else only_below(talk.refuse))
     if directory is None:
         found = cluster.partitions(choice)
@@ -101,7 +103,8 @@ def compact(options: CompactOptions) -> None:
     beside = MetadataBeside(
         log_dirs=cluster.metadata_dirs(), static=options.server_properties, given=options.cluster_metadata
     )
-    asked = options.cleaner.settings()
+    now = settle_now(given_ms, cluster)
+    asked = options.cleaner.settings(now.ms)
     given = [name for name in CleanerOptions._fields if is_given(name)]
     without_key, topic_ids = 0, TopicIds(cluster, options.cluster_metadata)
     for line in taken_of(found).sentences(verbose=options.verbose):
@@ -115,6 +118,7 @@ def compact(options: CompactOptions) -> None:
         for note in compaction_notes(partition, done):
             talk.warn(note)
         without_key += done.gone[Gone.NO_KEY]
-        write_compacted(partition, done, form_named(options.output), quiet=talk.is_quiet)
+        write_compacted(partition, done, now, form_named(options.output), quiet=talk.is_quiet)
     flush_stdout()
+    talk.note(*now.sentences())
     talk.end_with(without_key > 0)

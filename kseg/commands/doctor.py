@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.cluster.now import settle_now
 from kseg.commands.options.command import WorkOptions, command
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import ExaminationSettings, examine, plan_examination
@@ -83,14 +84,15 @@ def doctor(options: DoctorOptions) -> None:
         return
     processes = work.begin()
     zone = parse_zone(options.zone)
-    now_ms = time_or_none(options.now, zone)
-    settings = ExaminationSettings(
-        now_ms, is_quick=options.quick, keep_cache=work.keep_cache, static=options.server_properties
-    )
+    given_ms = time_or_none(options.now, zone)
     plan = plan_examination(paths or (Path(),), talk.refuse, options.choice)
+    now = settle_now(given_ms, plan.cluster)
+    settings = ExaminationSettings(
+        now, is_quick=options.quick, keep_cache=work.keep_cache, static=options.server_properties
+    )
     for passed_over in plan.passed_over:
         talk.note(passed_over_line(passed_over))
-    found = CheckUpInWork(plan, is_quick=options.quick, zone=zone, given_ms=now_ms)
+    found = CheckUpInWork(plan, now=now, is_quick=options.quick, zone=zone)
     report = DoctorReport(
         form_named(options.output), found.result, verbose=options.verbose, quiet=talk.is_quiet, color=options.color
     )
@@ -105,6 +107,7 @@ def doctor(options: DoctorOptions) -> None:
         found.take_commits()
         report.is_complete = not talk.status
     flush_stdout()
+    talk.note(*now.sentences())
     talk.end_with(not found.result().is_well)
 
 

@@ -1,12 +1,12 @@
 """`kseg ls`: lists topics, partitions and segments."""
 
 from collections.abc import Mapping
-from datetime import tzinfo
 from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
-from kseg.cluster.listing import Lister
+from kseg.cluster.listing import Lister, Turns
+from kseg.cluster.now import settle_now
 from kseg.commands.options.command import GivenSelection, RowOptions, WorkOptions, command, is_given
 from kseg.errors import UsageError
 from kseg.log.cleaner import CleaningSettings
@@ -23,7 +23,7 @@ from kseg.text.listing import ListingColumns, write_listings
 from kseg.text.segment_charts import write_charts
 from kseg.text.selected import no_match_line
 from kseg.tiered.placed_tiers import are_of_tiers
-from kseg.times import now_ms, parse_zone, time_or_none
+from kseg.times import parse_zone, time_or_none
 
 OF_TOPICS = (
     "retention_ms",
@@ -52,18 +52,16 @@ class BrokerSettings(NamedTuple):
     max_compaction_lag_ms: int
     log_cleaner_dedupe_buffer_size: int
 
-    def listing_settings(self, zone: tzinfo, *, deep: bool, cache: bool, keep_cache: bool) -> ListingSettings:
-        """How to list by them; `zone`: of a time without one, the others: as the options of these names ask for."""
-        wanted = time_or_none(self.now, zone)
-        now = now_ms() if wanted is None else wanted
+    def listing_settings(self, now_ms: int, *, deep: bool, cache: bool, keep_cache: bool) -> ListingSettings:
+        """How to list by them; `now_ms`: the time to judge by, the others: as the options of these names ask for."""
         return ListingSettings(
-            RetentionSettings(now, self.retention_ms, self.retention_bytes),
+            RetentionSettings(now_ms, self.retention_ms, self.retention_bytes),
             RollSettings(self.segment_bytes, self.segment_ms, self.segment_index_bytes),
             deep,
             cache and tells_cache(),
             keep_cache,
             CleaningSettings(
-                now,
+                now_ms,
                 self.min_cleanable_dirty_ratio,
                 self.min_compaction_lag_ms,
                 self.max_compaction_lag_ms,
@@ -141,7 +139,12 @@ def ls(options: LsOptions) -> None:
         if is_given("by") and by != "segment":
             raise UsageError("--chart draws segments: leave --by out")
         by = "segment"
-    settings = options.broker.listing_settings(zone, deep=options.deep, cache=options.cache, keep_cache=work.keep_cache)
+    turns = Turns(talk.note)
+    cluster = Cluster(options.paths, turns.in_turn(talk.refuse))
+    now = settle_now(time_or_none(options.broker.now, zone), cluster)
+    settings = options.broker.listing_settings(
+        now.ms, deep=options.deep, cache=options.cache, keep_cache=work.keep_cache
+    )
     given = [name for name in OF_TOPICS if is_given(name)]
     processes = work.begin()
     if options.cache and not tells_cache():
@@ -157,8 +160,7 @@ def ls(options: LsOptions) -> None:
         zone=zone,
     )
     rows = Rows(by, options.sort, options.top)
-    cluster = Cluster(options.paths, lambda error: lister.in_turn(talk.refuse)(error))
-    lister = Lister(settings, given, selection, talk.note, cluster, options.server_properties)
+    lister = Lister(settings, given, selection, turns, cluster, options.server_properties)
     places = cluster.directories(options.choice)
     with talk.bar() as bar:
         count = bar.counting("ls")
@@ -166,8 +168,9 @@ def ls(options: LsOptions) -> None:
         if options.is_chart:
             write_charts(listings, rows, columns, canvas_of_stdout(), has_sums=not talk.is_quiet)
         else:
-            write_listings(listings, rows, columns, writer, has_sums=not talk.is_quiet)
+            write_listings(listings, rows, columns, writer, None if talk.is_quiet else now)
     flush_stdout()
+    talk.note(*now.sentences())
     searched = [] if selection.is_everything else [place.path for place in cluster.directories(options.choice)]
     if searched and not rows.total.partitions:
         talk.note(no_match_line(selection, searched, zone))

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import click
 
+from kseg.cluster.now import Now, settle_now
 from kseg.commands.options.command import REDACT_KEY, WorkOptions, command
 from kseg.doctor.examination import plan_examination
 from kseg.doctor.kinds import command_line
@@ -19,7 +20,7 @@ from kseg.output.streams import flush_stdout
 from kseg.redaction import Redaction
 from kseg.report.gather import Choices
 from kseg.report.page import check_place, write_report
-from kseg.report.reporting import Reading, judged_by, make_report
+from kseg.report.reporting import Reading, make_report
 from kseg.store.target import NewFile
 from kseg.times import parse_zone, time_or_none
 
@@ -36,23 +37,20 @@ class ReportOptions(NamedTuple):
     replicas: int
     now: str | None
 
-    def choices(self, zone: tzinfo) -> Choices:
-        """What they ask for."""
+    def choices(self, now: Now, zone: tzinfo) -> Choices:
+        """What they ask for, judged by a time."""
         text = os.environ.get(REDACT_KEY) if self.redact_key is None else self.redact_key
         redaction = None if text is None else Redaction.of(("keys",), text)
-        return judged_by(
-            time_or_none(self.now, zone),
-            Choices(
-                0,
-                zone,
-                is_quick=self.quick,
-                days=self.days,
-                shows_keys=self.show_keys,
-                redact_key=None if redaction is None else redaction.key,
-                times_codecs=self.speeds,
-                price=self.price,
-                replicas=self.replicas,
-            ),
+        return Choices(
+            now,
+            zone,
+            is_quick=self.quick,
+            days=self.days,
+            shows_keys=self.show_keys,
+            redact_key=None if redaction is None else redaction.key,
+            times_codecs=self.speeds,
+            price=self.price,
+            replicas=self.replicas,
         )
 
 
@@ -100,10 +98,12 @@ def report(options: PageOptions) -> None:
     file = options.file
     check_place(options.output, file)
     new = None if file is None else NewFile(file, paths)
-    choices = options.shown.choices(zone)
+    given_ms = time_or_none(options.shown.now, zone)
     plan = plan_examination(paths, talk.refuse, options.choice)
     if not plan.orders:
         return
+    now = settle_now(given_ms, plan.cluster)
+    choices = options.shown.choices(now, zone)
     unread = lambda path, reason: talk.note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
     processes = work.begin()
     with talk.bar() as bar:
@@ -123,4 +123,5 @@ def report(options: PageOptions) -> None:
     flush_stdout()
     if file is not None:
         talk.note(f"{file}: {human_size(size)}, {counted(len(made.verdicts), 'verdict')}")
+    talk.note(*now.sentences())
     talk.end_with(not made.is_well)

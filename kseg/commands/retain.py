@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
+from kseg.cluster.now import settle_now
 from kseg.cluster.partition_settings import TopicRetention
 from kseg.commands.options.command import command, is_given
 from kseg.errors import UsageError, counted
@@ -18,7 +19,7 @@ from kseg.rewrite.compact import copy_retained, retain_partition
 from kseg.store.target import check_absent, check_outside
 from kseg.text.compaction import RetentionReport
 from kseg.text.retention import write_freeing
-from kseg.times import now_ms, parse_time, parse_zone
+from kseg.times import parse_zone, time_or_none
 
 TIMELINE = "timeline"
 """The form of output that shows when each segment goes."""
@@ -74,13 +75,13 @@ def retain(options: RetainOptions) -> None:
     paths, choice, directory, talk = options.paths, options.choice, options.directory, options.talk
     zone, form = parse_zone(options.zone), form_named(options.output)
     draws_timeline = options.output == TIMELINE
-    settings = RetentionSettings(
-        now_ms() if options.now is None else parse_time(options.now, zone),
-        options.retention_ms,
-        options.retention_bytes,
-    )
+    if options.free is not None and (directory is not None or draws_timeline):
+        raise UsageError("--free goes with -o text and -o json, and without --to")
+    given_ms = time_or_none(options.now, zone)
     given = [name for name in ("retention_ms", "retention_bytes") if is_given(name)]
     cluster = Cluster(paths, talk.refuse)
+    now = settle_now(given_ms, cluster)
+    settings = RetentionSettings(now.ms, options.retention_ms, options.retention_bytes)
     topics = TopicRetention(cluster, settings, given, static=options.server_properties)
     partitions = [cluster.only_partition(choice).best] if directory is not None else []
     for partition in cluster.directories(choice) if directory is None else ():
@@ -90,19 +91,18 @@ def retain(options: RetainOptions) -> None:
         else:
             talk.note(f"left out: {left_out.text()}")
     if options.free is not None:
-        if directory is not None or draws_timeline:
-            raise UsageError("--free goes with -o text and -o json, and without --to")
         freeable = [*map(topics.freeable, partitions)]
         for problem in dict.fromkeys(problem for each in freeable for problem in each.problems):
             talk.note(f"{problem}; the plan may lack what is there")
         plan = plan_freeing(freeable, options.free)
-        write_freeing(plan, form, zone, options.bootstrap_server)
+        write_freeing(plan, form, now, zone, options.bootstrap_server)
+        talk.note(*now.sentences())
         talk.end_with(not plan.is_enough)
         return
     if directory is not None:
         check_absent(directory)
         check_outside(directory, paths)
-    copied, report = None, RetentionReport(form, settings.now_ms, zone, draws_timeline=draws_timeline)
+    copied, report = None, RetentionReport(form, now, zone, draws_timeline=draws_timeline)
     for partition in partitions:
         retained = retain_partition(partition, topics.of(partition))
         copied = None if directory is None else copy_retained(partition, retained, directory, paths)
@@ -110,5 +110,6 @@ def retain(options: RetainOptions) -> None:
     if not talk.is_quiet:
         report.finish(directory, copied)
     flush_stdout()
+    talk.note(*now.sentences())
     if partitions and not report.has_deletions:
         talk.note(f"retention deletes nothing of {counted(len(partitions), 'partition')} at this time")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from kseg.cluster.directories import pass_over
 from kseg.cluster.metadata_copy import CHEAP_METADATA
+from kseg.cluster.now import Now
 from kseg.cluster.schemas_topic import find_topic
 from kseg.cluster.settings import SettingSource
 from kseg.coordinators.groups import read_groups_in
@@ -195,19 +196,18 @@ _WAITING = frozenset({"hanging-transaction", "long-transaction", "open-transacti
 class CheckUpInWork:
     """Takes partitions as they are examined; at any time gives what is known so far."""
 
-    def __init__(
-        self, plan: VerificationPlan, *, is_quick: bool, zone: tzinfo = UTC, given_ms: int | None = None
-    ) -> None:
+    def __init__(self, plan: VerificationPlan, *, now: Now, is_quick: bool, zone: tzinfo = UTC) -> None:
         """Looks at log directories and their disks.
 
-        `is_quick`, `given_ms`: of the examination; `zone`: of times in sentences.
+        `now`, `is_quick`: of the examination; `zone`: of times in sentences.
         """
         if is_quick:
             plan = replace(plan, largest_metadata=CHEAP_METADATA)
         self._zone = zone
         self._is_quick = is_quick
         self._plan = plan
-        self._judge = FindingsJudge(plan, given_ms)
+        self._now = now
+        self._judge = FindingsJudge(plan, now.given_ms)
         self._log_dirs = tuple(log_dir.path for log_dir in plan.log_dirs)
         self._homes = self._log_dirs or tuple(dict.fromkeys(order.path.absolute().parent for order in plan.orders))
         self._troubles: list[Trouble] = []
@@ -262,6 +262,7 @@ class CheckUpInWork:
             size=self._size,
             read=self._read,
             is_quick=self._is_quick,
+            now=self._now,
             forecast=self._forecast,
         )
 

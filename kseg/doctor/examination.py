@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 
 from kseg.cluster.directories import NoPartitionError, Refuse, is_of_partition
 from kseg.cluster.metadata_copy import CHEAP_METADATA, OnUnread
+from kseg.cluster.now import Now, NowSource
 from kseg.cluster.partition_settings import TopicCleaning, TopicRetention, as_the_topic_sets
 from kseg.cluster.remote_tier import find_tier
 from kseg.cluster.settings import SettingSource
@@ -46,12 +47,12 @@ Found = TypeVar("Found")
 class ExaminationSettings:
     """How to examine.
 
-    given_ms: the time to judge by, milliseconds since 1970; None takes the clock's, or that of a file that was written
-    later. is_quick: read names, small files and ends of logs alone. keep_cache: leave what is read in the page cache.
-    tells_cleaning: say what the log cleaner would do. static: what the broker's server.properties sets.
+    now: the time to judge by; the clock's goes on, and gives way to that of a file that was written later. is_quick:
+    read names, small files and ends of logs alone. keep_cache: leave what is read in the page cache. tells_cleaning:
+    say what the log cleaner would do. static: what the broker's server.properties sets.
     """
 
-    given_ms: int | None = None
+    now: Now
     is_quick: bool = False
     keep_cache: bool = False
     tells_cleaning: bool = False
@@ -182,7 +183,7 @@ def examination_orders(
     plan: VerificationPlan, settings: ExaminationSettings, *, on_unread: OnUnread | None = None
 ) -> Iterator[ExaminationOrder]:
     """The partitions of a plan, each with its topic's settings; arguments as for `examine`."""
-    at = now_ms() if settings.given_ms is None else settings.given_ms
+    at = settings.now.ms
     largest = CHEAP_METADATA if settings.is_quick else None
     topics = TopicRetention(
         plan.cluster, RetentionSettings(at), largest_metadata=largest, on_unread=on_unread, static=settings.static
@@ -231,9 +232,9 @@ def unreadable_partition(each: ExaminationOrder, error: OpenError) -> Examined:
     )
 
 
-def _judged_at(settings: ExaminationSettings, newest_ms: int) -> int:
+def _judged_at(now: Now, newest_ms: int) -> int:
     """The time to judge by: a broker may have written later than when all began, or by a clock ahead of this one."""
-    return max(now_ms(), newest_ms) if settings.given_ms is None else settings.given_ms
+    return max(now_ms(), newest_ms) if now.source is NowSource.CLOCK else now.ms
 
 
 def examine_partition(
@@ -254,8 +255,8 @@ def examine_partition(
         on_slice: takes the batches while they are read, for who wants to know something else about them.
     """
     newest_ms = max((segment.log.modified_ms for segment in partition.segments if segment.log), default=0)
-    began_ms = _judged_at(settings, 0)
-    at = _judged_at(settings, newest_ms)
+    began_ms = _judged_at(settings.now, 0)
+    at = _judged_at(settings.now, newest_ms)
     retention = replace(each.retention, now_ms=at)
     watch = TimesWatch(at)
     if settings.is_quick:
@@ -270,7 +271,7 @@ def examine_partition(
     listing = replace(list_partition(partition, listing_settings), tier=each.tier)
     # What was written while this was read isn't in the future.
     found = suspect_segments(partition, listing.segments, at) if settings.is_quick else watch.found()
-    suspects = [each for each in found if unit_of(each.largest, _judged_at(settings, at)) is not None]
+    suspects = [each for each in found if unit_of(each.largest, _judged_at(settings.now, at)) is not None]
     return Examined(
         verified=verified,
         listing=listing,
@@ -384,7 +385,7 @@ class CheckUp:
     """All that is known, the worst and the largest first.
 
     size: bytes of all logs; read: of those that were read whole. is_quick: names, small files and ends of logs alone
-    were read. forecast: what a start ends in; None before anything was examined.
+    were read. now: the time that was judged by. forecast: what a start ends in; None before anything was examined.
     """
 
     troubles: tuple[Trouble, ...]
@@ -394,6 +395,7 @@ class CheckUp:
     size: int
     read: int
     is_quick: bool
+    now: Now
     forecast: StartForecast | None = None
 
     def count(self, severity: Severity) -> int:

@@ -160,9 +160,9 @@ class Talk:
     def __init__(self, *, is_quiet: bool = False, progress: bool | None = None) -> None:
         self.is_quiet, self.progress, self.status = is_quiet, progress, 0
 
-    def note(self, text: str) -> None:
-        """Print a note of kseg, unless the user wants quiet."""
-        if not self.is_quiet:
+    def note(self, *texts: str) -> None:
+        """Print notes of kseg, unless the user wants quiet."""
+        for text in () if self.is_quiet else texts:
             self.warn(text)
 
     def say(self, *lines: str) -> None:

@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import pass_over
-from kseg.cluster.listing import Lister
+from kseg.cluster.listing import Lister, Turns
+from kseg.cluster.now import settle_now
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.groups import groups_with_commits_for, read_groups
 from kseg.coordinators.members import Group
@@ -56,7 +57,6 @@ from kseg.text.groups import COMMITS, GROUPS, MEMBERS, commit_rows, member_rows
 from kseg.text.listing import ListingColumns
 from kseg.text.query import BATCHES, FINDINGS, BatchRow
 from kseg.text.transactions import COORDINATOR_TRANSACTIONS, TRANSACTIONS, TransactionRows
-from kseg.times import now_ms
 from kseg.verify.verify import plan_verification
 
 _DEEP = frozenset({"records", "batches", "compressionRatio", "producerIds", "openTransactions"})
@@ -157,14 +157,14 @@ class _ListingRows:
     by: str
 
     def __call__(self, bounds: FilterBounds, columns: Sequence[str]) -> Iterator[Row]:
-        now = now_ms()
+        cluster = Cluster(self.directories.paths, pass_over)
+        now = settle_now(None, cluster).ms
         settings = ListingSettings(
             RetentionSettings(now),
             deep=not _DEEP.isdisjoint(columns),
             cleaning=CleaningSettings(now),
         )
-        cluster = Cluster(self.directories.paths, pass_over)
-        lister = Lister(settings, (), EVERYTHING, self.directories.log.note, cluster)
+        lister = Lister(settings, (), EVERYTHING, Turns(self.directories.log.note), cluster)
         yield from Rows(self.by).of(lister.listings(self.directories.partitions(bounds)))
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from kseg.cluster.now import Now
 from kseg.doctor.kinds import command_line, path_word
 from kseg.report.gather import Gathered, PartitionFacts, TopicFacts
 
@@ -99,12 +100,13 @@ class ReadDirectory(NamedTuple):
 class About:
     """What the report is about: what was read when, by what, and how.
 
-    command: the line that makes it again. read: what was read, in words. time_text: when it was judged.
+    command: the line that makes it again. read: what was read, in words. now, time_text: by which time it was judged.
     """
 
     title: str
     version: str
     command: str
+    now: Now
     time_text: str
     read: str
     sources: tuple[ReadDirectory, ...]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
 from kseg.cluster.metadata_copy import OnUnread
+from kseg.cluster.now import Now
 from kseg.cluster.replicas import CopyStatus, PartitionReplicas
 from kseg.cluster.settings import SettingSource
 from kseg.codecs.bodies import compress
@@ -259,14 +260,13 @@ MOST_TOPIC_KEYS = 512
 class Choices(NamedTuple):
     """What a report is asked to show.
 
-    now_ms: the time that all is judged by; has_given_time: whether it isn't the clock's. days: how far ahead retention
+    now: the time that all is judged by. days: how far ahead retention
     is foretold. shows_keys: hot keys as they are; redact_key: or what stands for them, None for numbers. times_codecs:
     measure how fast codecs are. price: of a GiB of disk a month, None without; replicas: copies of what is here.
     """
 
-    now_ms: int
+    now: Now
     zone: tzinfo = UTC
-    has_given_time: bool = False
     is_quick: bool = False
     days: int = 14
     shows_keys: bool = False
@@ -274,6 +274,11 @@ class Choices(NamedTuple):
     times_codecs: bool = False
     price: float | None = None
     replicas: int = 1
+
+    @property
+    def now_ms(self) -> int:
+        """The time that all is judged by, milliseconds since 1970."""
+        return self.now.ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +409,7 @@ class Gathered:
         self.partitions: list[PartitionFacts] = []
         self.topics: dict[str, TopicFacts] = {}
         self.all = Sums()
-        self.check_up = CheckUp((), (), (), 0, 0, 0, choices.is_quick)
+        self.check_up = CheckUp((), (), (), 0, 0, 0, choices.is_quick, choices.now)
         self.cluster: ClusterMetadata | None = None
         self.groups: tuple[Group, ...] | None = None
         self.samples: dict[str, Sample] = {}

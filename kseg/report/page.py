@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from kseg.cluster.now import NowSource
 from kseg.errors import UsageError
 from kseg.output.rows import human_size, json_line
 from kseg.output.streams import write_stdout
@@ -16,6 +17,7 @@ from kseg.report.charts import COLORS, number, shown
 from kseg.report.sums import age_text, count_text, moment_text, ratio_text, share_text
 from kseg.store.target import NewFile
 from kseg.system.terminal_text import escaped_text
+from kseg.text.retention import now_fields
 from kseg.times import iso_time
 
 NUMBERS = frozenset(
@@ -66,7 +68,7 @@ MOST_OBJECT_ROWS = 250
 
 def report_objects(report: DiskReport, zone: tzinfo) -> Iterator[dict[str, Any]]:
     """What the report is about; its verdicts, those that matter most first; rows of its tables; its notes."""
-    yield {"type": "report", **_about_object(report.about)}
+    yield {"type": "report", **_about_object(report.about, zone)}
     for block, verdict in report.verdicts:
         yield {
             "type": "verdict",
@@ -88,7 +90,7 @@ def report_objects(report: DiskReport, zone: tzinfo) -> Iterator[dict[str, Any]]
 def report_json(report: DiskReport, zone: tzinfo) -> str:
     """The same as one text of JSON, which no page can take for markup; tables by columns and rows."""
     found = {
-        **_about_object(report.about),
+        **_about_object(report.about, zone),
         "verdicts": [
             {"block": block.id, "weight": str(each.weight), "sentence": each.sentence, "command": each.command}
             for block, each in report.verdicts
@@ -108,12 +110,13 @@ def report_json(report: DiskReport, zone: tzinfo) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _about_object(about: About) -> dict[str, Any]:
+def _about_object(about: About, zone: tzinfo) -> dict[str, Any]:
     return {
         "title": about.title,
         "kseg": about.version,
         "command": about.command,
         "time": about.time_text,
+        **now_fields(about.now, zone),
         "read": about.read,
         "partitions": about.partitions,
         "bytes": about.size,
@@ -178,7 +181,8 @@ def _source(text: str) -> str:
 def _about(report: DiskReport) -> Iterator[str]:
     about = report.about
     yield f"<h1>{shown(about.title)}</h1>\n<dl class=about>"
-    entries = [("Read", about.read), ("Judged at", about.time_text), ("Made by", about.version)]
+    origin = ", the newest time a broker wrote" if about.now.source is NowSource.DISK else ""
+    entries = [("Read", about.read), ("Judged at", f"{about.time_text}{origin}"), ("Made by", about.version)]
     for source in about.sources[:6]:
         names = [
             f"cluster {source.cluster_id}" if source.cluster_id else "",

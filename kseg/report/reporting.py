@@ -23,7 +23,7 @@ from kseg.report.blocks.traffic import forecast_block, rate_block, timelines_blo
 from kseg.report.gather import Choices, Gathered, survey
 from kseg.report.sums import share_text
 from kseg.system.shared_work import OnRead
-from kseg.times import now_ms, time_text
+from kseg.times import time_text
 from kseg.verify.verify import VerificationPlan
 
 BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
@@ -76,24 +76,21 @@ class Reading:
     static: Mapping[str, str] = field(default_factory=dict)
 
 
-def judged_by(given_ms: int | None, choices: Choices) -> Choices:
-    """The choices with a time that was given, or else the clock's."""
-    at = now_ms() if given_ms is None else given_ms
-    return choices._replace(now_ms=at, has_given_time=given_ms is not None)
-
-
 def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, command: str) -> DiskReport:
     """The report about what a plan of `plan_examination` names; `command`: the line that makes it again.
 
     How full the disks are now is left out where the time was given. Raises UsageError if the directories are of several
     clusters: their topics aren't the same.
     """
-    at = choices.now_ms if choices.has_given_time else None
     settings = ExaminationSettings(
-        at, is_quick=choices.is_quick, keep_cache=reading.keep_cache, tells_cleaning=True, static=reading.static
+        choices.now,
+        is_quick=choices.is_quick,
+        keep_cache=reading.keep_cache,
+        tells_cleaning=True,
+        static=reading.static,
     )
     known = Gathered(choices, plan.cluster.partitions())
-    check_up = CheckUpInWork(plan, is_quick=choices.is_quick, zone=choices.zone, given_ms=at)
+    check_up = CheckUpInWork(plan, now=choices.now, is_quick=choices.is_quick, zone=choices.zone)
     work = survey(plan, settings, processes=reading.processes, on_read=reading.on_read, on_unread=reading.on_unread)
     for surveyed in work:
         known.take(surveyed)
@@ -103,7 +100,7 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
                 reading.refuse(problem)
     check_up.take_commits()
     found = check_up.result()
-    known.check_up = replace(found, disks=()) if choices.has_given_time else found
+    known.check_up = found if choices.now.given_ms is None else replace(found, disks=())
     log_dirs = dict.fromkeys(plan.cluster.metadata_dirs())
     known.cluster = MetadataBeside(CHEAP_METADATA if choices.is_quick else None).of_any(log_dirs)
     if not choices.is_quick:
@@ -135,6 +132,7 @@ def _about(plan: VerificationPlan, known: Gathered, command: str) -> About:
         version=f"kseg {version('kseg')}",
         command=command,
         time_text=time_text(known.choices.now_ms, known.choices.zone),
+        now=known.choices.now,
         read=_read_text(known),
         sources=tuple(sources),
         partitions=len(known.partitions),

@@ -1,10 +1,11 @@
 """Text of `kseg compact` and `kseg retain`."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from pathlib import Path
 
+from kseg.cluster.now import Now
 from kseg.errors import counted
 from kseg.log.compaction_plan import Gone
 from kseg.log.partition import PartitionLog
@@ -14,6 +15,7 @@ from kseg.output.streams import write_line, write_lines
 from kseg.output.table import aligned_lines
 from kseg.rewrite.compact import Compacted, Retained, RetainedCopy
 from kseg.text import fields
+from kseg.text.retention import now_fields
 from kseg.times import time_text
 
 _WORDS = {
@@ -50,7 +52,7 @@ def _joined(done: Compacted) -> int:
     return len({base for segment in done.segments for base in segment.sources})
 
 
-def compacted_object(partition: PartitionLog, done: Compacted) -> dict[str, object]:
+def compacted_object(partition: PartitionLog, done: Compacted, now: Now) -> dict[str, object]:
     """A partition's report for JSON."""
     return {
         "type": "compaction",
@@ -70,6 +72,7 @@ def compacted_object(partition: PartitionLog, done: Compacted) -> dict[str, obje
             {"baseOffset": segment.base_offset, "size": segment.size, "madeOf": list(segment.sources)}
             for segment in done.segments
         ],
+        **now_fields(now),
     }
 
 
@@ -80,10 +83,10 @@ def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
         yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so they are dropped"
 
 
-def write_compacted(partition: PartitionLog, done: Compacted, form: Form, *, quiet: bool) -> None:
+def write_compacted(partition: PartitionLog, done: Compacted, now: Now, form: Form, *, quiet: bool) -> None:
     """Writes a partition's report to standard output; the text is left out where the user wants quiet."""
     if form.has_objects:
-        form.write_object(compacted_object(partition, done))
+        form.write_object(compacted_object(partition, done, now))
     elif not quiet:
         write_lines(compacted_lines(partition, done))
 
@@ -185,13 +188,13 @@ class RetainedTotals:
         topics = [self._topics[name] for name in sorted(self._topics)]
         return list(aligned_lines(SUM_COLUMNS, [*topics, *self._log_dirs.values(), self._all]))
 
-    def objects(self) -> Iterator[dict[str, object]]:
-        """The sums as JSON tells them: one of each topic, one of each log directory, one of all."""
+    def objects(self, of_all: Mapping[str, object]) -> Iterator[dict[str, object]]:
+        """The sums as JSON tells them: one of each topic, one of each log directory, one of all, with facts of it."""
         for name in sorted(self._topics):
             yield _sum_object(_TOPIC, self._topics[name])
         for each in self._log_dirs.values():
             yield _sum_object(_LOG_DIR, each)
-        yield _sum_object(_TOTAL, self._all)
+        yield {**_sum_object(_TOTAL, self._all), **of_all}
 
 
 def _sum_object(kind: str, sums: RetainedSum) -> dict[str, object]:
@@ -205,12 +208,12 @@ class RetentionReport:
     has_deletions: whether a segment goes now.
     """
 
-    def __init__(self, form: Form, now_ms: int, zone: tzinfo, *, draws_timeline: bool) -> None:
+    def __init__(self, form: Form, now: Now, zone: tzinfo, *, draws_timeline: bool) -> None:
         """Takes the form, the time that is judged by, which a timeline shows, and the zone of printed times."""
         self._draws_timeline = draws_timeline
         self._zone = zone
         self._form = form
-        self._now_ms = now_ms
+        self._now = now
         self._totals = RetainedTotals()
         self.has_deletions = False
 
@@ -223,7 +226,7 @@ class RetentionReport:
                 self._form.write_object(retained_object(partition, each))
             return
         if self._draws_timeline:
-            lines: Iterable[str] = timeline(retained, self._now_ms, self._zone)
+            lines: Iterable[str] = timeline(retained, self._now.ms, self._zone)
         else:
             lines = aligned_lines(_columns(self._zone), retained)
         write_lines([str(partition.path), *(f"  {line}" for line in lines)])
@@ -231,7 +234,7 @@ class RetentionReport:
     def finish(self, directory: Path | None, copied: RetainedCopy | None) -> None:
         """Writes the sums, and what was copied into a directory."""
         if self._form.has_objects:
-            for sums in self._totals.objects():
+            for sums in self._totals.objects(now_fields(self._now, self._zone)):
                 self._form.write_object(sums)
         else:
             write_lines(self._totals.lines())

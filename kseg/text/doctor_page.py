@@ -16,6 +16,7 @@ from kseg.output.chart import bar
 from kseg.output.forms import Form
 from kseg.output.pager import BOLD, FAINT, Fold, StyledLine, write_styled_lines
 from kseg.output.rows import human_size
+from kseg.text.retention import now_fields
 from kseg.text.start_forecast import assumptions, forecast_fields, forecast_sentence
 from kseg.verify.start_effects import StartForecast
 
@@ -236,7 +237,7 @@ def check_up_objects(found: CheckUp, *, is_complete: bool, quiet: bool = False) 
     is_all = is_complete and not found.is_quick
     start = {} if found.forecast is None else forecast_fields(found.forecast, is_all=is_all)
     sizes = {"partitions": found.partitions, "bytes": found.size, "bytesRead": found.read, "quick": found.is_quick}
-    yield {"type": "summary", "result": result, **sizes, **counts, **start}
+    yield {"type": "summary", "result": result, **sizes, **counts, **now_fields(found.now), **start}
 
 
 def trouble_object(each: Trouble) -> dict[str, object]:

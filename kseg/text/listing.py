@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from kseg.cluster.metadata_copy import TopicIdSource
+from kseg.cluster.now import Now
 from kseg.errors import counted
 from kseg.formats.codes import codec_name
 from kseg.log.cleaner import CleanerStop, Cleaning
@@ -24,7 +25,7 @@ from kseg.output.rows import exact_size, human_size
 from kseg.output.streams import write_line
 from kseg.output.table import GrowingLines, Section, piece_lines
 from kseg.text import fields
-from kseg.text.retention import cleaning_text, keys_text
+from kseg.text.retention import cleaning_text, keys_text, now_fields
 from kseg.times import time_text
 
 _Sums = PartitionSummary | ListingSum
@@ -415,31 +416,31 @@ def size_words(size: int, text: Callable[[int], str]) -> str:
 
 
 def write_listings(
-    listings: Iterable[PartitionListing], rows: Rows, columns: ListingColumns, writer: RowWriter, *, has_sums: bool
+    listings: Iterable[PartitionListing], rows: Rows, columns: ListingColumns, writer: RowWriter, now: Now | None
 ) -> None:
     """Writes the rows of partitions as these come, what is cut, and sums at the end, which CSV doesn't have.
 
-    has_sums: whether the end is wanted.
+    now: the time that was judged by; None leaves the end out.
     """
     found = rows.of(listings)
     if isinstance(writer.form, TextForm):
         with paged_lines() as write:
             _write_lines(found, rows, columns, writer, write)
-            for line in last_lines(rows, columns) if has_sums else ():
+            for line in last_lines(rows, columns) if now else ():
                 write(line)
         return
     if writer.form.is_for_people:
         writer.write(columns.section(), _with_largest(found))
-        for line in last_lines(rows, columns) if has_sums else ():
+        for line in last_lines(rows, columns) if now else ():
             write_line(line)
         return
     writer.write(columns.section(), found)
-    if not has_sums:
+    if now is None:
         return
     if writer.form.has_objects:
         if rows.cut.rows:
             writer.form.write_object({"type": "cut", "rows": rows.cut.rows, "bytes": rows.cut.size})
-        writer.form.write_object(columns.total().as_object(rows.total))
+        writer.form.write_object(columns.total().as_object(rows.total) | now_fields(now, columns.zone))
     elif rows.cut.rows:
         talk(f"kseg: {_cut_line(rows, columns)}")
 

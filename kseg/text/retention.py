@@ -1,9 +1,10 @@
-"""Text about retention and cleaning: what goes, when, and what it frees."""
+"""Text about retention and cleaning: what goes, when, by which time, and what it frees."""
 
 import shlex
 from collections.abc import Iterator
-from datetime import tzinfo
+from datetime import UTC, tzinfo
 
+from kseg.cluster.now import Now
 from kseg.errors import counted
 from kseg.formats.codes import UNLIMITED
 from kseg.log.cleaner import CleanerStop, CleanerVerdict, Cleaning
@@ -14,7 +15,7 @@ from kseg.output.rows import human_size
 from kseg.output.streams import flush_stdout, write_lines
 from kseg.output.table import aligned_lines
 from kseg.text import fields
-from kseg.times import duration_text, time_text
+from kseg.times import duration_text, iso_time, time_text
 
 _COLUMNS: tuple[Column[LoweredTopic], ...] = (
     Column(fields.TOPIC, "topic", lambda each: each.topic),
@@ -30,11 +31,16 @@ def _age(ms: int) -> str:
     return "unlimited" if ms == UNLIMITED else duration_text(ms)
 
 
-def write_freeing(plan: FreeingPlan, form: Form, zone: tzinfo, bootstrap_server: str) -> None:
+def now_fields(now: Now, zone: tzinfo = UTC) -> dict[str, object]:
+    """Return the time that a command judged by and where it comes from, as its summary for JSON has them."""
+    return {fields.NOW.name: iso_time(now.ms, zone) or now.ms, fields.NOW_SOURCE.name: now.source.value}
+
+
+def write_freeing(plan: FreeingPlan, form: Form, now: Now, zone: tzinfo, bootstrap_server: str) -> None:
     """Writes a plan to standard output, as text or objects."""
     if form.has_objects:
         for each in _objects(plan, bootstrap_server):
-            form.write_object(each)
+            form.write_object(each | (now_fields(now, zone) if each["type"] == "plan" else {}))
     else:
         write_lines(_lines(plan, zone, bootstrap_server))
     flush_stdout()

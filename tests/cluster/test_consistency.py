@@ -292,6 +292,9 @@ def test_each_copy_is_printed_if_that_is_asked_for(cluster: Path) -> None:
 OF_ONE_BROKER = {"resourceType": 4, "resourceName": "1", "name": "log.segment.bytes", "value": "1000000"}
 
 
+AS_JSON_NOW = ("-o", "json", "--now", "now")
+
+
 @pytest.fixture
 def told(tmp_path: Path) -> Path:
     """Two brokers, and a controller whose metadata say that the second one alone is in sync; a tier's records on it."""
@@ -353,7 +356,7 @@ def test_a_controllers_metadata_decide_whatever_is_chosen(paths: tuple[str, ...]
         table = report_table(told, "replicas", paths, choice)
         status = {row["logDir"]: row["status"] for row in table if row["partition"] == "orders-0"}
         assert status == {"b2": "current", "b1": "abandoned from offset 80 on"}
-        kept = [row for row in lines(told, ["retain", "-o", "json"], paths, choice) if row["type"] == "segment"]
+        kept = [row for row in lines(told, ["retain", *AS_JSON_NOW], paths, choice) if row["type"] == "segment"]
         assert {row["retention"] for row in kept if str(row["directory"]).endswith("orders-0")} == {"delete-time"}
         settings = report_table(told, "topicSettings", paths, choice)
         assert [(row["setting"], row["value"]) for row in settings] == [("retention.ms", "1000")]
@@ -440,7 +443,7 @@ def test_what_internal_topics_hold_does_not_come_from_other_given_directories(to
 def test_metadata_given_by_their_own_path_are_the_clusters(told: Path) -> None:
     """The topic's retention is a second; without metadata it would be Kafka's week."""
     paths = ["b1", "b2", "ctl/__cluster_metadata-0"]
-    due = [row for row in lines(told, ["doctor", "-o", "json"], paths, ()) if row.get("id") == "retention-due"]
+    due = [row for row in lines(told, ["doctor", *AS_JSON_NOW], paths, ()) if row.get("id") == "retention-due"]
     assert [row for row in due if "default" in str(row["sentence"])] == []
     assert due != []
     ran = run(["verify", "--cluster", "-o", "json", "--topic", "orders", *paths], told)
@@ -527,7 +530,7 @@ def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Pa
         assert {row["directory"] for row in judged if row["type"] == "segment"} & {"t-0", "t-1"} == {"t-0"}
         assert [row["bytesToDelete"] for row in judged if row.get("topic") == "t"] == [size]
         for free in ([], ["--free", "1"]):
-            said = run(["retain", *free, "--topic", "t", "."], tmp_path).stderr
+            said = run(["retain", *at[:2], *free, "--topic", "t", "."], tmp_path).stderr
             assert said == b"kseg: left out: t-1: of a topic that was deleted, or created again since\n"
     alone = lines(tmp_path, ["retain", *at], ["t-1"], ())
     assert {row["directory"] for row in alone if row["type"] == "segment"} == {"t-1"}

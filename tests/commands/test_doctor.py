@@ -54,7 +54,7 @@ def findings(arguments: Sequence[str], directory: Path) -> dict[str, dict[str, A
 
 
 def test_verdict_and_the_worst_stand_first(restored: Path) -> None:
-    ran = kseg(["doctor", DAMAGED], restored)
+    ran = kseg(["doctor", DAMAGED, *AT_NOW], restored)
     lines = ran.stdout.decode().splitlines()
     assert (ran.status, ran.stderr) == (1, b"")
     assert lines[0] == "A broker starts, but loses up to 31 records of 1 partition."
@@ -88,7 +88,7 @@ def test_commits_beyond_the_log_end_are_found(tmp_path: Path) -> None:
 
 
 def test_nothing_wrong_is_said(restored: Path) -> None:
-    ran = kseg(["doctor", "logs/3.6.2/plain-1"], restored)
+    ran = kseg(["doctor", "logs/3.6.2/plain-1", "--now", "2026-11-22"], restored)
     assert (ran.status, ran.stderr) == (0, b"")
     start, _, verdict = ran.stdout.decode().splitlines()[:3]
     assert start == "A broker starts well."
@@ -128,14 +128,14 @@ def test_errors_come_before_warnings_and_notes(restored: Path) -> None:
 
 
 def test_first_screen_has_colours_and_what_to_do(restored: Path) -> None:
-    text = in_terminal(restored, "doctor", DAMAGED, columns=80)
+    text = in_terminal(restored, "doctor", DAMAGED, *AT_NOW, columns=80)
     screen = text.splitlines()[:24]
     assert screen[0].startswith("\x1b[1;31mA broker starts, but loses")
     assert any(line.startswith("\x1b[1;31m1 error, 0 warnings\x1b[0m in ") for line in screen)
     assert "\x1b[1;31merror bad-length\x1b[0m" in screen
     assert any("kseg salvage" in line for line in screen)
     folded = STYLE.sub("", text).split()
-    assert folded == kseg(["doctor", DAMAGED], restored).stdout.decode().split()
+    assert folded == kseg(["doctor", DAMAGED, *AT_NOW], restored).stdout.decode().split()
 
 
 def test_terminal_gets_a_pager_that_begins_with_the_verdict(restored: Path, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def disks(tmp_path: Path) -> Path:
 
 def listed(directory: Path, *options: str) -> list[str]:
     """The partitions that `ls` lists, each named by its disk and directory."""
-    ran = kseg(["ls", "disk1", "disk2", "-o", "json", *options], directory)
+    ran = kseg(["ls", "disk1", "disk2", "-o", "json", "--now", "now", *options], directory)
     assert (ran.status, ran.stderr) == (0, b"")
     rows = [json.loads(line) for line in ran.stdout.splitlines()]
     return [row["directory"] for row in rows if row["type"] == "partition"]

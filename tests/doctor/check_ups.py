@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from kseg.cluster.now import Now, NowSource
 from kseg.doctor.check_up import CheckUpInWork
 from kseg.doctor.examination import CheckUp, ExaminationSettings, examine, plan_examination
 
@@ -64,13 +65,13 @@ UNNAMED = {
 """What leaves a directory that a broker may have written: only these may stay unnamed."""
 BESIDE = {"retention-due", "disk-nearly-full", "disk-full"}
 """Notes about any directory, and what this machine's own disk has."""
-AFTER_ALL = 1_830_000_000_000
+AFTER_ALL = Now(1_830_000_000_000, NowSource.DISK)
 """December 2027: some topics have records of December 2026, which until then lie in the future indeed."""
 
 
 def check_up(path: Path, *, is_quick: bool = False) -> CheckUp:
     plan = plan_examination([path])
-    found = CheckUpInWork(plan, is_quick=is_quick)
+    found = CheckUpInWork(plan, now=AFTER_ALL, is_quick=is_quick)
     for examined in examine(plan, ExaminationSettings(AFTER_ALL, is_quick=is_quick), processes=1):
         assert not examined.verified.problems
         found.take(examined)

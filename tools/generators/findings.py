@@ -37,8 +37,9 @@ and, from 4.0 on, the eligible leader replicas: those that stopped when no other
 """
 _OWN = """## Of `kseg doctor` alone
 
-The time that counts is the clock's, or that of a file that was written later; `--now` gives another. A time is taken
-for seconds, microseconds or nanoseconds if it lies between 2001 and now in that unit.
+The time that counts is the clock's, or that of a file that was written later; on a copy it is the newest time that a
+broker wrote ([why](../how-to/retention.md#the-time-to-judge-by)). `--now` gives another. A time is taken for seconds,
+microseconds or nanoseconds if it lies between 2001 and now in that unit.
 """
 _LOG_LINES = """## Lines of a broker's log
 

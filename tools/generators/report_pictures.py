@@ -3,6 +3,7 @@
 from functools import cache
 from pathlib import Path
 
+from kseg.cluster.now import Now, NowSource
 from kseg.doctor.examination import plan_examination
 from kseg.report.block import Figure
 from kseg.report.gather import Choices
@@ -31,7 +32,7 @@ def codecs_picture() -> str:
 
 @cache
 def _figures() -> dict[str, Figure]:
-    choices = Choices(NOW_MS, has_given_time=True)
+    choices = Choices(Now(NOW_MS, NowSource.GIVEN))
     report = make_report(plan_examination([DISK]), choices, Reading(processes=1), "kseg report")
     return {figure.title: figure for block in report.blocks for figure in block.figures}
 

@@ -24,7 +24,7 @@ COMMANDS = [
     "dump --like 2.8 --files {}",
     "dump -o json {}",
     "dump -o csv --fields file,topic,partition,offset,key --tail 3 {}",
-    "ls -o json {}",
+    "ls -o json --now 2026-11-22 {}",
     "lookup --offset 7 {}",
     "verify {}",
     "salvage {} --dry-run",

@@ -215,7 +215,7 @@ def test_rest_of_a_damaged_tier_is_printed(name: str, bucket: Path, unpacked_int
 def test_without_its_key_a_segment_is_listed_and_the_option_named(
     bucket: Path, unpacked_into: Path, tmp_path: Path
 ) -> None:
-    ran = kseg(["ls", "bucket", "--topic", "aes", "--by", "segment", "-o", "json"], tmp_path)
+    ran = kseg(["ls", "bucket", "--topic", "aes", "--by", "segment", "-o", "json", "--now", "now"], tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
     found = [json.loads(line) for line in ran.stdout.splitlines()][:2]
     assert [(each["baseOffset"], each["lastOffset"], each["bytes"], each["keyId"]) for each in found] == [

@@ -36,7 +36,7 @@ def test_processes_share_a_bucket(tmp_path: Path) -> None:
     key = f"--private-key=key1={aiven_objects.private_key_file(tmp_path)}"
     for command in (
         ["verify", "b", "-q"],
-        ["ls", "b", "--deep", "-o", "json"],
+        ["ls", "b", "--deep", "-o", "json", "--now", "2026-11-22"],
         ["salvage", "b", "--dry-run", "-o", "json"],
     ):
         alone = kseg([*command, key, "-j", "1"], tmp_path)

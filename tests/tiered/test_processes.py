@@ -13,8 +13,8 @@ from tests.tiered.aiven_objects import Plugin
 COUNT, SIZE = 20, 1 << 20
 COMMANDS = {
     "verify": ["verify", "-o", "json"],
-    "doctor": ["doctor", "-o", "json"],
-    "ls": ["ls", "--deep", "-o", "json"],
+    "doctor": ["doctor", "-o", "json", "--now", "2026-11-22"],
+    "ls": ["ls", "--deep", "-o", "json", "--now", "2026-11-22"],
     "reindex": ["reindex", "--dry-run", "-o", "json"],
     "diff": ["diff", "-o", "json"],
 }

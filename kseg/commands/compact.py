@@ -107,8 +107,7 @@ def compact(options: CompactOptions) -> None:
     asked = options.cleaner.settings(now.ms)
     given = [name for name in CleanerOptions._fields if is_given(name)]
     without_key, topic_ids = 0, TopicIds(cluster, options.cluster_metadata)
-    for line in taken_of(found).sentences(verbose=options.verbose):
-        talk.note(line)
+    talk.note(*taken_of(found).sentences(verbose=options.verbose))
     for partition in (each.best for each in found if each.copies):
         new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:

@@ -131,14 +131,13 @@ def groups(options: GroupsOptions) -> None:
             write(writer, found)
     flush_stdout()
     has_ages = wanted not in ("members", ALONE[RESET_CSV]) and any(group.lag for group in found) and writer.count
-    for text in (
+    talk.note(
         *(now.sentences() if has_ages else ()),
         *(unreadable.line() for unreadable in view.unreadable),
         *view.notes,
         *beyond_end_notes(found),
         *plan.notes,
-    ):
-        talk.note(text)
+    )
     if not writer.count and not plan.lines and not charted:
         talk.note(f"no {wanted or 'groups'} to show")
     if view.later_count:

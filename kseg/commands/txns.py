@@ -107,8 +107,7 @@ def txns(options: TxnsOptions) -> None:
     taken = taken_of(each for each in found if choice.takes(each.topic, each.partition))
     told = taken.sentences(verbose=options.verbose)
     ages = now.sentences() if reading.has_ages else ()
-    for text in (*told, *ages, *reading.notes(is_partial=bool(others and coordinators))):
-        talk.note(text)
+    talk.note(*told, *ages, *reading.notes(is_partial=bool(others and coordinators)))
     if options.only_open and is_empty and options.explain is None:
         talk.note(nothing_open_text(len(others), len(coordinators), reading.transactional_ids))
     elif found and is_empty:

@@ -117,3 +117,9 @@ def test_times_of_files_count_where_no_broker_wrote_one(disk: Path) -> None:
     cluster = Cluster([plain])
     assert newest_written(cluster) == 1_700_000_000_000
     assert settle_now(None, cluster) == Now(1_700_000_000_000, NowSource.DISK)
+
+
+def test_page_says_by_what_it_was_judged(disk: Path) -> None:
+    run.kseg(["report", "disk", "--quick", "--to", "page.html"], disk.parent)
+    page = (disk.parent / "page.html").read_text(encoding="utf-8")
+    assert f"<dd>{BROKER_WROTE}, the newest time a broker wrote</dd>" in page

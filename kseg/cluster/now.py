@@ -49,7 +49,7 @@ class Now(NamedTuple):
         """Say it if it is neither given nor the clock's."""
         if self.source is NowSource.DISK:
             time = iso_time(self.ms)
-            yield f"now is {time}, the newest time a broker wrote: the disk is a copy; --now chooses another"
+            yield f"now is {time}, the newest time a broker wrote: none uses the disk; --now chooses another"
 
 
 def settle_now(given_ms: int | None, cluster: Cluster) -> Now:

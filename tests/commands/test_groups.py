@@ -214,7 +214,7 @@ def test_age_on_a_copied_disk_ends_at_the_newest_time_that_a_broker_wrote(tmp_pa
     write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v", LEFT_AT + 86_400_000)] * 5)])
     run = kseg(["groups", ".", "-o", "json", "--show", "commits"], tmp_path)
     assert b"no members since 2023-11-14T22:14:20.000Z (9.000s)" in run.stdout
-    said = b"kseg: now is 2023-11-14T22:14:29.000Z, the newest time a broker wrote: the disk is a copy; --now chooses"
+    said = b"kseg: now is 2023-11-14T22:14:29.000Z, the newest time a broker wrote: none uses the disk; --now chooses"
     assert run.stderr == said + b" another\n"
     assert b"now is" not in kseg(["groups", ".", "-q"], tmp_path).stderr
 

@@ -190,7 +190,7 @@ def test_coordinators_times_of_a_copy_are_counted_to_the_newest_that_a_broker_wr
     write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}), written_at=70_000)
     run = kseg(["txns", ".", "--open"], tmp_path)
     assert run.status == 1
-    said = "kseg: now is 1970-01-01T00:01:10.000Z, the newest time a broker wrote: the disk is a copy; --now chooses"
+    said = "kseg: now is 1970-01-01T00:01:10.000Z, the newest time a broker wrote: none uses the disk; --now chooses"
     assert run.stderr.decode() == f"{said} another\n"
     assert opened(tmp_path)["durationMs"] == 66_000
 

@@ -175,7 +175,8 @@ def disks_of(log_dirs: Iterable[Path]) -> tuple[Disk, ...]:
         except (OSError, AttributeError):
             continue  # it has gone, or the system can't tell
         homes.setdefault(device, []).append(log_dir)
-        sizes[device] = status.f_blocks * status.f_frsize, status.f_bavail * status.f_frsize
+        usable = status.f_blocks - status.f_bfree + status.f_bavail  # without what only root may fill, as `df` counts
+        sizes[device] = usable * status.f_frsize, status.f_bavail * status.f_frsize
     disks = [Disk(tuple(homes[device]), size, available) for device, (size, available) in sizes.items() if size]
     return tuple(sorted(disks, key=lambda disk: disk.available / disk.size))
 

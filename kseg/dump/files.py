@@ -180,15 +180,12 @@ def _print_directory(
 
 def _print_file(path: StrPath, reader: DirectoryReader, form: Form, refuse: Callable[[OpenError], None]) -> None:
     kind = kind_to_dump(path, form.options.like)
-    if kind is FileKind.LOG and form.options.like is None and is_other_log(path):
-        form.pass_over(path)
-        form.problems.is_wrong = True
-        return
-    if kind in LOG_KINDS:
+    is_other = kind is FileKind.LOG and form.options.like is None and is_other_log(path)
+    if kind in LOG_KINDS and not is_other:
         _print_log(form, refuse, path, reader)
         return
     try:
-        if kind is FileKind.UNKNOWN:
+        if kind is FileKind.UNKNOWN or is_other:
             form.pass_over(path)
         else:
             form.print_file(path, kind)

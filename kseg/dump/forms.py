@@ -219,14 +219,17 @@ class Form:
         return self.printing.output
 
     def pass_over(self, path: StrPath) -> None:
-        """Say that a file of an unknown kind isn't printed. Raises OpenError if it isn't there."""
+        """Say that a file of an unknown kind isn't printed, as Kafka's tool does.
+
+        Raises OpenError if that isn't asked for, or the file isn't there.
+        """
         if self.options.like is not None:
             self.printing.talk.say(IGNORING.format(path=path))
             return
         from kseg.reading.other_files import refusal_of
 
         require_file(path)
-        self.printing.talk.say(f"kseg: {path}: {refusal_of(path)}")
+        raise OpenError(refusal_of(path), path)
 
     def merged_heading(self, path: StrPath) -> bytes:
         """Return what stands before each record of a log among those of others."""

@@ -55,10 +55,12 @@ class TextForm(Form):
 
     def pass_over(self, path: StrPath) -> None:
         """Say that a file of an unknown kind isn't printed, as a release does."""
-        if self.options.like is not None and not value_in(self.options.like, NAMES_UNKNOWN_FILES):
+        like = self.options.like
+        if like is not None and not value_in(like, NAMES_UNKNOWN_FILES):
             return
-        self._print_path(path)
-        self.printing.output.flush()
+        if like is not None:
+            self._print_path(path)
+            self.printing.output.flush()
         super().pass_over(path)
 
     def merged_heading(self, path: StrPath) -> bytes:

@@ -22,8 +22,9 @@ from kseg.writer.batches import without_records
 class SliceSettings:
     """What to keep: batches with an offset from `from_offset` to before `to_offset`, and a time likewise.
 
-    Times are milliseconds; None: no bound. drop_offsets, drop_keys: records to leave out; rewrites their batches,
-    all others stay the same.
+    Times are milliseconds; None: no bound. A marker has its broker's time, which says nothing of the producer's: with
+    bounds of time those are kept that end transactions of the piece. drop_offsets, drop_keys: records to leave out;
+    rewrites their batches, all others stay the same.
     """
 
     from_offset: int | None = None
@@ -38,7 +39,8 @@ class SliceSettings:
 class Sliced:
     """What was written: segments, batches copied, batches rebuilt, and records left out of these.
 
-    missed_offsets, missed_keys: those to leave out that no record had.
+    missed_offsets, missed_keys: those to leave out that no record had. open_transactions: first offsets by producer id
+    of those whose markers lie beyond the piece, or aren't in the log.
     """
 
     segments: list[WrittenSegment] = field(default_factory=list)
@@ -47,6 +49,7 @@ class Sliced:
     dropped: int = 0
     missed_offsets: set[int] = field(default_factory=set)
     missed_keys: set[bytes] = field(default_factory=set)
+    open_transactions: dict[int, int] = field(default_factory=dict)
 
     @property
     def has_missed(self) -> bool:
@@ -112,7 +115,7 @@ class _Slice:
                 break
             first = next_offset if item.base_offset is None else item.base_offset
             marker = _marker(log_file, item)
-            if not self._is_wanted(item, first):
+            if not self._is_wanted(item, first, marker):
                 if self._writer is None:
                     self._states.add(item, marker)
             else:
@@ -137,12 +140,16 @@ class _Slice:
         else:
             self._writer.roll(Rolled.UNKNOWN, base_offset)
 
-    def _is_wanted(self, header: BatchHeader, first_offset: int) -> bool:
+    def _is_wanted(self, header: BatchHeader, first_offset: int, marker: EndMarker | None) -> bool:
         wanted = self._settings
+        has_times = wanted.from_ms is not None or wanted.to_ms is not None
         if wanted.from_offset is not None and header.last_offset < wanted.from_offset:
             return False
         if wanted.to_offset is not None and first_offset >= wanted.to_offset:
             return False
+        if marker is not None and has_times:
+            assert self._states is not None
+            return self._writer is not None and header.producer_id in self._states.open_transactions
         if wanted.from_ms is not None and header.max_timestamp < wanted.from_ms:
             return False
         return wanted.to_ms is None or _first_timestamp(header) < wanted.to_ms
@@ -180,6 +187,7 @@ class _Slice:
         if self._writer is not None:
             self._writer.close()
             self.sliced.segments = self._writer.segments
+            self.sliced.open_transactions = dict(self._writer.states.open_transactions)
 
 
 def _refuse(damage: Damage, log_file: LogFile) -> None:

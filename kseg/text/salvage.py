@@ -24,6 +24,7 @@ from kseg.rewrite.salvage_reader import FoundLoss
 from kseg.rewrite.slice import Sliced
 from kseg.times import iso_time, now_ms
 
+SHOWN_OPEN = 3
 SHOWN = 50
 """Losses, holes and pieces of each kind that the text names one by one."""
 
@@ -308,6 +309,19 @@ def sliced_lines(sliced: Sliced, directory: Path) -> Iterator[str]:
     """What `slice` wrote: its segments, and counts."""
     yield from segment_lines(sliced.segments, directory)
     yield f"{sliced.copied} batches copied, {sliced.rebuilt} rebuilt, {sliced.dropped} records left out"
+
+
+def left_open_line(sliced: Sliced) -> str | None:
+    """The transactions that are open in a piece; None if none are."""
+    opened = sliced.open_transactions
+    if not opened:
+        return None
+    named = [f"producer {producer} from offset {first}" for producer, first in islice(opened.items(), SHOWN_OPEN)]
+    more = f" and {len(opened) - SHOWN_OPEN} more" if len(opened) > SHOWN_OPEN else ""
+    return (
+        f"the piece has no marker for {counted(len(opened), 'transaction')}: {', '.join(named)}{more};"
+        " read_committed consumers stop there"
+    )
 
 
 def missed_options(sliced: Sliced, given_keys: Mapping[bytes, str]) -> Iterator[str]:

@@ -77,6 +77,20 @@ def test_whole_batches_around_the_offsets_are_kept(tmp_path: Path) -> None:
     assert run.kseg(["verify", "t-0"], tmp_path).stdout == b"ok\n"
 
 
+def test_markers_stay_with_their_transactions_whatever_their_times(tmp_path: Path) -> None:
+    source = golden.ROOT / "logs" / "2.3.1" / "txn-1"
+    records = {record.offset: record for path in source.glob("*.log") for record in Segment(path).records(control=None)}
+    ends = {106: 103, 109: 107}
+    latest = max(
+        record.timestamp for record in records.values() if 103 <= record.offset < 109 and record.offset not in ends
+    )
+    assert all(records[offset].timestamp > latest for offset in ends)  # a broker's clock, later than the producers'
+    sliced = cut(source, tmp_path / "t-0", to_ms=latest + 1)
+    assert {106, 109} <= set(offsets(tmp_path / "t-0"))
+    assert not {1000, 5} & sliced.open_transactions.keys()
+    assert cut(source, tmp_path / "u-0", to_offset=106).open_transactions == {9: 98, 1000: 103}
+
+
 def test_batches_are_kept_by_their_times(tmp_path: Path) -> None:
     with Segment(PARTITION / "00000000000000203000.log") as segment:
         batches = list(segment.batches())

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from kseg.output.columns import Column, Field, Kind, Unit
 from kseg.output.fitting import Cut, Fitting, Head
+from kseg.output.table import sums_text
 from tests import golden, run
 from tests.terminal import in_terminal
 
@@ -50,7 +52,7 @@ def test_what_is_left_out_is_named_and_wide_shows_it() -> None:
     assert left_out is not None
     wide = in_terminal(golden.ROOT, "ls", "--wide", BROKER, *NOW, columns=60)
     piped = run.kseg(["ls", BROKER, *NOW], golden.ROOT).stdout.decode()
-    assert wide.replace("\r\n", "\n") == piped
+    assert wide.replace("\r\n", "\n").partition("kseg:")[0] == piped
     for title in left_out[1].split(", "):
         assert title in piped.splitlines()[0]
 
@@ -61,6 +63,24 @@ def test_a_value_that_all_rows_have_is_said_once(tmp_path: Path) -> None:
     shutil.copytree(golden.ROOT / BROKER / "zstd-0", tmp_path / "zstd-0")
     alone = in_terminal(tmp_path, "ls", "zstd-0", columns=100)
     assert "All " not in alone
+
+
+def test_rows_that_add_up_have_a_sum_which_programs_do_not_get() -> None:
+    arguments = ["groups", "logs/0.9.0.1"]
+    assert "Total of 3: LAG 389" in in_terminal(golden.ROOT, *arguments, columns=100)
+    piped = run.kseg(arguments, golden.ROOT)
+    assert b"otal" not in piped.stdout
+    assert b"kseg: Commits: total of 3: LAG 389\n" in piped.stderr
+    for options in (["-q"], ["-o", "json"], ["-o", "csv"]):
+        assert b"total" not in run.kseg([*arguments, *options], golden.ROOT).stderr
+
+
+def test_a_sum_says_what_it_leaves_out() -> None:
+    size = Column[int | None](Field("bytes", Kind.INTEGER, "Size.", Unit.BYTES), "SIZE", lambda row: row)
+    offset = size._replace(field=size.field._replace(unit=Unit.OFFSET))
+    assert sums_text([size, offset], [1024, 512, None, -1]) == "of 4: SIZE 1.5 KiB (1 unknown, 1 negative left out)"
+    assert sums_text([size], [1024]) is None
+    assert sums_text([size], [0, None]) is None
 
 
 def test_nothing_is_cut_in_pipes() -> None:

@@ -80,6 +80,10 @@ class Lister:
         cleaning = settings.cleaning or CleaningSettings(settings.retention.now_ms)
         self._cleaning = TopicCleaning(cleaning, given, self._topics.beside, self._topics.use)
 
+    def retention_sources(self) -> str | None:
+        """Return where the retention of the listed topics comes from; None if it has nothing to do with them."""
+        return self._topics.sources.as_note()
+
     def listings(
         self,
         partitions: Iterable[PartitionLog],

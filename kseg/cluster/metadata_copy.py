@@ -142,13 +142,14 @@ class _Topics(NamedTuple):
     """What metadata tell of topics: how many partitions they have, by name; the settings of all resources.
 
     brokers: what is set for a log directory's broker; of_broker: what that is for topics that don't set it, by their
-    names for it.
+    names for it. end: the last offset of the metadata; None without any.
     """
 
     counts: dict[str, int]
     settings: "DynamicSettings"
     brokers: BrokerSettings
     of_broker: dict[str, str]
+    end: int | None
 
 
 class MetadataBeside:
@@ -220,6 +221,10 @@ class MetadataBeside:
         """Return where the value of a setting of a partition's topic comes from."""
         return source_of(name, self.own_settings(partition).get(name), self._topics_beside(partition).brokers)
 
+    def metadata_end(self, partition: PartitionLog) -> int | None:
+        """Return the last offset of the metadata that tell of a partition's topic; None without any."""
+        return self._topics_beside(partition).end
+
     def _topics_beside(self, partition: PartitionLog) -> "_Topics":
         log_dir = partition.log_dir
         if log_dir not in self._topics:
@@ -230,7 +235,8 @@ class MetadataBeside:
             brokers = BrokerSettings(())
             if metadata is not None or self._static:  # else nobody needs to know the broker
                 brokers = self._brokers_of(log_dir, settings)
-            self._topics[log_dir] = _Topics(counts, settings, brokers, set_for_topics(brokers))
+            end = None if metadata is None else metadata.offset
+            self._topics[log_dir] = _Topics(counts, settings, brokers, set_for_topics(brokers), end)
         return self._topics[log_dir]
 
     def _brokers_of(self, log_dir: Path, settings: DynamicSettings) -> BrokerSettings:

@@ -1,7 +1,8 @@
 """Settings of a topic: from the cluster's metadata, from the files themselves, or Kafka's defaults."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -19,6 +20,7 @@ from kseg.cluster.settings import (
     policies_in,
     whole_number,
 )
+from kseg.errors import counted
 from kseg.formats.codes import INDEX_INTERVAL_BYTES, UNLIMITED
 from kseg.log.cleaner import CleaningSettings, CompactSettings
 from kseg.log.freeing import FreeablePartition, freeable_partition
@@ -140,12 +142,57 @@ def interval_as_it_lies(partition: PartitionLog) -> IndexInterval:
     return IndexInterval(INDEX_INTERVAL_BYTES) if spacing is None else IndexInterval(spacing, "its entries' places")
 
 
+class SettingSources:
+    """Where the settings of some topics come from: who reads a verdict by them is told it once."""
+
+    def __init__(self, beside: MetadataBeside, given: Collection[str] = ()) -> None:
+        """Takes the metadata that tell them, and the fields that options give for all topics."""
+        self._beside, self._given = beside, given
+        self._seen: set[tuple[object, ...]] = set()
+        self._counts: dict[str, Counter[str]] = {}
+        self._ends: set[int | None] = set()
+
+    def take(self, partition: PartitionLog, names: Iterable[str]) -> None:
+        """Takes settings of a partition's topic, by Kafka's names."""
+        key = (partition.log_dir, partition.topic)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        self._ends.add(self._beside.metadata_end(partition))
+        for name in names:
+            is_given = name.replace(".", "_") in self._given
+            told = f"--{name.replace('.', '-')}" if is_given else _source_text(self._beside.source_of(partition, name))
+            self._counts.setdefault(name, Counter())[told] += 1
+
+    def as_note(self) -> str | None:
+        """Return which setting comes from where, and the metadata that tell it; None if none was taken."""
+        if not self._counts:
+            return None
+        names: dict[str, list[str]] = {}
+        for name, found in self._counts.items():
+            names.setdefault(_sources_text(found), []).append(name)
+        parts = [f"{' and '.join(same)} from {told}" for told, same in names.items()]
+        ends = sorted(end for end in self._ends if end is not None)
+        known = f"metadata up to offset {', '.join(map(str, ends))}" if ends else "no metadata of the cluster read"
+        return f"settings: {'; '.join(parts)}; {known}"
+
+
+def _source_text(source: SettingSource) -> str:
+    return "the topic" if source is SettingSource.TOPIC else source.text()
+
+
+def _sources_text(found: Counter[str]) -> str:
+    if len(found) == 1:
+        return next(iter(found))
+    return ", ".join(f"{told} ({counted(count, 'topic')})" for told, count in found.most_common())
+
+
 _SAME_AS_TOTAL = -2
 """Of `local.retention.ms` and `local.retention.bytes`: the limit for local and remote segments together."""
 
 
 class TopicRetention:
-    """Settings for retention, partition by partition; beside: the metadata that tell them."""
+    """Settings for retention, partition by partition; beside: the metadata that tell them; sources: of those taken."""
 
     def __init__(
         self,
@@ -170,6 +217,7 @@ class TopicRetention:
         self._given = given
         self.beside = MetadataBeside(largest_metadata, on_unread, cluster.metadata_dirs(), static)
         self.use = DirectoryUse(cluster, self.beside)
+        self.sources = SettingSources(self.beside, given)
         self._copies = RemoteCopies(cluster.metadata_dirs())
         # What holds for a topic of which nothing is known.
         self._unknown = replace(settings, is_policy_unknown=False, highest_remote_offset=None)
@@ -185,6 +233,7 @@ class TopicRetention:
         policies = policies_of(partition, self.beside)
         if policies is not None and "delete" not in policies:
             return replace(self._settings, retention_ms=UNLIMITED, retention_bytes=UNLIMITED)
+        self.sources.take(partition, (self._time_name(partition), "retention.bytes"))
         is_policy_unknown = policies is None and self.beside.was_cleaned(partition)
         found = self.beside.topic_settings(partition)
         if not found:
@@ -201,9 +250,13 @@ class TopicRetention:
 
     def time_source(self, partition: PartitionLog) -> SettingSource:
         """Return where a partition's retention by time comes from."""
+        return self.beside.source_of(partition, self._time_name(partition))
+
+    def _time_name(self, partition: PartitionLog) -> str:
+        """The setting by which time deletes."""
         found = self.beside.topic_settings(partition)
         is_local = _is_copied(found) and self._limit("local_retention_ms", _SAME_AS_TOTAL, found) != _SAME_AS_TOTAL
-        return self.beside.source_of(partition, "local.retention.ms" if is_local else "retention.ms")
+        return "local.retention.ms" if is_local and "retention_ms" not in self._given else "retention.ms"
 
     def freeable(self, partition: PartitionLog) -> FreeablePartition:
         """The partition, whose directory is in use, with what may be lowered for less of it to be kept.

@@ -9,7 +9,7 @@ from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import only_below
 from kseg.cluster.metadata_copy import MetadataBeside, TopicIds
 from kseg.cluster.now import settle_now
-from kseg.cluster.partition_settings import as_the_topic_sets
+from kseg.cluster.partition_settings import SettingSources, as_the_topic_sets
 from kseg.cluster.taken import taken_of
 from kseg.commands.options.command import command, is_given
 from kseg.errors import UsageError
@@ -107,17 +107,22 @@ def compact(options: CompactOptions) -> None:
     asked = options.cleaner.settings(now.ms)
     given = [name for name in CleanerOptions._fields if is_given(name)]
     without_key, topic_ids = 0, TopicIds(cluster, options.cluster_metadata)
+    form, sources = form_named(options.output), SettingSources(beside, given)
     talk.note(*taken_of(found).sentences(verbose=options.verbose))
     for partition in (each.best for each in found if each.copies):
         new = nullcontext() if directory is None else new_directory(directory, read)
         with new as unfinished:
             topic_id = None if unfinished is None else topic_ids.lost_by(partition)
+            sources.take(partition, ("delete.retention.ms", "min.compaction.lag.ms"))
             settings = as_the_topic_sets(beside.topic_settings(partition), asked, given)
             done = compact_partition(partition, settings, unfinished, topic_id=topic_id)
         for note in compaction_notes(partition, done):
             talk.warn(note)
         without_key += done.gone[Gone.NO_KEY]
-        write_compacted(partition, done, now, form_named(options.output), quiet=talk.is_quiet)
+        write_compacted(partition, done, now, form, quiet=talk.is_quiet)
     flush_stdout()
     talk.note(*now.sentences())
+    told = sources.as_note() if form.is_for_people else None
+    if told is not None:
+        talk.note(told)
     talk.end_with(without_key > 0)

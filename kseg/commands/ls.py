@@ -174,4 +174,7 @@ def ls(options: LsOptions) -> None:
     searched = [] if selection.is_everything else [place.path for place in cluster.directories(options.choice)]
     if searched and not rows.total.partitions:
         talk.note(no_match_line(selection, searched, zone))
+    sources = lister.retention_sources() if writer.form.is_for_people and rows.total.segments_to_delete else None
+    if sources is not None:
+        talk.note(sources)
     talk.end_with(lister.found_problems)

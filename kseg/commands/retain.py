@@ -12,7 +12,7 @@ from kseg.errors import UsageError, counted
 from kseg.log.freeing import plan_freeing
 from kseg.log.segments import RetentionSettings
 from kseg.log.selection import PartitionChoice
-from kseg.output.forms import form_named
+from kseg.output.forms import Form, form_named
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
 from kseg.rewrite.compact import copy_retained, retain_partition
@@ -97,6 +97,7 @@ def retain(options: RetainOptions) -> None:
         plan = plan_freeing(freeable, options.free)
         write_freeing(plan, form, now, zone, options.bootstrap_server)
         talk.note(*now.sentences())
+        _note_sources(topics, form, talk)
         talk.end_with(not plan.is_enough)
         return
     if directory is not None:
@@ -111,5 +112,13 @@ def retain(options: RetainOptions) -> None:
         report.finish(directory, copied)
     flush_stdout()
     talk.note(*now.sentences())
+    _note_sources(topics, form, talk)
     if partitions and not report.has_deletions:
         talk.note(f"retention deletes nothing of {counted(len(partitions), 'partition')} at this time")
+
+
+def _note_sources(topics: TopicRetention, form: Form, talk: Talk) -> None:
+    """Tells people where the settings come from."""
+    sources = topics.sources.as_note() if form.is_for_people else None
+    if sources is not None:
+        talk.note(sources)

@@ -28,6 +28,7 @@ from kseg.layouts.programs import LogOptions, documented_program
 from kseg.layouts.record_columns import json_program
 from kseg.layouts.template import zone_table, zoned_program
 from kseg.output.columns import Column
+from kseg.output.forms import write_sums
 from kseg.output.progress import talk
 from kseg.output.rows import JsonText, json_line, write_json
 from kseg.output.streams import flush_stdout, write_line, write_stdout
@@ -614,6 +615,8 @@ class _FrameReport:
             return
         for line in aligned_lines(_COUNT_COLUMNS, rows):
             write_line(line)
+        if not self._options.is_quiet:
+            write_sums(self.name, _COUNT_COLUMNS, rows)
 
 
 CountRow = tuple[tuple[int | None, int | None], ApiCount]
@@ -624,6 +627,6 @@ _COUNT_COLUMNS: tuple[Column[CountRow], ...] = (
     Column(fields.API_VERSION, "version", lambda row: row[0][1]),
     Column(fields.REQUESTS, "requests", lambda row: row[1].requests),
     Column(fields.RESPONSES, "responses", lambda row: row[1].responses),
-    Column(fields.BYTES, "bytes", lambda row: row[1].size),
+    Column(fields.BYTES, "size", lambda row: row[1].size),
     Column(fields.PROBLEM_COUNT, "problems", lambda row: row[1].problems),
 )

@@ -1,14 +1,15 @@
 """Fields of objects, and columns that give their values: the one declaration behind JSON, CSV, tables and SQL."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, tzinfo
 from enum import Enum
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, Cut, Head
+from kseg.output.rows import human_size
 from kseg.system.terminal_text import escaped_text
-from kseg.times import iso_time, time_text
+from kseg.times import duration_text, iso_time, time_text
 
 Row = TypeVar("Row", contravariant=True)
 NOT_SHOWN = ""
@@ -34,8 +35,9 @@ _NUMBERS = (Kind.INTEGER, Kind.INT32, Kind.NUMBER)
 
 
 class Unit(Enum):
-    """The unit of a field's values."""
+    """The unit of a field's values. Those of COUNT and BYTES add up."""
 
+    COUNT = "count"
     BYTES = "bytes"
     MS = "ms"
     TIMESTAMP = "ms since 1970"
@@ -44,6 +46,9 @@ class Unit(Enum):
     POSITION = "byte position"
     RATIO = "ratio"
     PATH = "path"
+
+
+_SUMMED = (Unit.COUNT, Unit.BYTES)
 
 
 class Field(NamedTuple):
@@ -55,6 +60,12 @@ class Field(NamedTuple):
     unit: Unit | None = None
     members: "tuple[Field, ...]" = ()
 
+    def number_text(self, number: int) -> str:
+        """Return a number for people: sizes and durations have their unit."""
+        if self.unit is Unit.BYTES:
+            return human_size(number)
+        return duration_text(number) if self.unit is Unit.MS else str(number)
+
 
 FOR_PEOPLE = Field("", Kind.TEXT, "")
 """The field of columns that no program gets."""
@@ -63,10 +74,10 @@ FOR_PEOPLE = Field("", Kind.TEXT, "")
 class Column(NamedTuple, Generic[Row]):
     """A column: a field, a title for people, and the field's value in a row.
 
-    `show` gives the text for people; None shows the value as it is. `is_right` sets it to the right; None does so with
-    numbers that aren't timestamps. `in_zone` makes the same column with its times in another zone than UTC; None: it
-    has no times. `rank`: where a terminal has no room for all columns, those of the highest rank are left out first,
-    those of rank 0 never. `is_sentence`: its texts are shortened at their end.
+    `show` gives the text for people; None shows the value in its field's unit. `is_right` sets it to the right; None
+    does so with numbers that aren't timestamps. `in_zone` makes the same column with its times in another zone than
+    UTC; None: it has no times. `rank`: where a terminal has no room for all columns, those of the highest rank are left
+    out first, those of rank 0 never. `is_sentence`: its texts are shortened at their end.
     """
 
     field: Field
@@ -110,11 +121,25 @@ class Column(NamedTuple, Generic[Row]):
             case bool(value):
                 return "yes" if value else "no"
             case int(value):
-                return str(value)
+                return self.field.number_text(value)
             case list(value) | tuple(value):
                 return escaped_text(",".join(map(str, value)))
             case value:
                 return escaped_text(str(value))
+
+    def sum_text(self, rows: Iterable[Row]) -> str | None:
+        """Return what its values add up to, and how many have no part in it; None if that is nothing."""
+        if self.field.unit not in _SUMMED:
+            return None
+        values = [self.value(row) for row in rows]
+        counting = [value for value in values if isinstance(value, int) and value >= 0]
+        if not sum(counting):
+            return None
+        unknown = sum(value is None for value in values)
+        negative = len(values) - len(counting) - unknown
+        left_out = [f"{number} {what}" for number, what in ((unknown, "unknown"), (negative, "negative")) if number]
+        text = self.field.number_text(sum(counting))
+        return f"{text} ({', '.join(left_out)} left out)" if left_out else text
 
 
 def timestamp_column(

@@ -1,14 +1,17 @@
 """Forms of output, as `-o` names them: each writes rows and objects in its own way."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from typing import ClassVar, TypedDict, TypeVar, Unpack
 
 from kseg.errors import UsageError
+from kseg.output.columns import Column
+from kseg.output.progress import talk
 from kseg.output.rows import CsvWriter, check_csv_safe, write_json, write_json_by_pieces
-from kseg.output.streams import write_line
-from kseg.output.table import Section, aligned_lines, rich_fitting, write_rich_table
+from kseg.output.streams import flush_stdout, write_line
+from kseg.output.table import Section, aligned_lines, rich_fitting, sums_text, write_rich_table
 
 Row = TypeVar("Row")
 
@@ -19,7 +22,7 @@ class Form:
 
     color: None lets the terminal and NO_COLOR decide. csv_safe: no spreadsheet evaluates a text as a formula; raises
     UsageError with another form. zone: of printed times. columns: names of those that rows have; empty for all.
-    room: characters of a line for people, None for any number.
+    room: characters of a line for people, None for any number. is_quiet: people don't see the sums of rows.
     """
 
     name: ClassVar[str]
@@ -34,6 +37,7 @@ class Form:
     zone: tzinfo = UTC
     columns: tuple[str, ...] = ()
     room: int | None = None
+    is_quiet: bool = False
 
     def __post_init__(self) -> None:
         """Refuse what doesn't go together."""
@@ -51,6 +55,16 @@ class Form:
         raise NotImplementedError
 
 
+def write_sums(title: str, columns: Sequence[Column[Row]], rows: Sequence[Row]) -> None:
+    """Write what rows add up to: below them on a terminal, else to stderr, for a program may read the rows."""
+    sums = sums_text(columns, rows)
+    if sums is not None and sys.stdout.isatty():
+        write_line(f"  Total {sums}")
+    elif sums is not None:
+        flush_stdout()
+        talk(f"kseg: {title}: total {sums}")
+
+
 class TextForm(Form):
     """Aligned lines of text below the section's title."""
 
@@ -66,6 +80,8 @@ class TextForm(Form):
             write_line(f"{section.title}:")
         for line in aligned_lines(section.shown_columns, found, self.room and self.room - 2):
             write_line(f"  {line}")
+        if section.title is not None and not self.is_quiet:
+            write_sums(section.title, section.shown_columns, found)
 
 
 class TableForm(Form):
@@ -81,6 +97,8 @@ class TableForm(Form):
             columns, title, style = section.shown_columns, section.title, section.style
             fitting = rich_fitting(columns, self.room)
             write_rich_table(columns, found, title=title, color=self.color, style=style, fitting=fitting)
+            if title is not None and not self.is_quiet:
+                write_sums(title, columns, found)
 
 
 class JsonForm(Form):
@@ -122,6 +140,7 @@ class FormSettings(TypedDict, total=False):
     zone: tzinfo
     columns: tuple[str, ...]
     room: int | None
+    is_quiet: bool
 
 
 FORMS: dict[str, type[Form]] = {each.name: each for each in (TextForm, JsonForm, CsvForm, TableForm)}

@@ -43,6 +43,12 @@ def aligned_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], room: int
     return lines
 
 
+def sums_text(columns: Sequence[Column[Row]], rows: Sequence[Row]) -> str | None:
+    """Return what columns add up to over several rows; None if nothing in them does."""
+    sums = [f"{column.title} {text}" for column in columns if (text := column.sum_text(rows)) is not None]
+    return f"of {len(rows)}: {', '.join(sums)}" if sums and len(rows) > 1 else None
+
+
 def piece_lines(columns: Sequence[Column[Row]], rows: Iterable[Row], fitting: Fitting) -> list[str]:
     """Some rows of a table below their titles; the first rows that a fitting gets decide which columns there are."""
     texts = fitting.take([[column.text(row) for column in columns] for row in rows], is_whole=False)

@@ -11,6 +11,7 @@ from kseg.log.compaction_plan import Gone
 from kseg.log.partition import PartitionLog
 from kseg.output.columns import Column
 from kseg.output.forms import Form
+from kseg.output.rows import human_size
 from kseg.output.streams import write_line, write_lines
 from kseg.output.table import aligned_lines
 from kseg.rewrite.compact import Compacted, Retained, RetainedCopy
@@ -36,9 +37,10 @@ def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
         return
     yield (
         f"{partition.path}: offsets below {plan.end_offset} cleaned, dirty from {plan.first_dirty} on; "
-        f"{done.bytes_left_alone} bytes after that left alone, for {plan.why_ends}"
+        f"{human_size(done.bytes_left_alone)} after that left alone, for {plan.why_ends}"
     )
-    yield f"  {done.kept} of {done.record_count} records stay, {done.bytes_after} of {done.bytes_before} bytes"
+    sizes = f"{human_size(done.bytes_after)} of {human_size(done.bytes_before)}"
+    yield f"  {done.kept} of {done.record_count} records stay, {sizes}"
     for reason, words in _WORDS.items():
         if done.gone[reason]:
             yield f"  {done.gone[reason]} go: {words}"
@@ -101,7 +103,7 @@ def _decision(each: Retained) -> str:
 def _columns(zone: tzinfo) -> tuple[Column[Retained], ...]:
     return (
         Column(fields.BASE_OFFSET, "base offset", lambda each: each.segment.base_offset),
-        Column(fields.BYTES, "bytes", lambda each: each.segment.size),
+        Column(fields.BYTES, "size", lambda each: each.segment.size),
         Column(
             fields.LARGEST_TIMESTAMP,
             "largest time",
@@ -158,9 +160,9 @@ SUM_COLUMNS: tuple[Column[RetainedSum], ...] = (
     Column(fields.PARTITIONS, "partitions", lambda row: row.partitions),
     Column(fields.COPY_COUNT, "of these copies", lambda row: row.copies),
     Column(fields.SEGMENTS, "segments", lambda row: row.segments),
-    Column(fields.BYTES, "bytes", lambda row: row.size),
+    Column(fields.BYTES, "size", lambda row: row.size),
     Column(fields.SEGMENTS_TO_DELETE, "segments to delete", lambda row: row.to_delete),
-    Column(fields.BYTES_TO_DELETE, "bytes to delete", lambda row: row.size_to_delete),
+    Column(fields.BYTES_TO_DELETE, "size to delete", lambda row: row.size_to_delete),
 )
 _TOPIC, _LOG_DIR, _TOTAL = "topic", "directory", "total"
 
@@ -182,10 +184,10 @@ class RetainedTotals:
         self._all.add(partition, retained)
 
     def lines(self) -> list[str]:
-        """The sums for people, topics by name; of a single partition there is nothing to sum up."""
+        """The sums for people, most to delete first; of a single partition there is nothing to sum up."""
         if self._all.partitions < 2:
             return []
-        topics = [self._topics[name] for name in sorted(self._topics)]
+        topics = sorted(self._topics.values(), key=lambda each: (-each.size_to_delete, each.name))
         return list(aligned_lines(SUM_COLUMNS, [*topics, *self._log_dirs.values(), self._all]))
 
     def objects(self, of_all: Mapping[str, object]) -> Iterator[dict[str, object]]:

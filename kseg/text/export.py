@@ -13,6 +13,7 @@ from kseg.log.committed import why_withheld
 from kseg.output.columns import Column, Field
 from kseg.output.forms import Form
 from kseg.output.progress import talk
+from kseg.output.rows import human_size
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import aligned_lines
 from kseg.text import fields
@@ -32,7 +33,8 @@ def _shown(value: object) -> str:
 
 
 def _column(field: Field, title: str, value: Callable[[Row], object]) -> Column[Row]:
-    return Column(field, title, value, lambda row: _shown(value(row)))
+    column = Column(field, title, value)
+    return column._replace(show=lambda row: UNKNOWN if value(row) is None else column.text(row))
 
 
 _REPORT_COLUMNS: "tuple[Column[PartitionReport], ...]" = (
@@ -49,7 +51,7 @@ _REPORT_COLUMNS: "tuple[Column[PartitionReport], ...]" = (
         fields.LOST, "lost", lambda row: row.lost, lambda row: f"{row.lost}+" if row.has_lost_more else str(row.lost)
     ),
     _column(fields.RECOVERED, "recovered", lambda row: row.recovered),
-    _column(fields.BYTES, "bytes", lambda row: row.bytes),
+    _column(fields.BYTES, "size", lambda row: row.bytes),
 )
 _RARE_COLUMNS: "tuple[Column[PartitionReport], ...]" = (
     _column(fields.PASSED_OVER, "passed over", lambda row: row.passed_over),
@@ -78,7 +80,7 @@ _PLAN_COLUMNS: tuple[Column[PlanRow], ...] = (
     _column(fields.TOPIC, "topic", lambda row: row.topic),
     _column(fields.PARTITION, "partition", lambda row: row.partition),
     _column(fields.ORDERS, "orders", lambda row: row.orders),
-    _column(fields.BYTES, "bytes", lambda row: row.bytes),
+    _column(fields.BYTES, "size", lambda row: row.bytes),
     _column(fields.FILE_COUNT, "files", lambda row: row.file_count),
 )
 
@@ -109,7 +111,7 @@ def plan_lines(plan: "ExportPlan") -> Iterator[str]:
     sums = (
         counted(len(rows), "partition"),
         counted(len(plan.orders), "order"),
-        counted(sum(row.bytes for row in rows), "byte"),
+        human_size(sum(row.bytes for row in rows)),
     )
     yield ", ".join(sums)
 

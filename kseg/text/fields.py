@@ -40,21 +40,27 @@ NAME = Field(
 
 # --- counts -----------------------------------------------------------------------------------------------------------
 
-TOPICS = Field("topics", Kind.INTEGER, "Number of topics.")
-PARTITIONS = Field("partitions", Kind.INTEGER, "Number of directories of partitions.")
-COPY_COUNT = Field("copyCount", Kind.INTEGER, "Number of those directories that are further copies of a partition.")
-NOT_IN_USE = Field(
-    "notInUse", Kind.INTEGER, "Number of those directories that are strays, being moved, or being deleted."
+TOPICS = Field("topics", Kind.INTEGER, "Number of topics.", Unit.COUNT)
+PARTITIONS = Field("partitions", Kind.INTEGER, "Number of directories of partitions.", Unit.COUNT)
+COPY_COUNT = Field(
+    "copyCount", Kind.INTEGER, "Number of those directories that are further copies of a partition.", Unit.COUNT
 )
-INCOMPLETE = Field("incomplete", Kind.INTEGER, "Number of partitions with a file that can't be read.")
-SEGMENTS = Field("segments", Kind.INTEGER, "Number of segments.")
-RECORDS = Field("records", Kind.INTEGER, "Number of records; in `kseg diff` those that only this copy has.")
-BATCHES = Field("batches", Kind.INTEGER, "Number of batches.")
-OPEN_TRANSACTIONS = Field("openTransactions", Kind.INTEGER, "Number of open transactions.")
-ABORTED_TRANSACTIONS = Field("abortedTransactions", Kind.INTEGER, "Number of entries in the transaction index.")
-INDEX_ENTRIES = Field("indexEntries", Kind.INTEGER, "Number of entries in the offset index.")
-TIME_INDEX_ENTRIES = Field("timeIndexEntries", Kind.INTEGER, "Number of entries in the time index.")
-UNHEALTHY_SEGMENTS = Field("unhealthySegments", Kind.INTEGER, "Number of segments with a problem in an index.")
+NOT_IN_USE = Field(
+    "notInUse", Kind.INTEGER, "Number of those directories that are strays, being moved, or being deleted.", Unit.COUNT
+)
+INCOMPLETE = Field("incomplete", Kind.INTEGER, "Number of partitions with a file that can't be read.", Unit.COUNT)
+SEGMENTS = Field("segments", Kind.INTEGER, "Number of segments.", Unit.COUNT)
+RECORDS = Field("records", Kind.INTEGER, "Number of records; in `kseg diff` those that only this copy has.", Unit.COUNT)
+BATCHES = Field("batches", Kind.INTEGER, "Number of batches.", Unit.COUNT)
+OPEN_TRANSACTIONS = Field("openTransactions", Kind.INTEGER, "Number of open transactions.", Unit.COUNT)
+ABORTED_TRANSACTIONS = Field(
+    "abortedTransactions", Kind.INTEGER, "Number of entries in the transaction index.", Unit.COUNT
+)
+INDEX_ENTRIES = Field("indexEntries", Kind.INTEGER, "Number of entries in the offset index.", Unit.COUNT)
+TIME_INDEX_ENTRIES = Field("timeIndexEntries", Kind.INTEGER, "Number of entries in the time index.", Unit.COUNT)
+UNHEALTHY_SEGMENTS = Field(
+    "unhealthySegments", Kind.INTEGER, "Number of segments with a problem in an index.", Unit.COUNT
+)
 
 # --- sizes ------------------------------------------------------------------------------------------------------------
 
@@ -101,7 +107,7 @@ EPOCH = Field("epoch", Kind.INTEGER, "Epoch of the group, member, or broker.")
 COORDINATOR_EPOCH = Field("coordinatorEpoch", Kind.INTEGER, "Epoch of the coordinator that wrote the marker.")
 LEADER = Field("leader", Kind.INTEGER, "Broker id of the partition's leader.")
 REPLICAS = Field("replicas", Kind.INTEGERS, "Broker ids of the replicas.")
-REPLICA_COUNT = Field("replicaCount", Kind.INTEGER, "Number of replicas in the log directory.")
+REPLICA_COUNT = Field("replicaCount", Kind.INTEGER, "Number of replicas in the log directory.", Unit.COUNT)
 ISR = Field("isr", Kind.INTEGERS, "Broker ids of the in-sync replicas.")
 ELIGIBLE_LEADER_REPLICAS = Field("eligibleLeaderReplicas", Kind.INTEGERS, "Broker ids of the eligible leader replicas.")
 LAST_KNOWN_ELR = Field("lastKnownElr", Kind.INTEGERS, "Broker ids of the last known eligible leader replicas.")
@@ -173,10 +179,10 @@ SEGMENT_ID = Field("segmentId", Kind.TEXT, "Id of the remote segment.")
 LAYOUT = Field("layout", Kind.TEXT, "Layout of the remote tier.")
 LEFTOVERS = Field("leftovers", Kind.TEXTS, "Names of leftover files.")
 ORPHANS = Field("orphans", Kind.TEXTS, "Names of index files without a log.")
-SEGMENTS_TO_DELETE = Field("segmentsToDelete", Kind.INTEGER, "Number of segments that retention deletes.")
+SEGMENTS_TO_DELETE = Field("segmentsToDelete", Kind.INTEGER, "Number of segments that retention deletes.", Unit.COUNT)
 BYTES_TO_DELETE = Field("bytesToDelete", Kind.INTEGER, "Size of the segments that retention deletes.", Unit.BYTES)
-SELECTED_RECORDS = Field("selectedRecords", Kind.INTEGER, "Number of selected records.")
-SELECTED_BATCHES = Field("selectedBatches", Kind.INTEGER, "Number of batches with selected records.")
+SELECTED_RECORDS = Field("selectedRecords", Kind.INTEGER, "Number of selected records.", Unit.COUNT)
+SELECTED_BATCHES = Field("selectedBatches", Kind.INTEGER, "Number of batches with selected records.", Unit.COUNT)
 SELECTED_BYTES = Field("selectedBytes", Kind.INTEGER, "Size of these batches.", Unit.BYTES)
 SELECTED_FIRST_OFFSET = Field("selectedFirstOffset", Kind.INTEGER, "Offset of the first selected record.", Unit.OFFSET)
 SELECTED_LAST_OFFSET = Field("selectedLastOffset", Kind.INTEGER, "Offset of the last selected record.", Unit.OFFSET)
@@ -192,7 +198,7 @@ SELECTED_LARGEST_TIMESTAMP = Field(
 DIRTY_RATIO = Field("dirtyRatio", Kind.NUMBER, "Dirty ratio as the log cleaner computes it.", Unit.RATIO)
 CLEANABLE = Field("cleanable", Kind.BOOLEAN, "Whether the log cleaner would clean the partition.")
 CLEANABLE_REASON = Field("cleanableReason", Kind.TEXT, "Reason for that.")
-CLEANABLE_PARTITIONS = Field("cleanablePartitions", Kind.INTEGER, "Number of partitions to clean.")
+CLEANABLE_PARTITIONS = Field("cleanablePartitions", Kind.INTEGER, "Number of partitions to clean.", Unit.COUNT)
 FIRST_DIRTY_OFFSET = Field("firstDirtyOffset", Kind.INTEGER, "First offset that isn't cleaned.", Unit.OFFSET)
 FIRST_UNCLEANABLE_OFFSET = Field(
     "firstUncleanableOffset", Kind.INTEGER, "First offset that can't be cleaned yet.", Unit.OFFSET
@@ -202,7 +208,7 @@ CLEANABLE_BYTES = Field("cleanableBytes", Kind.INTEGER, "Size of the segments th
 CLEANER_STOP = Field("cleanerStop", Kind.TEXT, "Limit that the log cleaner stops at.")
 CLEANER_STOP_OFFSET = Field("cleanerStopOffset", Kind.INTEGER, "Offset of that limit.", Unit.OFFSET)
 KEYS_TO_CLEAN_AT_MOST = Field("keysToCleanAtMost", Kind.INTEGER, "Upper limit of the number of keys to clean.")
-KEYS_AT_ONCE = Field("keysAtOnce", Kind.INTEGER, "Number of keys that the log cleaner takes at once.")
+KEYS_AT_ONCE = Field("keysAtOnce", Kind.INTEGER, "Number of keys that the log cleaner takes at once.", Unit.COUNT)
 
 # --- retention --------------------------------------------------------------------------------------------------------
 
@@ -220,17 +226,17 @@ PROTOCOL = Field("protocol", Kind.TEXT, "Assignment strategy that the members ag
 ASSIGNOR = Field("assignor", Kind.TEXT, "Assignor of the group or member.")
 ASSIGNMENT_EPOCH = Field("assignmentEpoch", Kind.INTEGER, "Epoch of the target assignment.")
 LEADER_MEMBER_ID = Field("leaderMemberId", Kind.TEXT, "Member id of the group's leader.")
-MEMBERS = Field("members", Kind.INTEGER, "Number of members.")
-COMMITS = Field("commits", Kind.INTEGER, "Number of commits.")
-PENDING_COMMITS = Field("pendingCommits", Kind.INTEGER, "Number of commits in open transactions.")
-LAG = Field("lag", Kind.INTEGER, "Number of offsets between the commit and the end of the log.")
+MEMBERS = Field("members", Kind.INTEGER, "Number of members.", Unit.COUNT)
+COMMITS = Field("commits", Kind.INTEGER, "Number of commits.", Unit.COUNT)
+PENDING_COMMITS = Field("pendingCommits", Kind.INTEGER, "Number of commits in open transactions.", Unit.COUNT)
+LAG = Field("lag", Kind.INTEGER, "Number of offsets between the commit and the end of the log.", Unit.COUNT)
 LAG_REASON = Field("lagReason", Kind.TEXT, "Reason for the lag, or for not knowing it.")
-BEYOND_LOG_END = Field("beyondLogEnd", Kind.INTEGER, "Number of commits beyond the end of their log.")
-UNKNOWN_LAGS = Field("unknownLags", Kind.INTEGER, "Number of commits without a known log end.")
+BEYOND_LOG_END = Field("beyondLogEnd", Kind.INTEGER, "Number of commits beyond the end of their log.", Unit.COUNT)
+UNKNOWN_LAGS = Field("unknownLags", Kind.INTEGER, "Number of commits without a known log end.", Unit.COUNT)
 PENDING_PRODUCER_ID = Field("pendingProducerId", Kind.INTEGER, "Producer id of the commit's open transaction.")
 METADATA = Field("metadata", Kind.TEXT, "Metadata that the consumer committed.")
 DELIVERY_COMPLETE_COUNT = Field(
-    "deliveryCompleteCount", Kind.INTEGER, "Number of delivered records after the start offset."
+    "deliveryCompleteCount", Kind.INTEGER, "Number of delivered records after the start offset.", Unit.COUNT
 )
 MEMBER_ID = Field("memberId", Kind.TEXT, "Id of the member.")
 GROUP_INSTANCE_ID = Field("groupInstanceId", Kind.TEXT, "Instance id of a static member.")
@@ -272,11 +278,13 @@ TO = Field("to", Kind.TEXT, "Log directory to move the partition to.")
 # --- copies -----------------------------------------------------------------------------------------------------------
 
 VERDICT = Field("verdict", Kind.TEXT, "Result of the comparison.")
-MISSING = Field("missing", Kind.INTEGER, "Number of records that this copy lacks.")
+MISSING = Field("missing", Kind.INTEGER, "Number of records that this copy lacks.", Unit.COUNT)
 FIRST_DIFFERENCE = Field("firstDifference", Kind.INTEGER, "First offset that differs.", Unit.OFFSET)
 DIVERGENCE_OFFSET = Field("divergenceOffset", Kind.INTEGER, "First offset after the common lineage.", Unit.OFFSET)
 TO_OFFSET = Field("toOffset", Kind.INTEGER, "Offset that the copy is truncated to.", Unit.OFFSET)
-LOST_RECORDS = Field("lostRecords", Kind.INTEGER, "Number of records removed by the truncation that the leader lacks.")
+LOST_RECORDS = Field(
+    "lostRecords", Kind.INTEGER, "Number of records removed by the truncation that the leader lacks.", Unit.COUNT
+)
 
 # --- metadata ---------------------------------------------------------------------------------------------------------
 
@@ -301,10 +309,12 @@ REQUESTER = Field("requester", Kind.TEXT, "Principal that requested the token.")
 RENEWERS = Field("renewers", Kind.TEXTS, "Principals that may renew the token.")
 CHECKPOINT = Field("checkpoint", Kind.TEXT, "Name of the metadata snapshot.")
 MISSING_BEFORE = Field("missingBefore", Kind.INTEGER, "Offset before which records are missing.", Unit.OFFSET)
-UNAPPLIED = Field("unapplied", Kind.INTEGER, "Number of records that kseg can't apply.")
+UNAPPLIED = Field("unapplied", Kind.INTEGER, "Number of records that kseg can't apply.", Unit.COUNT)
 KRAFT_VERSION = Field("kraftVersion", Kind.INTEGER, "Version of KRaft.")
 IS_USED = Field("isUsed", Kind.BOOLEAN, "Whether this copy is used.")
-BEHIND_RECORDS = Field("behindRecords", Kind.INTEGER, "Number of records that the used copy has and this one lacks.")
+BEHIND_RECORDS = Field(
+    "behindRecords", Kind.INTEGER, "Number of records that the used copy has and this one lacks.", Unit.COUNT
+)
 QUORUM = Field("quorum", Kind.TEXT, "Kind of quorum: static or dynamic.")
 OLD_VOTERS = Field("oldVoters", Kind.INTEGERS, "Ids of the voters that are replaced.")
 
@@ -312,14 +322,14 @@ OLD_VOTERS = Field("oldVoters", Kind.INTEGERS, "Ids of the voters that are repla
 
 TABLE = Field("table", Kind.TEXT, "Table that the query reads.")
 COLUMNS = Field("columns", Kind.TEXTS, "Columns that the query reads.")
-PARTITIONS_IN_ALL = Field("partitionsInAll", Kind.INTEGER, "Number of partitions without the condition.")
+PARTITIONS_IN_ALL = Field("partitionsInAll", Kind.INTEGER, "Number of partitions without the condition.", Unit.COUNT)
 OFFSETS = Field("offsets", Kind.TEXT, "Range of offsets that the query reads.")
 BYTES_IN_ALL = Field("bytesInAll", Kind.INTEGER, "Size of the logs without the condition.", Unit.BYTES)
 CONDITION = Field("condition", Kind.TEXT, "Condition on the rows.")
 
 # --- batches and findings ---------------------------------------------------------------------------------------------
 
-COUNT = Field("count", Kind.INTEGER, "Number of the batch's records.")
+COUNT = Field("count", Kind.INTEGER, "Number of the batch's records.", Unit.COUNT)
 MAGIC = Field("magic", Kind.INTEGER, "Format of the batch.")
 COMPRESSION = Field("compression", Kind.TEXT, "Compression codec of the batch.")
 CRC = Field("crc", Kind.INTEGER, "Checksum of the batch.")
@@ -334,30 +344,32 @@ SENTENCE = Field("sentence", Kind.TEXT, "Description of the finding.")
 
 # --- exports ----------------------------------------------------------------------------------------------------------
 
-ORDERS = Field("orders", Kind.INTEGER, "Number of work orders.")
-FILE_COUNT = Field("fileCount", Kind.INTEGER, "Number of files to write.")
+ORDERS = Field("orders", Kind.INTEGER, "Number of work orders.", Unit.COUNT)
+FILE_COUNT = Field("fileCount", Kind.INTEGER, "Number of files to write.", Unit.COUNT)
 FROM_OFFSET = Field("fromOffset", Kind.INTEGER, "First exported offset.", Unit.OFFSET)
-RECORDS_IN = Field("recordsIn", Kind.INTEGER, "Number of records that were read.")
-RECORDS_OUT = Field("recordsOut", Kind.INTEGER, "Number of records that were written.")
-CONTROL_RECORDS = Field("controlRecords", Kind.INTEGER, "Number of control records.")
-ABORTED = Field("aborted", Kind.INTEGER, "Number of records of aborted transactions.")
-GAPS = Field("gaps", Kind.INTEGER, "Number of offsets without a record.")
-LOST = Field("lost", Kind.INTEGER, "Number of offsets that damage covers.")
-RECOVERED = Field("recovered", Kind.INTEGER, "Number of offsets that only another copy has intact.")
-PASSED_OVER = Field("passedOver", Kind.INTEGER, "Number of records that are left out.")
-MISSED = Field("missed", Kind.INTEGER, "Number of offsets that left the log since the last run.")
-WITHHELD = Field("withheld", Kind.INTEGER, "Number of offsets from the start of an open transaction on.")
-UNASKED = Field("unasked", Kind.INTEGER, "Number of offsets outside the wanted ranges.")
-UNSELECTED = Field("unselected", Kind.INTEGER, "Number of records that the selection leaves out.")
+RECORDS_IN = Field("recordsIn", Kind.INTEGER, "Number of records that were read.", Unit.COUNT)
+RECORDS_OUT = Field("recordsOut", Kind.INTEGER, "Number of records that were written.", Unit.COUNT)
+CONTROL_RECORDS = Field("controlRecords", Kind.INTEGER, "Number of control records.", Unit.COUNT)
+ABORTED = Field("aborted", Kind.INTEGER, "Number of records of aborted transactions.", Unit.COUNT)
+GAPS = Field("gaps", Kind.INTEGER, "Number of offsets without a record.", Unit.COUNT)
+LOST = Field("lost", Kind.INTEGER, "Number of offsets that damage covers.", Unit.COUNT)
+RECOVERED = Field("recovered", Kind.INTEGER, "Number of offsets that only another copy has intact.", Unit.COUNT)
+PASSED_OVER = Field("passedOver", Kind.INTEGER, "Number of records that are left out.", Unit.COUNT)
+MISSED = Field("missed", Kind.INTEGER, "Number of offsets that left the log since the last run.", Unit.COUNT)
+WITHHELD = Field("withheld", Kind.INTEGER, "Number of offsets from the start of an open transaction on.", Unit.COUNT)
+UNASKED = Field("unasked", Kind.INTEGER, "Number of offsets outside the wanted ranges.", Unit.COUNT)
+UNSELECTED = Field("unselected", Kind.INTEGER, "Number of records that the selection leaves out.", Unit.COUNT)
 
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 API_KEY = Field("apiKey", Kind.INTEGER, "Key of the API.")
 API = Field("api", Kind.TEXT, "Name of the API.")
 API_VERSION = Field("apiVersion", Kind.INTEGER, "Version of the API.")
-REQUESTS = Field("requests", Kind.INTEGER, "Number of requests.")
-RESPONSES = Field("responses", Kind.INTEGER, "Number of responses.")
-PROBLEM_COUNT = Field("problemCount", Kind.INTEGER, "Number of requests and responses that can't be read completely.")
+REQUESTS = Field("requests", Kind.INTEGER, "Number of requests.", Unit.COUNT)
+RESPONSES = Field("responses", Kind.INTEGER, "Number of responses.", Unit.COUNT)
+PROBLEM_COUNT = Field(
+    "problemCount", Kind.INTEGER, "Number of requests and responses that can't be read completely.", Unit.COUNT
+)
 
 NAMES = tuple(each.name for each in tuple(globals().values()) if isinstance(each, Field))
 """Names of all fields."""

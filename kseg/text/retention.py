@@ -23,7 +23,7 @@ _COLUMNS: tuple[Column[LoweredTopic], ...] = (
     Column(fields.BEFORE_MS, "now", lambda each: each.before, lambda each: _age(each.before)),
     Column(fields.AFTER_MS, "then", lambda each: each.after, lambda each: _age(each.after)),
     Column(fields.SEGMENTS, "segments", lambda each: each.segments),
-    Column(fields.BYTES, "frees", lambda each: each.size, lambda each: human_size(each.size)),
+    Column(fields.BYTES, "frees", lambda each: each.size),
 )
 
 

@@ -296,8 +296,8 @@ FILLS: Section[Fill] = Section(
     (
         Column(fields.PATH, "LOG DIRECTORY", lambda row: str(row.path)),
         Column(fields.PARTITIONS, "PARTITIONS", lambda row: row.partitions),
-        Column(fields.BEFORE, "BEFORE", lambda row: row.before, lambda row: human_size(row.before), is_right=False),
-        Column(fields.AFTER, "AFTER", lambda row: row.after, lambda row: human_size(row.after), is_right=False),
+        Column(fields.BEFORE, "BEFORE", lambda row: row.before),
+        Column(fields.AFTER, "AFTER", lambda row: row.after),
         Column(fields.AVAILABLE, NOT_SHOWN, lambda row: row.available),
     ),
 )
@@ -307,7 +307,7 @@ MOVES: Section[Move] = Section(
     (
         Column(fields.TOPIC, "TOPIC", lambda row: row.partition.topic, rank=0),
         Column(fields.PARTITION, "PART", lambda row: row.partition.partition, rank=0),
-        Column(fields.SIZE, "SIZE", lambda row: row.size, lambda row: human_size(row.size), is_right=False),
+        Column(fields.SIZE, "SIZE", lambda row: row.size),
         listed_column(fields.REPLICAS, "REPLICAS", lambda row: row.partition.replicas),
         Column(fields.FROM, "FROM", lambda row: str(row.source)),
         Column(fields.TO, "TO", lambda row: str(row.target)),
@@ -414,7 +414,7 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
         timestamp_column(fields.LAST_UPDATE_TIMESTAMP, "CHANGED", lambda row: row.transaction.last_update_timestamp),
         iso_time_column(fields.LAST_UPDATE_TIME, lambda row: row.transaction.last_update_timestamp),
         Column(fields.DURATION_MS, "TOOK", lambda row: row.duration_ms, _duration, is_right=False),
-        Column(fields.TIMEOUT_MS, "TIMEOUT MS", lambda row: row.transaction.timeout_ms, rank=3),
+        Column(fields.TIMEOUT_MS, "TIMEOUT", lambda row: row.transaction.timeout_ms, rank=3),
         Column(
             fields.PREVIOUS_PRODUCER_ID, NOT_SHOWN, lambda row: unless_negative(row.transaction.previous_producer_id)
         ),

@@ -531,7 +531,8 @@ def test_directory_of_a_topic_that_is_gone_is_in_use_for_no_command(tmp_path: Pa
         assert [row["bytesToDelete"] for row in judged if row.get("topic") == "t"] == [size]
         for free in ([], ["--free", "1"]):
             said = run(["retain", *at[:2], *free, "--topic", "t", "."], tmp_path).stderr
-            assert said == b"kseg: left out: t-1: of a topic that was deleted, or created again since\n"
+            left_out = b"kseg: left out: t-1: of a topic that was deleted, or created again since"
+            assert said.splitlines()[0] == left_out
     alone = lines(tmp_path, ["retain", *at], ["t-1"], ())
     assert {row["directory"] for row in alone if row["type"] == "segment"} == {"t-1"}
     told = [row for row in lines(tmp_path, ["ls", *at], ["."], ()) if str(row.get("topic")) == "c"]

@@ -198,6 +198,7 @@ def test_metadata_that_are_too_large_are_named(tmp_path: Path) -> None:
     assert ran.stderr.decode() == (
         f"kseg: {path}: not read: 4194305 bytes, more than the 4194304 that are read here: retention goes by options"
         " and Kafka's defaults; `kseg retain` reads metadata of any size\n"
+        "kseg: settings: retention.ms and retention.bytes from Kafka's default; no metadata of the cluster read\n"
     )
     assert run.kseg(["ls", "-q", "kafka-logs/test-1-0"], tmp_path).stderr == b""
     assert run.kseg(["ls", "kafka-logs"], tmp_path).stderr.count(b"not read") == 1

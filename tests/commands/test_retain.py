@@ -43,7 +43,14 @@ def test_settings_are_kafkas(options: list[str], retention: list[str]) -> None:
 def test_a_segment_is_a_line(tmp_path: Path) -> None:
     lines = kseg(PARTITION, "--now", "2026-11-21T00:00").stdout.decode().splitlines()
     assert lines[0] == PARTITION
-    assert lines[2].split() == ["0", "5110", "2026-10-02T09:47:09.566Z", "delete-time", "2026-10-09T09:47:09.567Z"]
+    assert lines[2].split() == [
+        "0",
+        "5.0",
+        "KiB",
+        "2026-10-02T09:47:09.566Z",
+        "delete-time",
+        "2026-10-09T09:47:09.567Z",
+    ]
 
 
 def test_a_timeline_shows_when_each_segment_goes() -> None:
@@ -149,6 +156,17 @@ def test_metadata_on_another_disk_of_the_cluster_tell_too(cluster: str, retentio
     assert moved == {retention}
 
 
+def test_people_are_told_where_the_settings_come_from() -> None:
+    def told(*options: str) -> str:
+        return kseg("4.3.1", *options, directory=golden.ROOT / "logs").stderr.decode().splitlines()[0]
+
+    end = "metadata up to offset 675"
+    default = "retention.bytes from Kafka's default"
+    by_topic = "retention.ms from Kafka's default (3 topics), the topic (1 topic)"
+    assert told() == f"kseg: settings: {by_topic}; {default}; {end}"
+    assert told("--retention-ms", "5") == f"kseg: settings: retention.ms from --retention-ms; {default}; {end}"
+
+
 def test_options_come_before_the_topics_settings() -> None:
     found = decisions("--retention-ms", "3600000")
     assert found["__share_group_state"] == {("delete-time", True)}
@@ -235,7 +253,7 @@ def test_sums_are_by_topic_by_log_directory_and_of_all(tmp_path: Path) -> None:
     ]
     lines = kseg("disk1", "disk2", *when, directory=tmp_path).stdout.decode().splitlines()
     assert " ".join(lines[-6].split()) == (
-        "total of partitions of these copies segments bytes segments to delete bytes to delete"
+        "total of partitions of these copies segments size segments to delete size to delete"
     )
-    assert lines[-1].split() == ["all", "4", "0", "8", "25736", "4", "20440"]
+    assert lines[-1].split() == ["all", "4", "0", "8", "25.1", "KiB", "4", "20.0", "KiB"]
     assert "total of" not in kseg("disk2/other-0", *when, directory=tmp_path).stdout.decode()

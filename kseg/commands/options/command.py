@@ -120,13 +120,14 @@ class WorkOptions(NamedTuple):
 
 
 class RowOptions(NamedTuple):
-    """How rows are printed: the form, its colours, its columns, and whether lines are as long as they are."""
+    """How rows are printed: the form, its colours, its columns, whether lines are as long as they are, and sums."""
 
     output: str
     color: bool | None
     csv_safe: bool = False
     wide: bool = False
     columns: str | None = None
+    quiet: bool = False
 
     def form(self, zone: tzinfo = UTC) -> "Form":
         """The form of the output, with times in a zone; text for one that a command has alone.
@@ -136,9 +137,14 @@ class RowOptions(NamedTuple):
         from kseg.output.fitting import room_on_terminal
         from kseg.output.forms import form_named
 
-        room = None if self.wide else room_on_terminal()
         return form_named(
-            self.output, self.color, csv_safe=self.csv_safe, zone=zone, columns=self._columns(), room=room
+            self.output,
+            self.color,
+            csv_safe=self.csv_safe,
+            zone=zone,
+            columns=self._columns(),
+            room=None if self.wide else room_on_terminal(),
+            is_quiet=self.quiet,
         )
 
     def _columns(self) -> tuple[str, ...]:

@@ -67,6 +67,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_file_that_no_command_takes_is_named_with_the_next_step(command: str, name: str, files: Path) -> None:
     ran = kseg(shlex.split(command.replace("{}", name)), files)
     _, what, next_step = FILES[name]
+    if (command, name) == ("explain {}", "noise"):
+        next_step = "name its kind: `kseg explain - --as log < noise`"
     lines = [
         line
         for line in ran.stderr.decode().splitlines()
@@ -96,6 +98,30 @@ def test_a_partitions_file_is_named_where_a_directory_is_expected(command: str, 
     what = {"index": "an offset index", "log": "a log segment"}[kind]
     told = f"kseg: {name}: can't be used here: it is {what}, where a directory is expected; run `kseg dump {name}`\n"
     assert (ran.status, ran.stderr.decode()) == (2, told)
+
+
+TAKES_CONTENTS = ("protocol {}", "build {} --to ../new")
+KAFKAS = {"index": "an offset index", "log": "a log segment"}
+
+
+@for_each("command, name", product(TAKES_CONTENTS, ["picture.png", "part.parquet", "heap.hprof", "renamed", "zeros"]))
+def test_a_command_that_takes_other_files_names_what_it_gets(command: str, name: str, files: Path) -> None:
+    ran = kseg(command.replace("{}", name).split(), files)
+    assert (ran.status != 0, ran.stdout) == (True, b"")
+    _, what, next_step = FILES[name]
+    (said,) = ran.stderr.decode().splitlines()
+    assert said.startswith(f"kseg: {name}: can't be used here: it is {what}")
+    assert next_step in said
+
+
+@for_each("command, kind", product(TAKES_CONTENTS, KAFKAS))
+def test_a_command_that_takes_other_files_names_kafkas(command: str, kind: str, tmp_path: Path) -> None:
+    name = f"00000000000000203000.{kind}"
+    shutil.copy(golden.ROOT / "docs/test-1-0" / name, tmp_path)
+    said = kseg(command.replace("{}", name).split(), tmp_path).stderr.decode()
+    expected = "records" if command.startswith("build") else "requests and responses"
+    told = f"it is {KAFKAS[kind]}, where {expected} are expected; run `kseg dump {name}`"
+    assert said == f"kseg: {name}: can't be used here: {told}\n"
 
 
 def test_a_directory_without_logs_says_what_it_holds(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def find_topic(paths: Path | Sequence[Path], topic: str, refuse: Refuse | None =
             raise each
         refuse(each)
     if not replicas:
-        raise OpenError(f"has neither segments nor a directory {topic}-0, {topic}-1, …", given[0])
+        raise OpenError(f"no {topic} here: no directory {topic}-0, {topic}-1, …, and no segments", given[0])
     is_all = not any(cluster.was_given(each.best) for each in replicas)
     return TopicPlaces(tuple(map(whole_log, replicas)), tuple(dict.fromkeys(cluster.metadata_dirs())), is_all)
 

@@ -139,7 +139,7 @@ def groups(options: GroupsOptions) -> None:
         *plan.notes,
     )
     if not writer.count and not plan.lines and not charted:
-        talk.note(f"no {wanted or 'groups'} to show")
+        talk.note(f"no {wanted or 'groups'} to show: {view.reading_text()}")
     if view.later_count:
         talk.note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")
     has_no_plan = is_reset and not plan.lines

@@ -25,7 +25,7 @@ from kseg.coordinators.members import (
     ShareStates,
 )
 from kseg.decode.internal_records import CONSUMER_PROTOCOL_TYPE, EARLY_SHARE_GROUP_VALUES
-from kseg.errors import UsageError
+from kseg.errors import UsageError, counted
 from kseg.formats.codes import NO_TIMESTAMP, VERSION
 from kseg.formats.file_names import plain_text
 from kseg.formats.messages import ZERO_UUID, Fields, MessageError, parse_message
@@ -56,12 +56,23 @@ class GroupsView:
 
     `later_count`: keys of which the log has only records later than the time that was asked for; what they said before
     may have been compacted away. `notes`: which partitions brokers don't load, and which aren't here, in words.
+    `partitions`, `records`: how many were read.
     """
 
     groups: tuple[Group, ...]
     later_count: int
     unreadable: tuple[Unreadable, ...]
     notes: tuple[str, ...] = ()
+    partitions: int = 1
+    records: int = 0
+
+    def reading_text(self) -> str:
+        """Return what was read, in words."""
+        read = f"{counted(self.partitions, 'partition')} of {TOPIC} read"
+        if not self.records:
+            return f"{read}, {'all ' if self.partitions > 1 else ''}empty"
+        commits = counted(sum(len(group.commits) for group in self.groups), "commit")
+        return f"{read}, {counted(self.records, 'record')}, {counted(len(self.groups), 'group')}, {commits}"
 
 
 class _Entry(NamedTuple):
@@ -125,6 +136,8 @@ def read_groups_in(
             *(note for view in views for note in view.notes),
             *(() if missing is None else (f"{missing}: groups of the others aren't shown",)),
         ),
+        len(views),
+        sum(view.records for view in views),
     )
 
 
@@ -153,9 +166,11 @@ def partition_groups(
     partition: PartitionLog, at_ms: int | None = None, topic_names: Mapping[str, str] | None = None
 ) -> GroupsView:
     """The groups of one partition; `topic_names`: of topics that records name by id."""
-    loading, departures = GroupLoading(), Departures()
+    loading, departures, count = GroupLoading(), Departures(), 0
 
     def see(record: Record) -> None:
+        nonlocal count
+        count += 1
         loading.take(record)
         departures.take(record)
 
@@ -193,7 +208,8 @@ def partition_groups(
         )
         for name in sorted(groups.keys() | pending.keys())
     )
-    return GroupsView(tuple(found), replay.later_count, tuple(unreadable), tuple(_not_loaded(partition, loading)))
+    notes = tuple(_not_loaded(partition, loading))
+    return GroupsView(tuple(found), replay.later_count, tuple(unreadable), notes, records=count)
 
 
 def _not_loaded(partition: PartitionLog, loading: GroupLoading) -> Iterator[str]:

@@ -48,6 +48,7 @@ from kseg.protocol.conversation import Frame, FrameDamage, Peers
 from kseg.protocol.messages import MAX_FRAME, ApiMessage, api_name, record_slices
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, problem_damage
+from kseg.reading.other_files import refusal_of_bytes
 from kseg.system.files import open_regular
 from kseg.system.terminal_text import escaped_text
 from kseg.text import fields
@@ -424,6 +425,8 @@ def report_protocol(path: Path, options: ProtocolOptions) -> int:
         report = _FrameReport(str(path), options, wanted)
         try:
             for item in _items(Replay(stream), options, report):
+                if report.is_empty and isinstance(item, FrameDamage) and options.form is None:
+                    _check_kind(path)
                 report.take(item)
         except (CaptureError, HexError) as error:
             error.path = str(path)
@@ -433,6 +436,13 @@ def report_protocol(path: Path, options: ProtocolOptions) -> int:
         finally:
             flush_stdout()
     return report.end()
+
+
+def _check_kind(path: Path) -> None:
+    """Raises UsageError for a file that doesn't begin with a frame if it is known to be something else."""
+    refusal = None if str(path) == STANDARD_INPUT else refusal_of_bytes(path, "requests and responses")
+    if refusal is not None:
+        raise UsageError(refusal, path)
 
 
 def _opened(path: Path) -> AbstractContextManager[BinaryIO]:
@@ -537,6 +547,11 @@ class _FrameReport:
         self._passed_over = 0
         self._is_cut = False
         self.unanswered: int | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was taken yet."""
+        return not (self._tally.frames or self._tally.damages or self._passed_over)
 
     def take(self, item: Item) -> None:
         """Prints a frame, or says what is wrong."""

@@ -111,18 +111,39 @@ def is_other_log(path: str | os.PathLike[str]) -> bool:
     return found in OTHER_FILES and found is not _RENAMED_LOG and found is not None and not found.is_one(b"")
 
 
-def refusal_of(path: str | os.PathLike[str]) -> str:
-    """Return what a file is and what to do with it, for a command that can't take it."""
+def refusal_of(path: str | os.PathLike[str], unknown_step: str = "give a partition's or a log directory") -> str:
+    """Return what a file is and what to do with it, for a command that can't take it.
+
+    unknown_step: what to do with bytes that aren't known.
+    """
+    kafkas = _kafkas_file(path)
+    if kafkas is not None:
+        return _refusal(f"{kafkas}, where a directory is expected", _DUMP, path)
+    found = other_file(path)
+    if found is None:
+        return _refusal("not a file that kseg knows, by name or content", unknown_step, path)
+    return _refusal(found.what, found.next_step, path)
+
+
+def refusal_of_bytes(path: str | os.PathLike[str], expected: str) -> str | None:
+    """Return the same for a command that takes a file of something else: None for text, and where nothing is known."""
+    kafkas = _kafkas_file(path)
+    if kafkas is not None:
+        return _refusal(f"{kafkas}, where {expected} are expected", _DUMP, path)
+    found = other_file(path)
+    if found is None or b"\0" not in read_regular(path, LARGEST_MARK):
+        return None
+    return _refusal(found.what, found.next_step, path)
+
+
+def _kafkas_file(path: str | os.PathLike[str]) -> str | None:
+    """What a file of Kafka's is, by its name."""
     name = parse_file_name(path)
     is_kafkas = name.kind in LOG_KINDS or name.kind in _KAFKAS
     if is_kafkas and (name.base_offset is not None or name.kind is FileKind.METADATA_SNAPSHOT):
-        return _refusal(f"{_KAFKAS[name.kind]}, where a directory is expected", _DUMP, path)
-    if name.kind is not FileKind.UNKNOWN and name.kind is not FileKind.LOG:
-        return _refusal("a small file of Kafka's, where a directory is expected", _DUMP, path)
-    found = other_file(path)
-    if found is None:
-        return _refusal("not a file that kseg knows, by name or content", "give a partition's or a log directory", path)
-    return _refusal(found.what, found.next_step, path)
+        return _KAFKAS[name.kind]
+    is_small = name.kind is not FileKind.UNKNOWN and name.kind is not FileKind.LOG
+    return "a small file of Kafka's" if is_small else None
 
 
 def _refusal(what: str, next_step: str, path: str | os.PathLike[str]) -> str:

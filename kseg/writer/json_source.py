@@ -15,6 +15,7 @@ from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, PRODUCER_NAMES, camel_case
 from kseg.reading.batch import NEW_HEADER
+from kseg.reading.other_files import refusal_of_bytes
 from kseg.system.files import open_regular
 from kseg.writer.messages import HeaderPair
 from kseg.writer.text_source import (
@@ -346,7 +347,8 @@ def opened_items(source: str, form: RecordForm) -> Iterator[Iterator[SourceItem]
         except KsegError as error:
             if error.path is not None:
                 raise
-            raise KsegError(error.message, name_of_input(source)) from error
+            refusal = None if source == STANDARD_INPUT else refusal_of_bytes(source, "records")
+            raise KsegError(refusal or error.message, name_of_input(source)) from error
 
 
 def name_of_input(source: str) -> str:

@@ -398,13 +398,27 @@ def test_records_that_cant_be_read_end_with_1(tmp_path: Path) -> None:
     write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([NewRecord(b"\0\x63", b"\0\0")])])
     run = kseg(["groups", "__consumer_offsets-0"], tmp_path)
     assert run.status == 1
-    said = [b"kseg: __consumer_offsets-0: offset 0: key of unknown type 99", b"kseg: no groups to show"]
+    said = [
+        b"kseg: __consumer_offsets-0: offset 0: key of unknown type 99",
+        b"kseg: no groups to show: 1 partition of __consumer_offsets read, 1 record, 0 groups, 0 commits",
+    ]
     assert run.stderr.splitlines() == said
+
+
+def test_a_disk_without_groups_says_what_was_read(tmp_path: Path) -> None:
+    for number in range(2):
+        write_segment(tmp_path / f"__consumer_offsets-{number}", [])
+    said = kseg(["groups", "."], tmp_path).stderr.decode().splitlines()
+    assert said[-1] == "kseg: no groups to show: 2 partitions of __consumer_offsets read, all empty"
+    (tmp_path / "none" / "orders-0").mkdir(parents=True)
+    assert b"no __consumer_offsets here" in kseg(["groups", "none"], tmp_path).stderr
 
 
 def test_nothing_to_show_is_a_line_on_stderr() -> None:
     run = kseg(["groups", "0.9.0.1", "--show", "share-partitions"], LOGS)
-    assert (run.status, run.stdout, run.stderr) == (0, b"", b"kseg: no share-partitions to show\n")
+    assert (run.status, run.stdout) == (0, b"")
+    read = "2 partitions of __consumer_offsets read, 160 records, 1 group, 3 commits"
+    assert run.stderr.decode() == f"kseg: no share-partitions to show: {read}\n"
     quiet = kseg(["groups", "0.9.0.1", "--show", "share-partitions", "-q"], LOGS)
     assert quiet.stderr == b""
 

@@ -9,8 +9,10 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from kseg.cluster.schemas_topic import SchemasTopic
 from kseg.decode.decoded import Decoded, Json, ValueDecoder, decoded_text
 from kseg.decode.values import DecoderOptions, value_decoder
+from kseg.doctor.kinds import path_word
 from kseg.explain.field import Content, ExplainedField, notes_of, shown_value
 from kseg.explain.items import Item
 from kseg.kernel.record import Header
@@ -148,6 +150,16 @@ class Decoders:
         else:
             self._made[part] = value_decoder(name, self.options, "key" if part == "key" else "value")
         self.names[part] = name
+
+    def words(self) -> list[str]:
+        """Return the options of kseg that decode so."""
+        given = [(f"--{part}-decoder", name) for part, name in self.names.items() if name is not None]
+        if given:
+            registry, schema, message = self.options.registry, self.options.schema, self.options.message
+            given += [] if schema is None else [("--schema", path_word(schema))]
+            given += [] if message is None else [("--message", message)]
+            given += [("--schema-registry", path_word(registry.path))] if isinstance(registry, SchemasTopic) else []
+        return [word for pair in given for word in pair]
 
     def of(self, part: str) -> Callable[[bytes, list[Header]], Decoded] | None:
         """The decoder of keys or values; None if there is none."""

@@ -45,11 +45,9 @@ def facts_of_log_dir(log_dir: LogDir) -> ShownRow:
     )
 
 
-def facts_of_partition(partition: PartitionLog, cluster: Cluster, clock: Clock) -> ShownRow:
-    """Return what is known of a partition: its ends, what checkpoints say, its topic's settings."""
-    beside = MetadataBeside(cluster=cluster)
-    checkpoints, tier = partition.checkpoints(), find_tier(partition, beside)
-    told = TopicIds(cluster).told_of(partition) if partition.state is None else None
+def facts_of_partition(partition: PartitionLog, cluster: Cluster, beside: MetadataBeside, clock: Clock) -> ShownRow:
+    """Return what is known of a partition: its ends, what checkpoints say, what the cluster's metadata tell of it."""
+    checkpoints = partition.checkpoints()
     known = {
         "high_watermark": (checkpoints.high_watermark, "replicated up to"),
         "recovery_point": (checkpoints.recovery_point, "flushed up to"),
@@ -60,15 +58,25 @@ def facts_of_partition(partition: PartitionLog, cluster: Cluster, clock: Clock) 
         fact("partition", escaped_text(partition.path.name)),
         fact("segments", len(partition.segments)),
         fact("size", human_size(partition.size), "of all logs"),
-        fact("log_start_offset", partition.log_start_offset(tier)),
         *_end_of_partition(partition, clock),
-        None if tier is None else fact("local_start_offset", tier.local_start_offset, "on this disk"),
         *(fact(name, value, meaning) for name, (value, meaning) in known.items() if value is not None),
         *_read_or_problem("topic_id", partition.read_topic_id),
-        None if told is None or told[1] is TopicIdSource.FILE else fact("topic_id", told[0], f"by {told[1]}"),
         *_read_or_problem("leader_epochs", partition.read_leader_epochs),
-        *settings_of(partition, cheap_metadata(cluster)),
+        read_more=lambda: _by_metadata(partition, cluster, beside),
     )
+
+
+def _by_metadata(partition: PartitionLog, cluster: Cluster, beside: MetadataBeside) -> list[ExplainedField]:
+    """Return the facts of a partition that depend on the cluster's metadata, which may be large."""
+    tier = find_tier(partition, MetadataBeside(cluster=cluster))
+    told = TopicIds(cluster).told_of(partition) if partition.state is None else None
+    is_lost = told is not None and told[1] is not TopicIdSource.FILE
+    return [
+        fact("log_start_offset", partition.log_start_offset(tier)),
+        *([] if tier is None else [fact("local_start_offset", tier.local_start_offset, "on this disk")]),
+        *([fact("topic_id", told[0], f"by {told[1]}")] if told is not None and is_lost else []),
+        *settings_of(partition, beside),
+    ]
 
 
 def cheap_metadata(cluster: Cluster) -> MetadataBeside:

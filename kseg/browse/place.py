@@ -1,6 +1,7 @@
 """A place that one can be at: a list of rows, each with fields and bytes, some with a place inside."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, tzinfo
 from enum import Enum
 from pathlib import Path
@@ -23,6 +24,10 @@ class Clock(NamedTuple):
     def text(self, timestamp: int | None) -> str:
         """Return a timestamp as ISO 8601; `none` for none."""
         return time_text(timestamp, self.zone, "none")
+
+    def words(self) -> list[str]:
+        """Return the option of kseg that has times shown so; nothing for UTC, which it does by default."""
+        return [] if self.zone is UTC else ["--tz", self.name]
 
     def with_age(self, timestamp: int | None) -> str:
         """Return the same, and how long ago that was."""
@@ -52,11 +57,20 @@ class PlaceRow(NamedTuple):
 
 
 class ShownRow(NamedTuple):
-    """What a row stands for: its fields, and the bytes that they are in. note: what to say next to its title."""
+    """What a row stands for: its fields, and the bytes that they are in. note: what to say next to its title.
+
+    read_more: further fields, which take a while to read: not for the thread that shows them. Raises KsegError.
+    """
 
     item: Item
     source: ByteSource
     note: str = ""
+    read_more: Callable[[], list[ExplainedField]] | None = None
+
+    def with_more(self, found: list[ExplainedField]) -> "ShownRow":
+        """Return the same with those further fields."""
+        fields = [*self.item.fields, *found]
+        return self._replace(item=replace(self.item, read=lambda: fields), read_more=None)
 
 
 class ReadRows(NamedTuple):
@@ -167,8 +181,13 @@ def fact(name: str, value: object, meaning: str = "", *, problem: str | None = N
     return ExplainedField(name, 0, 0, "", value, meaning, b"", problem=problem)
 
 
-def facts(title: str, *known: ExplainedField | None, source: ByteSource | None = None) -> ShownRow:
-    """What is known of a directory or file."""
+def facts(
+    title: str,
+    *known: ExplainedField | None,
+    source: ByteSource | None = None,
+    read_more: Callable[[], list[ExplainedField]] | None = None,
+) -> ShownRow:
+    """What is known of a directory or file; read_more: as in ShownRow."""
     fields = [each for each in known if each is not None]
     own = NoBytes() if source is None else source
-    return ShownRow(Item(title, 0, own.size, lambda: fields), own)
+    return ShownRow(Item(title, 0, own.size, lambda: fields), own, read_more=read_more)

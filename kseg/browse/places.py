@@ -27,6 +27,7 @@ from kseg.cluster.directories import (
     is_partition,
     pass_over,
 )
+from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.doctor.kinds import path_word
 from kseg.errors import OpenError, counted
 from kseg.explain.field import ExplainedField, shown_value
@@ -280,6 +281,7 @@ class LogDirPlace(DirectoryPlace):
         super().__init__(str(path), path)
 
     def _list(self) -> list[Path]:
+        self._sizes = _Sizes()
         self._log_dir = LogDir(self.path)
         self._topics: dict[str, list[Path]] = defaultdict(list)
         for directory in self._log_dir.directories:
@@ -306,7 +308,8 @@ class LogDirPlace(DirectoryPlace):
         if directories is None:
             return PlaceRow(escaped_text(name), is_open=parse_file_name(name).kind is not FileKind.UNKNOWN)
         is_wrong = any(map(self.is_wrong, directories))
-        return PlaceRow(escaped_text(f"{name}  {counted(len(directories), 'partition')}"), is_wrong)
+        text = f"{name}  {counted(len(directories), 'partition')}, {self._sizes.text(directories)}"
+        return PlaceRow(escaped_text(text), is_wrong)
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a topic, or of a file."""
@@ -321,7 +324,7 @@ class LogDirPlace(DirectoryPlace):
             fact("partitions", len(directories), "on this disk"),
             fact("segments", sum(len(each.segments) for each in logs if each is not None)),
             fact("size", human_size(sum(sizes)), "of all logs"),
-            *settings_of(logs[0], self._beside),
+            read_more=lambda: settings_of(logs[0], self._beside),
         )
 
     def printed_by(self, number: int) -> list[str] | None:
@@ -338,7 +341,8 @@ class LogDirPlace(DirectoryPlace):
         directories = self._of_row(number)
         if directories is None:
             return place_of_file(self._rows[number])
-        return _marked(TopicPlace(self._rows[number].name, self.path, directories, self._cluster), self.wrong)
+        name = self._rows[number].name
+        return _marked(TopicPlace(name, self.path, directories, self._cluster, self._beside), self.wrong)
 
     def logs_from(self, number: int) -> list[Path]:
         """The logs of this topic and of those after it."""
@@ -350,23 +354,27 @@ class TopicPlace(DirectoryPlace):
 
     heading = "partitions"
 
-    def __init__(self, topic: str, path: Path, directories: list[Path], cluster: Cluster) -> None:
-        self._directories, self._cluster = directories, cluster
+    def __init__(
+        self, topic: str, path: Path, directories: list[Path], cluster: Cluster, beside: MetadataBeside
+    ) -> None:
+        self._directories, self._cluster, self._beside = directories, cluster, beside
         super().__init__(topic, path)
 
     def _list(self) -> list[Path]:
+        self._sizes = _Sizes()
         return [each for each in self._directories if each.is_dir()]
 
     def row(self, number: int, width: int = 0) -> PlaceRow:
         """A partition."""
-        return PlaceRow(escaped_text(self._rows[number].name), self.is_wrong(self._rows[number]))
+        path = self._rows[number]
+        return PlaceRow(escaped_text(f"{path.name}  {self._sizes.text([path])}"), self.is_wrong(path))
 
     def shown(self, number: int) -> ShownRow:
         """What is known of a partition."""
         partition = partition_at(self._rows[number])
         if partition is None:
             raise OpenError("can't be listed", self._rows[number])
-        return facts_of_partition(partition, self._cluster, self.clock)
+        return facts_of_partition(partition, self._cluster, self._beside, self.clock)
 
     def printed_by(self, number: int) -> list[str] | None:
         """Return the arguments of kseg that list a partition."""
@@ -441,6 +449,21 @@ def _name_width(width: int) -> int:
 
 def _dumped(path: Path) -> list[str] | None:
     return None if parse_file_name(path).kind is FileKind.UNKNOWN else ["dump", path_word(path)]
+
+
+class _Sizes:
+    """Sizes of partitions' logs for a list; each directory is listed once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Path, int] = {}
+
+    def text(self, directories: list[Path]) -> str:
+        """Return the size of all logs in some directories."""
+        for path in directories:
+            if path not in self._known:
+                partition = partition_at(path)
+                self._known[path] = 0 if partition is None else partition.size
+        return human_size(sum(self._known[path] for path in directories))
 
 
 def logs_of(directory: Path) -> list[Path]:

@@ -62,7 +62,7 @@ class Driver:
     async def settle(self) -> None:
         """Waits until nothing is read any more."""
         await self.quiet()
-        while self.browser.is_busy:
+        while self.browser.is_busy or not all(worker.is_finished for worker in self.browser.workers):
             await self.browser.workers.wait_for_complete()
             await self.quiet()
 

@@ -1,10 +1,20 @@
 """`C`: the command that prints the row under the cursor runs, and prints what the row shows."""
 
+import asyncio
 import shlex
 from pathlib import Path
+from threading import current_thread, main_thread
 
 import pytest
 
+from kseg.browse.bytes import Decoders
+from kseg.browse.place import Clock
+from kseg.browse.places import places_at
+from kseg.browse.screen.browser import Browser
+from kseg.cluster.metadata_copy import MetadataBeside
+from kseg.decode.values import DecoderOptions
+from kseg.log.partition import PartitionLog
+from kseg.times import parse_zone
 from tests import golden
 from tests.browse.driving import Driver, drive
 from tests.log_files import NewBatch, NewRecord, write_segment
@@ -99,3 +109,43 @@ def test_file_that_kseg_does_not_know_has_no_command(disks: Path) -> None:
         assert driver.said == "no command prints this"
 
     drive(disks / "disk 1" / "orders-0", walk)
+
+
+def test_the_command_decodes_and_shows_times_as_the_screen_does(disks: Path) -> None:
+    schema = disks / "own schema.avsc"
+    schema.write_text('"string"')
+
+    async def run() -> None:
+        decoders = Decoders(options=DecoderOptions(schema))
+        decoders.choose("value", "avro")
+        browser = Browser(places_at(disks / "disk 1"), decoders, None, Clock(parse_zone("+02:00"), "+02:00"))
+        async with browser.run_test(size=(100, 40)) as pilot:
+            driver = Driver(browser, pilot)
+            await driver.settle()
+            await driver.press("C", "escape")
+            assert shlex.split(driver.browser.clipboard)[-2:] == ["--tz", "+02:00"]
+            await driver.press("enter", "enter", "enter", "enter", "C", "escape")
+            decoded = ["--value-decoder", "avro", "--schema", str(schema)]
+            assert shlex.split(driver.browser.clipboard)[-7:] == ["--print-data-log", *decoded, "--tz", "+02:00"]
+
+    asyncio.run(run())
+
+
+def test_settings_are_not_read_by_the_thread_of_the_screen(disks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readers = set()
+
+    def settings(self: MetadataBeside, partition: PartitionLog) -> dict[str, str]:
+        readers.add(current_thread())
+        return {"retention.ms": "5"}
+
+    monkeypatch.setattr(MetadataBeside, "topic_settings", settings)
+
+    async def walk(driver: Driver) -> None:
+        await driver.press("enter")
+        assert "retention.ms = 5" in driver.fields()[-1]
+        await driver.press("enter")
+        assert "retention.ms = 5" in driver.fields()[-1]
+
+    drive(disks, walk)
+    assert readers
+    assert main_thread() not in readers

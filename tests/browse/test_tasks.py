@@ -80,7 +80,7 @@ def test_damage_in_a_later_segment_of_a_topic_is_one_key_away(orders: Path) -> N
         await driver.press("backspace")
         assert [row.split()[0] for row in driver.red_rows()] == ["00000000000000000100.log"]
         await driver.press("backspace", "backspace")
-        assert driver.red_rows() == ["orders  2 partitions"]
+        assert driver.red_rows() == ["orders  2 partitions, 13.0 KiB"]
 
     drive(orders, find)
 

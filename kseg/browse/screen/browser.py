@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -22,6 +23,7 @@ from kseg.browse.search import Sought, Watch, next_damage, next_match, previous_
 from kseg.decode.values import DecoderOptions
 from kseg.doctor.kinds import command_line
 from kseg.errors import KsegError, UsageError, counted
+from kseg.explain.field import ExplainedField
 from kseg.system.terminal_text import escaped_text
 
 LOOK = """
@@ -36,23 +38,17 @@ Screen { layout: vertical; }
 #detail { height: 2; padding: 0 1; background: $surface; }
 #says { height: 1; padding: 0 1; }
 #says.-wrong { color: $text-error; text-style: bold; }
-.-narrow #contents { layout: vertical; }
 .-narrow #rows-pane { width: 34; }
-.-narrow #fields-pane { height: 3fr; }
-.-narrow #bytes-pane { height: 2fr; }
 .-wide #rows-pane { width: 40; }
-.-wide #contents { layout: horizontal; }
-.-wide #fields-pane { width: 1fr; }
-.-wide #bytes-pane { width: 48; }
 .-large #rows-pane { width: 62; }
 .-huge #rows-pane { width: 42%; }
-.-large #contents { layout: vertical; }
-.-large #fields-pane { height: 3fr; }
-.-large #bytes-pane { height: 2fr; }
+.-narrow #contents, .-large #contents { layout: vertical; }
+.-narrow #fields-pane, .-large #fields-pane { height: 3fr; }
+.-narrow #bytes-pane, .-large #bytes-pane { height: 2fr; }
+.-wide #contents, .-huge #contents { layout: horizontal; }
+.-wide #fields-pane, .-huge #fields-pane { width: 1fr; }
+.-wide #bytes-pane, .-huge #bytes-pane { width: 48; }
 .-large #bytes-pane.-without, .-huge #bytes-pane.-without { display: none; }
-.-huge #contents { layout: horizontal; }
-.-huge #fields-pane { width: 1fr; }
-.-huge #bytes-pane { width: 48; }
 .-zoomed .pane { display: none; }
 .-zoomed .pane.-here { display: block; }
 .-zoomed #rows-pane.-here, .-zoomed #fields-pane.-here, .-zoomed #bytes-pane.-here {
@@ -187,18 +183,31 @@ class Browser(App[None]):
         """Shows the fields and bytes of the row under the cursor."""
         self.way.cursor = self.rows.cursor
         self._shown = None
-        room = self.fields.scrollable_content_region.width - _NOTE_INDENT
         try:
             if self.place.count:
                 self._shown = self.place.shown(self.rows.cursor)
-            lines = (
-                []
-                if self._shown is None
-                else field_lines(self._shown.item.fields, self.decoders, self.way.clock.zone, room)
-            )
         except (KsegError, OSError) as error:
-            lines = []
-            self.say(str(error), is_wrong=True)
+            self._complain(str(error))
+        self._show_fields()
+        if self._shown is not None and self._shown.read_more is not None:
+            self.background.read_apart(self._shown.read_more, partial(self._add_fields, self._shown))
+
+    def _add_fields(self, shown: ShownRow, found: list[ExplainedField]) -> None:
+        if shown is self._shown and found:
+            self._shown = shown.with_more(found)
+            number = self.fields.cursor
+            self._show_fields()
+            self.fields.refit(number)
+
+    def _show_fields(self) -> None:
+        """Shows the fields and bytes of what the row stands for."""
+        room = self.fields.scrollable_content_region.width - _NOTE_INDENT
+        lines: list[FieldLine] = []
+        try:
+            if self._shown is not None:
+                lines = field_lines(self._shown.item.fields, self.decoders, self.way.clock.zone, room)
+        except (KsegError, OSError) as error:
+            self._complain(str(error))
         self._fields = FieldPane(lines, room)
         if self._shown is not None:
             item = self._shown.item
@@ -516,7 +525,8 @@ class Browser(App[None]):
         if words is None:
             self.say("no command prints this", is_wrong=True)
             return
-        line = command_line(words)
+        words += self.decoders.words() if "--print-data-log" in words else []
+        line = command_line([*words, *([] if words[0] == "explain" else self.way.clock.words())])
         self.copy_to_clipboard(line)
         self.push_screen(Sheet("copied: the command that prints this", Text(line, overflow="fold")))
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from rich.table import Table
@@ -147,6 +148,8 @@ class Background:
     def __init__(self, app: App[None], complain: Callable[[str], None], end: Callable[[], None]) -> None:
         """Takes whose screen it is, what says why a work has failed, and what is called after each."""
         self._app, self._complain, self._end = app, complain, end
+        self._reading = Lock()
+        "Held by what is read apart: what tells it remembers what it has read."
         self._watch: Watch | None = None
         self._waiting: Work | None = None
 
@@ -177,6 +180,21 @@ class Background:
     async def in_thread(self, read: Callable[[], T]) -> T:
         """Reads in another thread: a part of a work."""
         return await asyncio.to_thread(read)
+
+    def read_apart(self, read: Callable[[], T], take: Callable[[T], None]) -> None:
+        """Reads something for the screen next to all other work, and has it taken; only what was asked last."""
+
+        def read_alone() -> T:
+            with self._reading:
+                return read()
+
+        async def work() -> None:
+            try:
+                take(await asyncio.to_thread(read_alone))
+            except (KsegError, OSError) as error:
+                self._complain(str(error))
+
+        self._app.run_worker(work(), group="apart", exclusive=True)
 
     async def _watched(self, work: Work, watch: Watch) -> None:
         try:

@@ -1,10 +1,12 @@
 """Coverage: offsets of a partition that are accounted for, wanted or lost, as ranges."""
 
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from kseg.export.settings import OffsetRange
-from kseg.kernel.contract import LEAST
+from kseg.kernel.contract import LEAST, MOST
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +43,28 @@ class Coverage:
 
     def without(self, other: "Coverage") -> "Coverage":
         """The offsets of these ranges that lie in none of the others."""
-        return Coverage.joined([other.missing(part) for part in self.ranges if part.count])
+        present = sorted(other.ranges, key=_first)
+        reached = list(accumulate((MOST if each.end is None else each.end for each in present), max))
+        found: list[OffsetRange] = []
+        for part in self.ranges:
+            if part.count:
+                begin = 0 if part.first is None else bisect_right(reached, part.first)
+                end = len(present) if part.end is None else bisect_left(present, part.end, begin, key=_first)
+                found += _missing(part, present[begin:end])
+        return Coverage(tuple(found))
 
     def union(self) -> "Coverage":
         """The same offsets without overlap."""
-        found = Coverage()
+        found: list[OffsetRange] = []
+        taken: list[OffsetRange] = []
         for part in self.ranges:
             if part.count:
-                found += found.missing(part)
-        return found
+                begin = max(bisect_right(taken, _first(part), key=_first) - 1, 0)
+                end = len(taken) if part.end is None else bisect_left(taken, part.end, begin, key=_first)
+                for piece in list(_missing(part, taken[begin:end])):
+                    found.append(piece)
+                    insort(taken, piece, key=_first)
+        return Coverage(tuple(found))
 
     def holds(self, part: OffsetRange) -> bool:
         """Whether all offsets of a range are in these."""

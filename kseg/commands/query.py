@@ -137,7 +137,7 @@ def query(options: QueryOptions) -> None:
             dialogue.explain(options.sql)
         else:
             dialogue.answer(options.sql)
-            if not writer.count:
+            if not writer.total:
                 asked = asked_text(options.selected.selection(), zone)
                 of_selected = f" of records that match {asked}" if asked else ""
                 talk.note(f"no rows{of_selected}; --explain shows where the query looks")

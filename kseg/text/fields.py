@@ -2,15 +2,6 @@
 
 from kseg.output.columns import Field, Kind, Unit
 
-_ASSIGNED = (
-    Field("topic", Kind.TEXT, "Name of the topic."),
-    Field("topicId", Kind.TEXT, "Id of the topic."),
-    Field("kind", Kind.TEXT, "Kind of the tasks."),
-    Field("subtopologyId", Kind.TEXT, "Id of the tasks' subtopology."),
-    Field("partitions", Kind.INTEGERS, "Numbers of the partitions."),
-)
-"""Members of assignments."""
-
 
 def _times(name: str, of: str) -> tuple[Field, Field]:
     """Declare the timestamp and the time of something."""
@@ -32,7 +23,7 @@ STATE = Field("state", Kind.TEXT, "State of the partition, group, transaction, o
 REASON = Field("reason", Kind.TEXT, "Reason for the row's state.")
 PROBLEM = Field("problem", Kind.TEXT, "Problem with the row's file.")
 PROBLEMS = Field("problems", Kind.TEXTS, "Problems with the partition's files.")
-KIND = Field("kind", Kind.TEXT, "Kind of the file that says something.")
+KIND = Field("kind", Kind.TEXT, "Kind of the file that says something, or of the tasks.")
 TOLD = Field("told", Kind.TEXT, "Statement of the file.")
 NAME = Field(
     "name", Kind.TEXT, "Name of the feature, setting, quota, or partition's directory, or of what is summed up."
@@ -244,6 +235,14 @@ CLIENT_ID = Field("clientId", Kind.TEXT, "Client id of the member.")
 CLIENT_HOST = Field("clientHost", Kind.TEXT, "Host of the member.")
 SUBSCRIBED_TOPICS = Field("subscribedTopics", Kind.TEXTS, "Topics that the member subscribes to.")
 SUBSCRIBED_REGEX = Field("subscribedRegex", Kind.TEXT, "Pattern of topics that the member subscribes to.")
+_ASSIGNED = (
+    TOPIC,
+    TOPIC_ID,
+    KIND,
+    Field("subtopologyId", Kind.TEXT, "Id of the tasks' subtopology."),
+    Field("partitions", Kind.INTEGERS, "Numbers of the partitions."),
+)
+"""Members of assignments."""
 ASSIGNMENT = Field("assignment", Kind.OBJECTS, "Partitions or tasks that the member has.", members=_ASSIGNED)
 TARGET_ASSIGNMENT = Field(
     "targetAssignment", Kind.OBJECTS, "Partitions or tasks that the member is to have.", members=_ASSIGNED

@@ -494,7 +494,13 @@ def write_sections(
         writer.form.write_object(writer.prepared(METADATA).as_object(found))
     for name, section, rows in sections:
         if wanted in (None, name):
-            writer.write(section, rows)
+            writer.write(section, _worst_first(section, rows) if writer.form.is_for_people else rows)
+
+
+def _worst_first(section: Section[Any], rows: list[Any]) -> list[Any]:
+    """Rows for people: red ones first, such as partitions without a leader, then yellow ones."""
+    style = section.style
+    return rows if style is None else sorted(rows, key=lambda row: ("red", "yellow", "").index(style(row)))
 
 
 def write_script(script: Script, note: Callable[[str], object]) -> None:

@@ -26,11 +26,11 @@ Values = tuple[Any, ...]
 
 
 class AnswerWriter:
-    """Writes answers in one form. count: rows written of the last one."""
+    """Writes answers in one form. count: rows written of the last one; total: of all."""
 
     def __init__(self, form: Form) -> None:
         """Nothing is written yet."""
-        self.count = 0
+        self.count = self.total = 0
         self.form = form
 
     def write(self, schema: "pa.Schema", batches: "Iterable[pa.RecordBatch]") -> None:
@@ -64,6 +64,7 @@ class AnswerWriter:
     def _counted(self, rows: Iterator[Values]) -> Iterator[Values]:
         for row in rows:
             self.count += 1
+            self.total += 1
             yield row
 
 

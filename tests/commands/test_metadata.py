@@ -153,7 +153,7 @@ def test_options_that_contradict_each_other_are_refused(options: list[str]) -> N
     assert run.stderr.count(b"\n") == 1
 
 
-def write_disks(tmp_path: Path) -> None:
+def write_disks(tmp_path: Path, leaders: tuple[int, ...] = (1, 1)) -> None:
     """Broker 1 has two disks; of topic orders the first partition is on the second one, its replica on broker 2."""
     ids = {"disk1": "AQEBAQEBAQEBAQEBAQEBAQ", "disk2": "AgICAgICAgICAgICAgICAg"}
     for name, directory_id in ids.items():
@@ -161,17 +161,25 @@ def write_disks(tmp_path: Path) -> None:
         (tmp_path / name / "meta.properties").write_text(f"node.id=1\nversion=1\ndirectory.id={directory_id}\n")
     topic_id = "AAAAAAAAAAAAAAAAAAAABQ"
     topic = b"\1\2\0" + build_message(message_schema("TopicRecord"), 0, {"name": "orders", "topicId": topic_id})
-    replicas = {"replicas": [1, 2], "isr": [1], "leader": 1, "leaderEpoch": 0, "partitionEpoch": 0}
+    replicas = {"replicas": [1, 2], "isr": [1], "leaderEpoch": 0, "partitionEpoch": 0}
     fields = {**replicas, "topicId": topic_id, "directories": [ids["disk2"], "AAAAAAAAAAAAAAAAAAAAAQ"]}
     written = [
-        b"\1\3\1" + build_message(message_schema("PartitionRecord"), 1, {**fields, "partitionId": number})
-        for number in range(2)
+        b"\1\3\1"
+        + build_message(message_schema("PartitionRecord"), 1, {**fields, "partitionId": number, "leader": leader})
+        for number, leader in enumerate(leaders)
     ]
     changed = {"partitionId": 1, "topicId": topic_id, "directories": [ids["disk1"], "AwMDAwMDAwMDAwMDAwMDAw"]}
     written.append(b"\1\5\1" + build_message(message_schema("PartitionChangeRecord"), 1, changed))
     batch = NewBatch([NewRecord(None, value) for value in (topic, *written)])
     write_segment(tmp_path / "disk1" / "__cluster_metadata-0", [batch])
     write_segment(tmp_path / "disk2" / "orders-0", [NewBatch([NewRecord(b"k", b"v")])])
+
+
+def test_people_see_partitions_without_a_leader_first(tmp_path: Path) -> None:
+    write_disks(tmp_path, leaders=(1, -1))
+    rows = kseg(["metadata", ".", "--show", "partitions"], tmp_path).stdout.decode().splitlines()[2:]
+    assert [row.split()[1:3] for row in rows] == [["1", "none"], ["0", "1"]]
+    assert [row["partition"] for row in objects([".", "--show", "partitions"], tmp_path)] == [0, 1]
 
 
 def test_each_replica_is_said_to_lie_in_its_directory(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ CASES = {
     "txns orders-0 --open": (0, "no open transactions to show: looked through 1 partition"),
     "txns orders-0 --explain 99@1": (2, "--explain 99@1"),
     "query 'select * from segments where bytes < 0' kafka-logs": (0, "no rows"),
+    "query 'select 1 where 1 = 0; select 2 where 1 = 0' kafka-logs": (0, "no rows"),
     "query 'from orders' --key nobody kafka-logs -o csv": (0, "--key nobody"),
     "metadata kafka-logs --topic nope*": (2, "--topic nope*"),
     "metadata kafka-logs --show acls -o csv": (0, "acls"),
@@ -105,3 +106,8 @@ def test_diff_puts_the_worst_loss_first(tmp_path: Path) -> None:
             write_segment(tmp_path / broker / f"orders-{number}", [NewBatch(records, 0)])
     lines = kseg(["diff", "b1", "b2"], tmp_path).stdout.decode().splitlines()
     assert [line.split(":")[0] for line in lines if line.startswith("orders-")] == ["orders-1", "orders-2", "orders-0"]
+
+
+def test_rows_of_an_earlier_statement_are_rows(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(b"k", b"v", 1000)], 0)])
+    assert b"no rows" not in kseg(["query", "select 1; select 2 where 1 = 0", "orders-0"], tmp_path).stderr

@@ -127,6 +127,11 @@ def parse_zone(name: str) -> tzinfo:
         raise UsageError(f"--tz {name}: no such zone; give Europe/Berlin, +02:00, local or UTC") from error
 
 
+def zone_name(zone: tzinfo) -> str:
+    """Return a zone's name for people: `local` for this machine's where only its rules are known."""
+    return "local" if getattr(zone, "key", "") is None else str(zone)
+
+
 def _local_zone() -> tzinfo:
     """This machine's zone: of TZ, or of the file that every Unix has; where neither is, today's distance from UTC."""
     from zoneinfo import ZoneInfo

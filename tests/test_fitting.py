@@ -83,6 +83,14 @@ def test_a_sum_says_what_it_leaves_out() -> None:
     assert sums_text([size], [0, None]) is None
 
 
+def test_heads_of_times_name_the_zone() -> None:
+    for given, shown in (("UTC", "UTC"), ("Europe/Berlin", "Europe/Berlin"), ("+02:00", "UTC+02:00")):
+        for command in ("ls", "txns"):
+            head = run.kseg([command, BROKER, "--tz", given], golden.ROOT).stdout.decode()
+            assert f" ({shown})" in head
+    assert "+02:00)" not in run.kseg(["ls", BROKER, "--tz", "+02:00", "-o", "csv"], golden.ROOT).stdout.decode()
+
+
 def test_nothing_is_cut_in_pipes() -> None:
     piped = run.kseg(["ls", BROKER], golden.ROOT).stdout.decode()
     assert "…" not in piped

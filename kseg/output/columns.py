@@ -9,7 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 from kseg.output.fitting import LEAST_PATH, LEAST_TEXT, Cut, Head
 from kseg.output.rows import human_size
 from kseg.system.terminal_text import escaped_text
-from kseg.times import duration_text, iso_time, time_text
+from kseg.times import duration_text, iso_time, time_text, zone_name
 
 Row = TypeVar("Row", contravariant=True)
 NOT_SHOWN = ""
@@ -142,6 +142,11 @@ class Column(NamedTuple, Generic[Row]):
         return f"{text} ({', '.join(left_out)} left out)" if left_out else text
 
 
+def zoned_title(title: str, zone: tzinfo) -> str:
+    """Return the title of a column of times, with their zone; of one that people don't see none."""
+    return title if title == NOT_SHOWN else f"{title} ({zone_name(zone)})"
+
+
 def timestamp_column(
     field: Field, title: str, value: Callable[[Row], int | None], zone: tzinfo = UTC, *, rank: int = 1
 ) -> Column[Row]:
@@ -152,7 +157,8 @@ def timestamp_column(
         return None if timestamp is None or timestamp < 0 else timestamp
 
     in_zone = partial(timestamp_column, field, title, value, rank=rank)
-    return Column(field, title, milliseconds, lambda row: time_text(value(row), zone), in_zone=in_zone, rank=rank)
+    shown, head = (lambda row: time_text(value(row), zone)), zoned_title(title, zone)
+    return Column(field, head, milliseconds, shown, in_zone=in_zone, rank=rank)
 
 
 def iso_time_column(
@@ -160,7 +166,7 @@ def iso_time_column(
 ) -> Column[Row]:
     """Make a column of times in ISO 8601 from milliseconds since 1970."""
     in_zone = partial(iso_time_column, field, value, title)
-    return Column(field, title, lambda row: iso_time(value(row), zone), in_zone=in_zone)
+    return Column(field, zoned_title(title, zone), lambda row: iso_time(value(row), zone), in_zone=in_zone)
 
 
 def listed_column(

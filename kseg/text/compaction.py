@@ -9,7 +9,7 @@ from kseg.cluster.now import Now
 from kseg.errors import counted
 from kseg.log.compaction_plan import Gone
 from kseg.log.partition import PartitionLog
-from kseg.output.columns import Column
+from kseg.output.columns import Column, zoned_title
 from kseg.output.forms import Form
 from kseg.output.rows import human_size
 from kseg.output.streams import write_line, write_lines
@@ -106,14 +106,14 @@ def _columns(zone: tzinfo) -> tuple[Column[Retained], ...]:
         Column(fields.BYTES, "size", lambda each: each.segment.size),
         Column(
             fields.LARGEST_TIMESTAMP,
-            "largest time",
+            zoned_title("largest time", zone),
             lambda each: each.segment.largest_timestamp,
             lambda each: time_text(each.segment.largest_timestamp, zone),
         ),
         Column(fields.RETENTION, "retention", _decision),
         Column(
             fields.EXPIRES,
-            "expires by time",
+            zoned_title("expires by time", zone),
             lambda each: each.expires_ms,
             lambda each: time_text(each.expires_ms, zone),
         ),

@@ -16,7 +16,7 @@ from kseg.log.listing_rows import ListingSum, PartitionSummary, Row, Rows, Segme
 from kseg.log.partition import PARTITION_METADATA
 from kseg.log.segment_listing import OK, SegmentListing, SelectedRow, TierSums
 from kseg.output.chart import bar
-from kseg.output.columns import FOR_PEOPLE, NOT_SHOWN, Column, Unit, listed_column
+from kseg.output.columns import FOR_PEOPLE, NOT_SHOWN, Column, Unit, listed_column, zoned_title
 from kseg.output.fitting import Fitting
 from kseg.output.forms import RowWriter, TextForm
 from kseg.output.pager import paged_lines
@@ -389,7 +389,8 @@ class ListingColumns:
         if column.show is not None:
             return column
         if column.field.unit is Unit.TIMESTAMP:
-            return column._replace(show=lambda row: _time_text(column.value(row), self.zone))
+            title = zoned_title(column.title, self.zone)
+            return column._replace(title=title, show=lambda row: _time_text(column.value(row), self.zone))
         if column.field.unit is not Unit.BYTES:
             return column
         is_always_shown = column.title not in _NONE_IF_ZERO

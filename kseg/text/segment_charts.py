@@ -9,7 +9,7 @@ from kseg.errors import counted
 from kseg.log.listing import PartitionListing
 from kseg.log.listing_rows import Row, Rows, SegmentRow
 from kseg.output.chart import BAR_GAP, LEAST_BAR, Canvas, Span, span_bar
-from kseg.output.columns import FOR_PEOPLE, Column
+from kseg.output.columns import FOR_PEOPLE, Column, zoned_title
 from kseg.output.pager import paged_lines
 from kseg.output.table import aligned_lines
 from kseg.text import fields
@@ -133,8 +133,10 @@ def _label_columns(marked: set[int], size: Callable[[int], str], zone: tzinfo) -
         Column(fields.BASE_OFFSET, "BASE", lambda row: row.segment.base_offset),
         Column(fields.LAST_OFFSET, "LAST", lambda row: row.segment.last_offset),
         Column(fields.BYTES, "SIZE", lambda row: row.segment.size, lambda row: size_words(row.segment.size, size)),
-        Column(FOR_PEOPLE, "FIRST TIME", lambda row: time_text(row.segment.first_timestamp, zone)),
-        Column(FOR_PEOPLE, "LARGEST TIME", lambda row: time_text(row.segment.largest_timestamp, zone)),
+        Column(FOR_PEOPLE, zoned_title("FIRST TIME", zone), lambda row: time_text(row.segment.first_timestamp, zone)),
+        Column(
+            FOR_PEOPLE, zoned_title("LARGEST TIME", zone), lambda row: time_text(row.segment.largest_timestamp, zone)
+        ),
     ]
     mark: Column[SegmentRow] = Column(FOR_PEOPLE, "", lambda row: _MARK if row.segment.base_offset in marked else "")
     return [*((mark,) if marked else ()), *columns]

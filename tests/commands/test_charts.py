@@ -41,7 +41,7 @@ def test_segments_stand_along_time_with_their_offsets_and_sizes(tmp_path: Path) 
     heading, axis, titles, first, second, _ = chart(tmp_path)
     assert heading.startswith("orders-0: 2 segments, ")
     assert axis == "  time 2026-11-01T00:00:00.000Z to 2026-11-01T08:00:00.000Z, 8h00m"
-    assert titles.split() == ["BASE", "LAST", "SIZE", "FIRST", "TIME", "TIME"]
+    assert titles.split() == ["BASE", "LAST", "SIZE", "FIRST", "TIME", "(UTC)", "TIME"]
     assert first.split()[:2] == ["0", "9"]
     assert second.split()[:2] == ["10", "19"]
     assert "2026-11-01T04:00:00.000Z" in second

@@ -320,7 +320,7 @@ def test_producer_snapshot_too_short_for_its_header_is_no_snapshot(arguments: li
     (tmp_path / "orders-0").mkdir()
     write(tmp_path / "orders-0", batch(BatchHeader(0), [Record(value=b"v")]))
     (tmp_path / "orders-0" / f"{0:020}.snapshot").write_bytes(b"\0\1")
-    ran = kseg(arguments, tmp_path)
+    ran = kseg([*arguments, "-q"], tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
 
 

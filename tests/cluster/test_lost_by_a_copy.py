@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from kseg.browse.facts import cheap_metadata
 from kseg.browse.places import TopicPlace
 from kseg.cluster.cluster import Cluster
 from kseg.formats.schemas import message_schema
@@ -143,10 +144,11 @@ def test_a_lost_topic_id_is_shown_with_the_evidence_for_it(place: str, tmp_path:
     assert [json.loads(line) for line in answer.stdout.splitlines()] == [{"topicId": CURRENT, "topicIdSource": place}]
     text = run(["ls", *paths, "--topic", "orders", "--by", "segment"], tmp_path).stdout.decode()
     assert f"topic id {CURRENT} (by the {place})".replace("the copies", "other copies") in text
-    shown = TopicPlace("orders", tmp_path / "b1", [tmp_path / "b1" / "orders-0"], Cluster([tmp_path])).shown(0)
-    assert [(each.value, each.meaning) for each in shown.item.fields if each.name == "topic_id"] == [
-        (CURRENT, f"by {place}")
-    ]
+    cluster = Cluster([tmp_path])
+    partition = [tmp_path / "b1" / "orders-0"]
+    read_more = TopicPlace("orders", tmp_path / "b1", partition, cluster, cheap_metadata(cluster)).shown(0).read_more
+    assert read_more is not None
+    assert [(each.value, each.meaning) for each in read_more() if each.name == "topic_id"] == [(CURRENT, f"by {place}")]
 
 
 def test_commits_that_a_copy_lost_are_read_from_another(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from kseg import open as open_log
 from kseg import open_cluster
+from kseg.browse.facts import cheap_metadata
 from kseg.browse.places import TopicPlace
 from kseg.cluster.cluster import Cluster
 from kseg.formats.messages import build_message
@@ -280,8 +281,11 @@ def test_every_output_has_the_start_of_the_tier_as_that_of_the_log(is_known: boo
     assert found == dict.fromkeys(starts, (10, 30))
     opened = [open_log(tmp_path / "a" / "orders-0"), open_log(tmp_path / "a").partition("orders", 0)]
     assert [(each.log_start_offset(), each.local_start_offset()) for each in opened] == [(10, 30)] * 2
-    shown = TopicPlace("orders", tmp_path / "a", [tmp_path / "a" / "orders-0"], Cluster([tmp_path / "a"])).shown(0)
-    fields = {field.name: field.value for field in shown.item.fields}
+    cluster = Cluster([tmp_path / "a"])
+    partition = [tmp_path / "a" / "orders-0"]
+    read_more = TopicPlace("orders", tmp_path / "a", partition, cluster, cheap_metadata(cluster)).shown(0).read_more
+    assert read_more is not None
+    fields = {field.name: field.value for field in read_more()}
     assert (fields["log_start_offset"], fields["local_start_offset"]) == (10, 30)
 
 

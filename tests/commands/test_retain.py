@@ -158,7 +158,9 @@ def test_metadata_on_another_disk_of_the_cluster_tell_too(cluster: str, retentio
 
 def test_people_are_told_where_the_settings_come_from() -> None:
     def told(*options: str) -> str:
-        return kseg("4.3.1", *options, directory=golden.ROOT / "logs").stderr.decode().splitlines()[0]
+        lines = kseg("4.3.1", *options, directory=golden.ROOT / "logs").stderr.decode().splitlines()
+        (settings,) = [line for line in lines if line.startswith("kseg: settings: ")]
+        return settings
 
     end = "metadata up to offset 675"
     default = "retention.bytes from Kafka's default"

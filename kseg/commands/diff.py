@@ -10,7 +10,6 @@ from kseg.diff.copies import as_the_cluster_has_them
 from kseg.diff.differences import Sides, find_copies
 from kseg.dump.held_records import CSV_FIELDS, held_text
 from kseg.errors import KsegError
-from kseg.layouts.record_columns import SAFE_CSV
 from kseg.log.selection import PartitionChoice
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout
@@ -59,7 +58,7 @@ def diff(options: DiffOptions) -> None:
     paths, choice, rows, work, talk = options.paths, options.choice, options.rows, options.work, options.talk
     zone = parse_zone(options.zone)
     form = rows.form(zone)
-    show = partial(held_text, SAFE_CSV if rows.csv_safe else rows.output, zone) if options.has_records else None
+    show = partial(held_text, rows.output, rows.csv.style, zone) if options.has_records else None
     processes = work.begin()
     sides = Sides(paths, talk.refuse)
     copies = find_copies(sides, talk.note, choice, leader=options.leader)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import click
 
 from kseg.commands.inputs import paths_in
-from kseg.commands.options.command import GivenSelection, RedactOptions, command, is_given
+from kseg.commands.options.command import CsvOptions, GivenSelection, RedactOptions, command, is_given
 from kseg.dump.files import dump_files
 from kseg.dump.options import KCAT, DumpOptions, sent_selection
 from kseg.layouts.release_lines import INTERNAL_DECODERS
@@ -46,6 +46,7 @@ class DumpArguments(NamedTuple):
     selected: GivenSelection
     redacting: RedactOptions
     decoders: ToolDecoders
+    csv: CsvOptions
     options: DumpOptions
 
 
@@ -108,6 +109,7 @@ def dump(given: DumpArguments) -> None:
         like=None if like is None else parse_release(like),
         internal_decoder=given.decoders.internal_decoder,
         zone=parse_zone(given.selected.zone),
+        csv=given.csv.style,
         selection=selection,
         redaction=given.redacting.redaction(),
         fields=tuple(name for name in (given.fields or "").split(",") if name),

@@ -132,8 +132,8 @@ def ls(options: LsOptions) -> None:
     bytes, and their offsets and times.
     """
     work, selected, talk = options.work, options.selected, options.talk
-    writer = RowWriter(options.rows.form())
     zone, by = parse_zone(selected.zone), options.by
+    writer = RowWriter(options.rows.form(zone))
     if options.is_chart:
         check_chart_form(options.rows.output)
         if is_given("by") and by != "segment":

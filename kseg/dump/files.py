@@ -49,6 +49,12 @@ def _csv() -> type[Form]:
     return CsvForm
 
 
+def _sheet() -> type[Form]:
+    from kseg.dump.record_forms import SheetForm
+
+    return SheetForm
+
+
 def _table() -> type[Form]:
     from kseg.dump.record_forms import TableForm
 
@@ -66,10 +72,11 @@ FORMS: dict[str, Callable[[], type[Form]]] = {"text": _text, "json": _json, "csv
 
 
 def _new_form(printing: Printing) -> Form:
-    """Return the form that is asked for: of text, also lines of fields or of a template."""
+    """Return the form that is asked for: of text, also lines of fields or of a template; of CSV, also a sheet."""
     options = printing.options
-    load = _lines if options.output == "text" and options.is_of_records else FORMS[options.output]
-    return load()(printing)
+    if options.output == "text" and options.is_of_records:
+        return _lines()(printing)
+    return (_sheet if options.csv.needs_cells else FORMS[options.output])()(printing)
 
 
 def dump_files(paths: "Iterable[StrPath]", options: DumpOptions, talk: Talk) -> None:

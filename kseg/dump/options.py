@@ -9,7 +9,7 @@ from kseg.dump.decoders import class_decoder
 from kseg.errors import UsageError
 from kseg.layouts.release_lines import OPTION_RELEASES
 from kseg.log.selection import EVERY_PARTITION, EVERYTHING, PartitionChoice, Selection
-from kseg.output.rows import check_csv_safe
+from kseg.output.rows import PLAIN_CSV, CsvStyle
 from kseg.releases import LATEST, NEWEST, Release
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class DumpOptions(NamedTuple):
     release's for other files. `internal_decoder` is the option of an internal topic's decoder, without dashes. `output`
     is text, json, csv, table or kcat; `fields` are names of columns, `template` a line for each record. The decoders
     are those of kseg.decode.values; with `is_strict` what they can't decode is wrong data. `redaction` is what in
-    records is replaced before it is printed. `csv_safe`: no spreadsheet takes what is in the CSV for a formula.
+    records is replaced before it is printed. `csv`: how CSV is written.
     `wide`: nothing in a table is cut. `zone` is that of times in ISO 8601.
     `choice`: of which partitions files are printed.
     `is_merged`: records of all logs by their times.
@@ -69,7 +69,7 @@ class DumpOptions(NamedTuple):
     is_strict: bool = False
     color: bool | None = None
     redaction: "Redaction | None" = None
-    csv_safe: bool = False
+    csv: CsvStyle = PLAIN_CSV
     wide: bool = False
     zone: tzinfo = UTC
     choice: PartitionChoice = EVERY_PARTITION
@@ -146,8 +146,7 @@ def check_options(options: DumpOptions, talk: Callable[[str], None]) -> None:
         class_decoder(options.key_decoder_class, options.value_decoder_class)
     if options.output != "text" and options.like is not None:
         raise UsageError(f"--like is about text: leave it or -o {options.output} out")
-    if options.csv_safe:
-        check_csv_safe(options.csv_safe, options.output)
+    options.csv.check(options.output)
     if options.only is not None and options.output != "json":
         raise UsageError("--only is about JSON: add -o json, or take --shallow for batches")
     _check_rows(options)

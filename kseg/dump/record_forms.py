@@ -14,13 +14,14 @@ from kseg.layouts.record_columns import (
     DEFAULT_FIELDS,
     PLACE_COLUMNS,
     SAFE_CSV,
+    TIME_FIELDS,
     fields_program,
     json_program,
     template_program,
 )
 from kseg.layouts.template import zone_table, zoned_program
 from kseg.output.fitting import room_on_terminal
-from kseg.output.rows import json_line, quoted
+from kseg.output.rows import CsvWriter, json_line, quoted
 from kseg.output.table import GrowingTable
 from kseg.reading.blocks import Damage
 from kseg.system.placed_path import StrPath
@@ -109,7 +110,7 @@ class CsvForm(RecordForm):
 
     def program(self, path: StrPath) -> Program:
         """Return the program of the columns."""
-        return fields_program(SAFE_CSV if self.options.csv_safe else "csv", self.names, path)
+        return fields_program(SAFE_CSV if self.options.csv.is_safe else "csv", self.names, path)
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
         """Print the names of the columns, unless they were the last that were printed."""
@@ -134,23 +135,29 @@ class CsvForm(RecordForm):
 
     def _field(self, value: "Cell") -> str:
         if isinstance(value, str):
-            return quoted(value, is_safe=self.options.csv_safe)
+            return quoted(value, is_safe=self.options.csv.is_safe)
         return "" if value is None else str(value).lower()
 
 
-class TableForm(RecordForm):
-    """Tables with a line of names; a new one where the columns are others than before."""
+class CellsForm(RecordForm):
+    """Rows of Python's values: of records, which the kernel gives as JSON, and of entries."""
 
     def __init__(self, printing: Printing) -> None:
         super().__init__(printing)
-        self._table: GrowingTable | None = None
-        self._names: tuple[str, ...] = ()
         self._rows = new_output(WholeLines(LARGEST_LINE, self._add_record, self._leave_out).take)
         self._left_out = 0
 
     def program(self, path: StrPath) -> Program:
         """Return the program of the columns, as JSON that becomes rows."""
         return fields_program("table", self.names, path)
+
+    def add(self, names: tuple[str, ...], cells: "list[Cell]") -> None:
+        """Print a row of these columns, now or later."""
+        raise NotImplementedError
+
+    def record_cell(self, members: dict[str, object], name: str) -> "Cell":
+        """Return the value of a record's column."""
+        return _record_cell(members, name)
 
     def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
         """Return what makes rows of the records."""
@@ -161,23 +168,58 @@ class TableForm(RecordForm):
         return self._rows
 
     def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
-        """Note what the table has no room for; print the rows of a log that is followed."""
+        """Note what there is no room for."""
         self._rows.flush()
         self._tell_left_out(path)
-        if is_continued:
-            self._table_of(self.names).print_rows()
 
     def finish(self) -> None:
         """Print the rows that are still to be printed."""
         self._rows.flush()
         self._tell_left_out("of all")
-        if self._table is not None:
-            self._table.finish()
 
     def print_object(self, members: "Members") -> None:
         """Print an entry's values."""
         cells = _cells(members)
-        self._table_of(tuple(cells)).add(list(cells.values()))
+        self.add(tuple(cells), list(cells.values()))
+
+    def _add_record(self, line: bytes) -> None:
+        members, names = json.loads(line), self.names
+        self.add(names, [self.record_cell(members, name) for name in names])
+
+    def _leave_out(self, _: bytes) -> None:
+        self._left_out += 1
+
+    def _tell_left_out(self, path: StrPath) -> None:
+        """Note how many records there is no room for."""
+        if self._left_out:
+            longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
+            self.problems.lines.append(f"kseg: {path}: {self._left_out} records left out, {longer}")
+        self._left_out = 0
+
+
+class TableForm(CellsForm):
+    """Tables with a line of names; a new one where the columns are others than before."""
+
+    def __init__(self, printing: Printing) -> None:
+        super().__init__(printing)
+        self._table: GrowingTable | None = None
+        self._names: tuple[str, ...] = ()
+
+    def add(self, names: tuple[str, ...], cells: "list[Cell]") -> None:
+        """Add a row to the table of these columns."""
+        self._table_of(names).add(cells)
+
+    def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
+        """Note what there is no room for; print the rows of a log that is followed."""
+        super().finish_log(path, summary, is_continued=is_continued)
+        if is_continued:
+            self._table_of(self.names).print_rows()
+
+    def finish(self) -> None:
+        """Print the rows that are still to be printed."""
+        super().finish()
+        if self._table is not None:
+            self._table.finish()
 
     def _table_of(self, names: tuple[str, ...]) -> GrowingTable:
         """The table with these columns: the last one if it has the same."""
@@ -190,19 +232,56 @@ class TableForm(RecordForm):
             self._table = GrowingTable(names, out, self.options.color, room)
         return self._table
 
-    def _add_record(self, line: bytes) -> None:
-        members, names = json.loads(line), self.names
-        self._table_of(names).add([_record_cell(members, name) for name in names])
 
-    def _leave_out(self, _: bytes) -> None:
-        self._left_out += 1
+class SheetForm(CellsForm):
+    """Rows of CSV as spreadsheets need them, cell by cell; a line of names where the columns are others than before."""
 
-    def _tell_left_out(self, path: StrPath) -> None:
-        """Note how many records a table has no room for."""
-        if self._left_out:
-            longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
-            self.problems.lines.append(f"kseg: {path}: {self._left_out} records left out, {longer}")
-        self._left_out = 0
+    def __init__(self, printing: Printing) -> None:
+        super().__init__(printing)
+        self._writer: CsvWriter | None = None
+        self._names: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return self.options.fields or DEFAULT_CSV_FIELDS
+
+    def begin_log(self, path: StrPath, *, is_continued: bool) -> "Output":
+        """Print the names of the columns, unless they were the last that were printed."""
+        return self.merged_output()
+
+    def merged_output(self) -> "Output":
+        """Print the names of the columns, unless they were the last that were printed."""
+        self._print_names(self.names)
+        return self._rows
+
+    def finish_log(self, path: StrPath, summary: LogSummary, *, is_continued: bool) -> None:
+        """Print what is still to be printed of a log that is followed; note what there is no room for."""
+        super().finish_log(path, summary, is_continued=is_continued)
+        if is_continued:
+            self.printing.output.flush()
+
+    def add(self, names: tuple[str, ...], cells: "list[Cell]") -> None:
+        """Print a row."""
+        self._print_names(names).write(cells)
+
+    def record_cell(self, members: dict[str, object], name: str) -> "Cell":
+        """Return the value of a record's column; headers are JSON."""
+        return sheet_cell(members, name)
+
+    def _print_names(self, names: tuple[str, ...]) -> CsvWriter:
+        if self._writer is None:
+            times = dict.fromkeys(TIME_FIELDS, self.options.zone)
+            self._writer = CsvWriter(names, self.options.csv, times, self.printing.output.write)
+        elif names != self._names:
+            self._writer.write_names(names)
+        self._names = names
+        return self._writer
+
+
+def sheet_cell(members: dict[str, object], name: str) -> "Cell":
+    """Return a column's value in CSV, of a record as the program of a table prints it."""
+    return _cell(members[name]) if name == "headers" else _record_cell(members, name)
 
 
 def _record_cell(members: dict[str, object], name: str) -> "Cell":

@@ -127,6 +127,7 @@ COLUMNS: dict[str, Column] = {
 """By name; if batches and records have a column of one name, the record's."""
 FIELD_NAMES = tuple(dict.fromkeys((*PLACE_COLUMNS, *(column.name for column in RECORD_COLUMNS), *COLUMNS)))
 """The names for `--fields`."""
+TIME_FIELDS = tuple(column.name for column in RECORD_COLUMNS if column.kind is Kind.TIME)
 _JSON_FORMS = ("json", "table")
 SAFE_CSV = "safe-csv"
 """The form of CSV that no spreadsheet evaluates as formulas."""

@@ -7,22 +7,23 @@ from datetime import UTC, tzinfo
 from typing import ClassVar, TypedDict, TypeVar, Unpack
 
 from kseg.errors import UsageError
-from kseg.output.columns import Column
+from kseg.output.columns import Column, Unit
 from kseg.output.progress import talk
-from kseg.output.rows import CsvWriter, check_csv_safe, write_json, write_json_by_pieces
+from kseg.output.rows import PLAIN_CSV, CsvStyle, CsvWriter, write_json, write_json_by_pieces
 from kseg.output.streams import flush_stdout, write_line
 from kseg.output.table import Section, aligned_lines, rich_fitting, sums_text, write_rich_table
 
 Row = TypeVar("Row")
+_TIMES = (Unit.ISO_TIME, Unit.TIMESTAMP)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """A form of output, for people or for programs.
 
-    color: None lets the terminal and NO_COLOR decide. csv_safe: no spreadsheet evaluates a text as a formula; raises
-    UsageError with another form. zone: of printed times. columns: names of those that rows have; empty for all.
-    room: characters of a line for people, None for any number. is_quiet: people don't see the sums of rows.
+    color: None lets the terminal and NO_COLOR decide. csv: how CSV is written; raises UsageError for another form.
+    zone: of printed times. columns: names of those that rows have; empty for all. room: characters of a line for
+    people, None for any number. is_quiet: people don't see the sums of rows.
     """
 
     name: ClassVar[str]
@@ -33,7 +34,7 @@ class Form:
     "Whether all of its rows have the same columns."
 
     color: bool | None = None
-    csv_safe: bool = False
+    csv: CsvStyle = PLAIN_CSV
     zone: tzinfo = UTC
     columns: tuple[str, ...] = ()
     room: int | None = None
@@ -41,7 +42,7 @@ class Form:
 
     def __post_init__(self) -> None:
         """Refuse what doesn't go together."""
-        check_csv_safe(self.csv_safe, self.name)
+        self.csv.check(self.name)
 
     def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
         """Write a section's rows to standard output."""
@@ -128,7 +129,8 @@ class CsvForm(Form):
 
     def write_rows(self, section: Section[Row], rows: Iterable[Row]) -> None:
         """Write the names, and a line for each row."""
-        writer = CsvWriter((column.name for column in section.columns), is_safe=self.csv_safe)
+        times = {column.name: self.zone for column in section.columns if column.field.unit in _TIMES}
+        writer = CsvWriter((column.name for column in section.columns), self.csv, times)
         for row in rows:
             writer.write(section.as_values(row))
 
@@ -136,7 +138,7 @@ class CsvForm(Form):
 class FormSettings(TypedDict, total=False):
     """Members of `Form` that `form_named` takes."""
 
-    csv_safe: bool
+    csv: CsvStyle
     zone: tzinfo
     columns: tuple[str, ...]
     room: int | None

@@ -2,50 +2,122 @@
 
 import io
 import math
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import tzinfo
+from types import MappingProxyType
 from typing import NamedTuple
 
 from kseg.errors import UsageError
 from kseg.kernel.contract import FORMULA_STARTS
 from kseg.output.streams import write_stdout
 from kseg.system.terminal_text import json_escaped
+from kseg.times import iso_time
 
 _FORMULA_STARTS = tuple(start.decode() for start in FORMULA_STARTS)
 
 
-def check_csv_safe(csv_safe: bool, form: str) -> None:
-    """Raises UsageError if safe CSV is asked for with another form."""
-    if csv_safe and form != "csv":
-        raise UsageError("--csv-safe needs CSV: add -o csv")
+SEPARATORS = {",": ",", ";": ";", "tab": "\t"}
+"""Separators of CSV by the names that `--csv-separator` takes."""
+_MARK = b"\xef\xbb\xbf"
+"""The byte order mark, without which Excel takes UTF-8 for the machine's own code page."""
+_EXACT_DIGITS = 15
+"""Digits that a spreadsheet keeps of a number."""
+_READ_AS_NUMBER = re.compile(rf"0[0-9]+|[0-9]{{{_EXACT_DIGITS + 1},}}")
+"""Texts that a spreadsheet would turn into another number."""
+NO_TIMES: Mapping[str, tzinfo] = MappingProxyType({})
+_ISO_TIME = re.compile(r"([0-9-]{10})T([0-9:]{8}(?:\.[0-9]+)?)(?:Z|[+-][0-9:]+)?")
+
+
+class CsvStyle(NamedTuple):
+    """How CSV is written.
+
+    is_safe: an apostrophe stands before texts that a spreadsheet would evaluate as formulas. is_excel: a double click
+    opens it in a spreadsheet, with all digits, and with times as times; such CSV is safe too.
+    """
+
+    is_safe: bool = False
+    is_excel: bool = False
+    separator: str = ","
+
+    @property
+    def needs_cells(self) -> bool:
+        """Whether the kernel's CSV isn't enough."""
+        return self.is_excel or self.separator != ","
+
+    def check(self, form: str) -> None:
+        """Raises UsageError if options of CSV are given with another form."""
+        if form == "csv":
+            return
+        if self.is_excel:
+            raise UsageError("--csv-excel is CSV: leave -o out")
+        if self.is_safe:
+            raise UsageError("--csv-safe needs CSV: add -o csv")
+        if self.separator != ",":
+            raise UsageError("--csv-separator needs CSV: add -o csv or --csv-excel")
+
+
+PLAIN_CSV = CsvStyle()
 
 
 class CsvWriter:
-    """Writes rows to standard output; None is an empty field, truth is `true` or `false`.
+    """Writes rows to standard output, or as `write` does; None is an empty field, truth is `true` or `false`.
 
-    is_safe: puts an apostrophe before texts that a spreadsheet would evaluate as formulas.
+    times: by the names of columns with times, in ISO 8601 or milliseconds, the zone in which spreadsheets get these.
     """
 
-    def __init__(self, names: Iterable[str], *, is_safe: bool = False) -> None:
+    def __init__(
+        self,
+        names: Iterable[str],
+        style: CsvStyle,
+        times: Mapping[str, tzinfo] = NO_TIMES,
+        write: Callable[[bytes], object] = write_stdout,
+    ) -> None:
         import csv
 
         self._text = io.StringIO(newline="")
-        self._writer = csv.writer(self._text, lineterminator="\n")
-        self._is_safe = is_safe
-        self.write(names)
+        end = "\r\n" if style.is_excel else "\n"
+        self._writer = csv.writer(self._text, delimiter=style.separator, lineterminator=end)
+        self._style = style
+        self._times = times
+        self._write = write
+        if style.is_excel:
+            write(_MARK)
+        self.write_names(names)
+
+    def write_names(self, names: Iterable[str]) -> None:
+        """Writes the names of the columns of the rows that follow."""
+        self._names = tuple(names)
+        self._write_cells(self._names)
 
     def write(self, values: Iterable[object]) -> None:
         """Writes a row."""
-        self._writer.writerow([self._cell(value) for value in values])
-        write_stdout(self._text.getvalue().encode("utf-8", "surrogateescape"))
+        self._write_cells(list(map(self._cell, self._names, values)))
+
+    def _write_cells(self, cells: Iterable[object]) -> None:
+        self._writer.writerow(cells)
+        self._write(self._text.getvalue().encode("utf-8", "surrogateescape"))
         self._text.seek(0)
         self._text.truncate()
 
-    def _cell(self, value: object) -> object:
+    def _cell(self, name: str, value: object) -> object:
         if isinstance(value, bool):
             return str(value).lower()
+        if self._style.is_excel:
+            return self._spreadsheet_cell(name, value)
+        return no_formula(value) if self._style.is_safe and isinstance(value, str) else value
+
+    def _spreadsheet_cell(self, name: str, value: object) -> object:
+        if name in self._times:
+            text = iso_time(value, self._times[name]) if isinstance(value, int) else value
+            moment = _ISO_TIME.fullmatch(text) if isinstance(text, str) else None
+            if moment is not None:
+                return f"{moment[1]} {moment[2]}"
+        if isinstance(value, int) and abs(value) >= 10**_EXACT_DIGITS:
+            return f"'{value}"
         if not isinstance(value, str):
             return value
-        return no_formula(value) if self._is_safe else value
+        return f"'{value}" if _READ_AS_NUMBER.fullmatch(value) else no_formula(value)
 
 
 def no_formula(text: str) -> str:
@@ -54,7 +126,7 @@ def no_formula(text: str) -> str:
 
 
 def quoted(text: str, *, is_safe: bool = False) -> str:
-    """A field in quotes; `is_safe` as in CsvWriter."""
+    """A field in quotes; `is_safe` as in CsvStyle."""
     doubled = (no_formula(text) if is_safe else text).replace('"', '""')
     return f'"{doubled}"'
 

@@ -193,7 +193,7 @@ class DiffReport:
         self._comes_as_found = bool(record_fields) or form.has_objects or form.has_one_kind
         self._has_only_records = form.has_one_kind and bool(record_fields)
         names = record_fields or [column.name for column in COLUMNS]
-        self._csv = CsvWriter(names, is_safe=form.csv_safe) if form.has_one_kind else None
+        self._csv = CsvWriter(names, form.csv) if form.has_one_kind else None
 
     def take(self, diff: PartitionDiff | bytes) -> None:
         """Takes a partition, or lines of records that not every copy has, which are written at once."""

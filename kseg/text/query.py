@@ -42,7 +42,9 @@ class AnswerWriter:
             for row in rows:
                 self.form.write_object(dict(zip(names, map(_as_json, row), strict=True)))
         elif self.form.has_one_kind:
-            writer = CsvWriter(names, is_safe=self.form.csv_safe)
+            types = zip(names, schema.types, strict=True)
+            times = {name: self.form.zone for name, kind in types if str(kind).startswith("timestamp")}
+            writer = CsvWriter(names, self.form.csv, times)
             for row in rows:
                 writer.write(map(_as_field, row))
         elif isinstance(self.form, TableForm):

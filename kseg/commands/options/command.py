@@ -16,6 +16,7 @@ from kseg.output.progress import Talk
 if TYPE_CHECKING:
     from kseg.log.selection import IsolationLevel, Selection
     from kseg.output.forms import Form
+    from kseg.output.rows import CsvStyle
     from kseg.redaction import Part, Redaction
 
 Values = TypeVar("Values")
@@ -65,6 +66,8 @@ def command(
 
         def start(**given: Any) -> None:
             talk = Talk(is_quiet=given["quiet"], progress=given.get("progress"))
+            if given.get("csv_excel") and source_of("output") is not ParameterSource.COMMANDLINE:
+                given["output"] = "csv"
             with local_inputs(given if prepare is None else prepare(given), read, talk) as local:
                 run(values_of(values, {**local, "talk": talk}))
             click.get_current_context().exit(talk.status)
@@ -95,7 +98,12 @@ def values_of(kind: type[Values], given: Mapping[str, Any]) -> Values:
 
 def is_given(name: str) -> bool:
     """Whether an option was given, on the command line or by the environment; otherwise it has its default."""
-    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
+    return source_of(name) is not ParameterSource.DEFAULT
+
+
+def source_of(name: str) -> ParameterSource | None:
+    """Return where an option's value comes from."""
+    return click.get_current_context().get_parameter_source(name)
 
 
 REDACT_KEY = "KSEG_REDACT_KEY"
@@ -119,12 +127,27 @@ class WorkOptions(NamedTuple):
         return 1 if self.processes is None else self.processes
 
 
+class CsvOptions(NamedTuple):
+    """How CSV is written: `--csv-safe`, `--csv-excel`, `--csv-separator`."""
+
+    csv_safe: bool = False
+    csv_excel: bool = False
+    csv_separator: str = ","
+
+    @property
+    def style(self) -> "CsvStyle":
+        """The same as the writers of CSV take it."""
+        from kseg.output.rows import SEPARATORS, CsvStyle
+
+        return CsvStyle(self.csv_safe, self.csv_excel, SEPARATORS[self.csv_separator])
+
+
 class RowOptions(NamedTuple):
     """How rows are printed: the form, its colours, its columns, whether lines are as long as they are, and sums."""
 
     output: str
     color: bool | None
-    csv_safe: bool = False
+    csv: CsvOptions
     wide: bool = False
     columns: str | None = None
     quiet: bool = False
@@ -132,7 +155,7 @@ class RowOptions(NamedTuple):
     def form(self, zone: tzinfo = UTC) -> "Form":
         """The form of the output, with times in a zone; text for one that a command has alone.
 
-        Raises UsageError for --csv-safe in another than CSV, and for columns that no command has.
+        Raises UsageError for options of CSV in another form, and for columns that no command has.
         """
         from kseg.output.fitting import room_on_terminal
         from kseg.output.forms import form_named
@@ -140,7 +163,7 @@ class RowOptions(NamedTuple):
         return form_named(
             self.output,
             self.color,
-            csv_safe=self.csv_safe,
+            csv=self.csv.style,
             zone=zone,
             columns=self._columns(),
             room=None if self.wide else room_on_terminal(),

@@ -30,6 +30,7 @@ from kseg.commands.options.types import (
 from kseg.export.commit.formats import FORMATS, PARQUET
 from kseg.formats import codes
 from kseg.formats.file_names import KINDS_WITH_OFFSET
+from kseg.output.rows import SEPARATORS
 from kseg.store.location import MAX_UNPACKED
 
 _ANY_PATH = click.Path()
@@ -277,6 +278,9 @@ OUTPUT = (
         metavar="NAME,…", values=Late("kseg.text.fields", "NAMES"), is_list=True),
     Option("--csv-safe", ROWS, "With -o csv: put an apostrophe before texts that spreadsheets take for formulas.",
         bool),
+    Option("--csv-excel", ROWS, "Print CSV that a spreadsheet opens by a double click, and reads correctly.", bool),
+    Option("--csv-separator", ROWS, "With CSV: separate cells by this; Excel expects ; where 1.5 is written 1,5.",
+        tuple(SEPARATORS), default=","),
     Option("--raw", f"{ROWS} get lookup protocol rebuild-metadata",
         "Print control characters unchanged on a terminal, as in pipes and files.", bool,
         callback=types.let_through),

@@ -299,7 +299,7 @@ class Logs(ABC):
         """The selected records as a `pyarrow.RecordBatchReader`, which is read once and holds little in memory.
 
         The columns are those of spark-sql-kafka: key, value, topic, partition, offset, timestamp, timestampType,
-        headers; and with decoders decodedKey and decodedValue, which are null where nothing decodes. Raises as
+        headers; and with decoders keyDecoded and valueDecoded, which are null where nothing decodes. Raises as
         `decoded_records` does; damage is met while the reader is read.
         """
         check_on_damage(on_damage)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kseg.kernel.record import Header
 
 
-COLUMNS: dict["Part", str] = {"key": "decodedKey", "value": "decodedValue"}
+COLUMNS: dict["Part", str] = {"key": "keyDecoded", "value": "valueDecoded"}
 """The column of each part that is decoded."""
 
 

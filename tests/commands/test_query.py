@@ -176,10 +176,10 @@ def test_options_of_other_commands_choose_partitions_and_records(disk: Path) -> 
 def test_values_are_decoded_into_columns(tmp_path: Path) -> None:
     make_sandbox(tmp_path)
     options = ("--value-decoder", "avro", "--schema-registry", "_schemas-0", "orders-0")
-    sql = 'SELECT "offset", decodedValue.id FROM orders WHERE decodedValue.id BETWEEN 10 AND 11'
+    sql = 'SELECT "offset", valueDecoded.id FROM orders WHERE valueDecoded.id BETWEEN 10 AND 11'
     assert queried(tmp_path, sql, *options) == [{"offset": 203010, "id": 10}, {"offset": 203011, "id": 11}]
-    text = queried(tmp_path, "SELECT decodedValue FROM records LIMIT 1", *options)
-    assert text == [{"decodedValue": '{"id":0}'}]
+    text = queried(tmp_path, "SELECT valueDecoded FROM records LIMIT 1", *options)
+    assert text == [{"valueDecoded": '{"id":0}'}]
 
 
 def test_bytes_are_read_as_text(disk: Path) -> None:
@@ -190,12 +190,12 @@ def test_bytes_are_read_as_text(disk: Path) -> None:
 
 def test_internal_topics_are_decoded_into_structs(tmp_path: Path) -> None:
     make_sandbox(tmp_path)
-    sql = """SELECT decodedKey.type, decodedKey."group", decodedValue."offset" FROM __consumer_offsets"""
+    sql = """SELECT keyDecoded.type, keyDecoded."group", valueDecoded."offset" FROM __consumer_offsets"""
     assert queried(tmp_path, sql, "kafka-logs") == [
         {"type": "OffsetCommit", "group": "orders-billing", "offset": 203100}
     ]
     sql = (
-        "SELECT decodedValue.type, coalesce(decodedValue.name, decodedValue.leader::VARCHAR) x FROM __cluster_metadata"
+        "SELECT valueDecoded.type, coalesce(valueDecoded.name, valueDecoded.leader::VARCHAR) x FROM __cluster_metadata"
     )
     assert queried(tmp_path, sql, "kafka-logs") == [
         {"type": "TopicRecord", "x": "orders"},
@@ -208,7 +208,7 @@ def test_internal_topics_of_all_releases_are_decoded(restored: Path) -> None:
         with opened(restored / "logs" / release) as session:
             names = {name for (name,) in rows(session, "SHOW TABLES") if name.startswith("__")}
             for name in sorted(names & {"__consumer_offsets", "__transaction_state", "__cluster_metadata"}):
-                ((count, decoded),) = rows(session, f"SELECT count(value), count(decodedValue) FROM {name}")
+                ((count, decoded),) = rows(session, f"SELECT count(value), count(valueDecoded) FROM {name}")
                 assert decoded == count, (release, name)
 
 
@@ -416,7 +416,7 @@ def test_connection_decodes_and_selects(tmp_path: Path) -> None:
     connection = library.connect(
         tmp_path / "orders-0", value_decoder="avro", schema_registry=tmp_path / "_schemas-0", from_offset=204990
     )
-    assert connection.sql("SELECT decodedValue.id FROM orders ORDER BY 1 LIMIT 1").fetchall() == [(1990,)]
+    assert connection.sql("SELECT valueDecoded.id FROM orders ORDER BY 1 LIMIT 1").fetchall() == [(1990,)]
 
 
 def test_connection_warns_of_damage(disk: Path, tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def source(tmp_path: Path) -> Path:
 def test_decoded_columns_stand_beside_the_bytes(source: Path, tmp_path: Path) -> None:
     report = exports.export([source], tmp_path / "out", decode=ColumnDecoding(key="string", value="json"))
     table = pq.read_table(tmp_path / "out")
-    assert table.column("decodedValue").to_pylist() == ['{"b":1,"a":[null]}', None, None, None]
-    assert table.column("decodedKey").to_pylist() == ["k", "k", None, "l"]
+    assert table.column("valueDecoded").to_pylist() == ['{"b":1,"a":[null]}', None, None, None]
+    assert table.column("keyDecoded").to_pylist() == ["k", "k", None, "l"]
     assert table.column("value").to_pylist()[:3] == [TEXT, None, b"not json"]
     assert (report.partitions[0].undecoded, report.partitions[0].records_out) == (2, 4)
     assert report.is_whole
@@ -42,7 +42,7 @@ def test_the_command_decodes_and_goes_on_only_with_the_same_decoder(source: Path
     ran = run.kseg([*command, "--value-decoder", "json"], tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
     assert json.loads(ran.stdout.splitlines()[0])["undecoded"] == 2
-    assert pq.read_table(tmp_path / "out").column("decodedValue").to_pylist() == [None, None]
+    assert pq.read_table(tmp_path / "out").column("valueDecoded").to_pylist() == [None, None]
     assert b"exported with other options" in run.kseg(command, tmp_path).stderr
 
 
@@ -61,7 +61,7 @@ def test_what_is_text_stands_as_it_is_and_the_rest_as_json(decoder: str, wanted:
     write_segment(tmp_path / "orders-0", [NewBatch([NewRecord(None, b'say "hi"')])])
     ran = run.kseg(["export", "orders-0", "out", "--value-decoder", decoder], tmp_path)
     assert (ran.status, ran.stderr) == (0, b"")
-    assert pq.read_table(tmp_path / "out").column("decodedValue").to_pylist() == [wanted]
+    assert pq.read_table(tmp_path / "out").column("valueDecoded").to_pylist() == [wanted]
 
 
 @pytest.mark.parametrize("part", ["key", "value"])

@@ -90,5 +90,5 @@ def test_fields_that_a_later_run_adds_are_in_the_table(tmp_path: Path) -> None:
         schema = {"type": "record", "name": "Order", "fields": fields[:count]}
         logs.avro("orders", schema, [{"id": count, "note": "x"}])
         assert logs.export(out, "--format", "delta").status == 0
-    rows = DeltaTable(str(out)).to_pyarrow_table(columns=["offset", "decodedValue"]).sort_by("offset")
-    assert rows.column("decodedValue").to_pylist() == [{"id": 1, "note": None}, {"id": 2, "note": "x"}]
+    rows = DeltaTable(str(out)).to_pyarrow_table(columns=["offset", "valueDecoded"]).sort_by("offset")
+    assert rows.column("valueDecoded").to_pylist() == [{"id": 1, "note": None}, {"id": 2, "note": "x"}]

@@ -148,7 +148,7 @@ def test_every_record_is_in_the_table_as_it_was(way: Way, records: list[NewRecor
         report = exports.export([place / "disk"], place / "out", **options, **how)
         for table in READERS[way.table_format](place / "out"):
             assert rows_of(table) == sorted(map(row_of, records * (number + 1)), key=repr)
-            nulls = table.column("decodedValue").null_count - table.column("value").null_count
+            nulls = table.column("valueDecoded").null_count - table.column("value").null_count
             assert nulls == sum(part.undecoded for part in report.partitions)
 
 
@@ -172,5 +172,5 @@ def test_decoded_times_outside_of_the_years_1_to_9999_are_undecoded(table_format
         report = exports.export([tmp_path / "disk"], tmp_path / "out", **options)
     assert [part.undecoded for part in report.partitions] == [4, 4, 4]
     for table in READERS[table_format](tmp_path / "out"):
-        decoded = table.column("decodedValue").drop_null().to_pylist()
+        decoded = table.column("valueDecoded").drop_null().to_pylist()
         assert sorted(each["day"].year for each in decoded) == [1] * 3 + [2026] * 3 + [9999] * 3

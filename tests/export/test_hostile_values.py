@@ -237,5 +237,5 @@ def test_names_of_any_other_kind_are_columns(tmp_path: Path) -> None:
         for _ in range(2):
             ran = export_by_schema(place, integers(*names), table_format, "--partition-by", "date", "--merge-files")
             assert ran.status == 0, ran.stderr
-        column = table_of(place / "out", table_format).schema.field("decodedValue").type
+        column = table_of(place / "out", table_format).schema.field("valueDecoded").type
         assert [column.field(place).name for place in range(column.num_fields)] == names

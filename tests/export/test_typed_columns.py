@@ -99,7 +99,7 @@ def test_every_kind_of_avro_has_its_column(logs: TypedLogs, out: Path) -> None:
     first, second = values(out)
     assert {**first, "at": first["at"].astimezone(UTC), "exactly": first["exactly"].astimezone(UTC)} == READ
     assert (second["note"], second["either"]["int"], second["lines"], second["tags"]) == ("x", 5, [], {})
-    schema = pq.read_table(out).schema.field("decodedValue").type
+    schema = pq.read_table(out).schema.field("valueDecoded").type
     assert {own.name: str(own.type) for own in schema} == {
         "id": "int64",
         "small": "int64",
@@ -127,8 +127,8 @@ def test_all_readers_count_the_same(logs: TypedLogs, out: Path) -> None:
     logs.export(out)
     files = sorted(map(str, out.glob("topic=*/*.parquet")))
     assert sum(value["id"] for value in values(out)) == 124750
-    assert pl.read_parquet(files)["decodedValue"].struct.field("id").sum() == 124750
-    assert sum(value["id"] for value in pd.read_parquet(files)["decodedValue"]) == 124750
+    assert pl.read_parquet(files)["valueDecoded"].struct.field("id").sum() == 124750
+    assert sum(value["id"] for value in pd.read_parquet(files)["valueDecoded"]) == 124750
 
 
 def test_a_type_within_itself_is_text_there(logs: TypedLogs, out: Path) -> None:
@@ -163,7 +163,7 @@ def test_keys_have_columns_too(logs: TypedLogs, out: Path) -> None:
     write_segment(logs.directory / "orders-0", [NewBatch([NewRecord(body, None)], 1)], 1)
     ran = logs.export(out, "--key-decoder", "avro")
     assert report(ran)["undecoded"] == 1  # the key of the first record is none of Avro's
-    assert values(out, "decodedKey") == [None, {"customer": 5}]
+    assert values(out, "keyDecoded") == [None, {"customer": 5}]
 
 
 # --- schemas that change ---------------------------------------------------------------------------------------------
@@ -356,7 +356,7 @@ def test_a_later_run_adds_fields_and_readers_read_both(logs: TypedLogs, out: Pat
     files = sorted(map(str, out.glob("topic=*/*.parquet")))
     casts = pl.ScanCastOptions(missing_struct_fields="insert")
     read = pl.scan_parquet(files[::-1], cast_options=casts).sort("offset").collect()  # the newest says what there is
-    assert read["decodedValue"].struct.field("more").to_list() == [None, 0.5]
+    assert read["valueDecoded"].struct.field("more").to_list() == [None, 0.5]
 
 
 def test_a_later_run_that_would_change_a_column_is_refused(logs: TypedLogs, out: Path) -> None:

@@ -55,7 +55,7 @@ def logs(tmp_path: Path) -> TypedLogs:
 
 
 def rows_of(out: Path, table_format: str) -> pa.Table:
-    columns = ("topic", "offset", "decodedValue")
+    columns = ("topic", "offset", "valueDecoded")
     if table_format == "delta":
         from deltalake import DeltaTable
 
@@ -66,7 +66,7 @@ def rows_of(out: Path, table_format: str) -> pa.Table:
 
 
 def values(out: Path, table_format: str) -> list[Any]:
-    return rows_of(out, table_format).column("decodedValue").to_pylist()
+    return rows_of(out, table_format).column("valueDecoded").to_pylist()
 
 
 def export(logs: TypedLogs, out: Path, table_format: str, *options: str) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def test_other_programs_read_what_has_grown(table_format: str, logs: TypedLogs, 
         export(logs, out, table_format)
     table = catalog(out).load_table(NO_TABLE.name) if table_format == "iceberg" else None
     read = pl.read_delta(str(out)) if table is None else pl.scan_iceberg(table).collect()
-    fields = read.sort("offset")["decodedValue"].struct
+    fields = read.sort("offset")["valueDecoded"].struct
     assert [fields.field(name).to_list() for name in ("id", "note")] == [[1, 2], [None, "x"]]
 
 
@@ -180,7 +180,7 @@ def test_plain_files_are_joined_whose_columns_have_grown(logs: TypedLogs, tmp_pa
         assert ran.status == 0, ran.stderr
     assert len(list(out.rglob("*.parquet"))) == 1
     found = pq.read_table(out).sort_by("offset")
-    assert found.column("decodedValue").to_pylist() == [OLD_ROW, OLD_ROW, NEW_ROW, NEW_ROW]
+    assert found.column("valueDecoded").to_pylist() == [OLD_ROW, OLD_ROW, NEW_ROW, NEW_ROW]
 
 
 @pytest.mark.parametrize(("later", "taken_up"), [(NEW, 1), (OTHER, 0)], ids=["more", "other"])
@@ -204,5 +204,5 @@ def test_what_a_run_had_finished_is_taken_up_if_the_columns_have_room(
     changed.registry()
     report = run_export(wanted, execute_here)
     assert (report.taken_up, sum(part.records_out for part in report.partitions)) == (taken_up, 2)
-    found = pq.read_table(out, columns=["decodedValue"]).column(0).to_pylist()
+    found = pq.read_table(out, columns=["valueDecoded"]).column(0).to_pylist()
     assert len({value["id"] for value in found}) == 1

@@ -59,7 +59,7 @@ class TypedLogs:
         return run.kseg(["export", *chosen, "--value-decoder", "avro", "-o", "json", *options], self.directory)
 
 
-def values(destination: Path, column: str = "decodedValue") -> list[Any]:
+def values(destination: Path, column: str = "valueDecoded") -> list[Any]:
     """A column, as DuckDB reads it, by offset."""
     files = f"read_parquet('{destination}/**/*.parquet', union_by_name = true)"
     rows = duckdb.sql(f'select "{column}" from {files} order by "offset"').fetchall()

@@ -178,18 +178,18 @@ FILTERS = (
     *("timestamp >= TIMESTAMP '9999-12-31 00:00:00'", "timestamp < TIMESTAMP '1582-10-15 00:00:00'"),
     *("timestampMs = 9223372036854775807", "timestampMs < 0", "key IS NULL", "key = unhex('')"),
     *("key = unhex('EDA080')", "value > unhex('EDA07F')", f"partition = 0 AND topic = '{GONE}'", "topic = '0042'"),
-    *("partition = 7", "decodedValue IS NULL"),
+    *("partition = 7", "valueDecoded IS NULL"),
 )
 """Each takes some rows of every table; readers pass over files by bounds and by folders."""
 DECODED_FILTERS = {
     "avro": (
-        *("decodedValue.price > 9999999999999999999999999999999999.9998", "decodedValue.name = ''"),
-        *("decodedValue.name > 'x'", "decodedValue.day > DATE '9999-12-30'", "isnan(decodedValue.share)"),
-        *("decodedValue.at < TIMESTAMP '0001-01-02 00:00:00'", "decodedValue.tags IS NULL"),
+        *("valueDecoded.price > 9999999999999999999999999999999999.9998", "valueDecoded.name = ''"),
+        *("valueDecoded.name > 'x'", "valueDecoded.day > DATE '9999-12-30'", "isnan(valueDecoded.share)"),
+        *("valueDecoded.at < TIMESTAMP '0001-01-02 00:00:00'", "valueDecoded.tags IS NULL"),
     ),
     "json": (
-        *("decodedValue.text = ''", "decodedValue.price > 1e300", "decodedValue.date = 9223372036854775807"),
-        "decodedValue.Offset < 0",
+        *("valueDecoded.text = ''", "valueDecoded.price > 1e300", "valueDecoded.date = 9223372036854775807"),
+        "valueDecoded.Offset < 0",
     ),
 }
 

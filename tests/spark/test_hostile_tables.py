@@ -29,7 +29,7 @@ pytestmark = pytest.mark.spark
 
 SPARK = Path(sys.prefix) / "spark-4.1"
 COLUMNS = ("topic", "partition", "offset", "timestampMs", "timestamp", "key", "value")
-OTHERS = ("timestampType", "headers", "decodedValue")
+OTHERS = ("timestampType", "headers", "valueDecoded")
 
 
 @pytest.fixture(scope="module")

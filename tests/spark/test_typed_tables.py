@@ -59,6 +59,6 @@ def test_a_table_that_grew_is_read_as_one(spark: "SparkSession", tmp_path: Path)
     export(spark, logs, out)
     table = spark.read.option("mergeSchema", "true").parquet(str(out)).orderBy("offset")
     rows = table.selectExpr(
-        "decodedValue.id", "unix_millis(decodedValue.at)", "decodedValue.tags", "decodedValue.either.string"
+        "valueDecoded.id", "unix_millis(valueDecoded.at)", "valueDecoded.tags", "valueDecoded.either.string"
     ).collect()
     assert list(map(tuple, rows)) == [(1, None, None, None), (2**40, 1000, {"a": "b"}, "x")]

@@ -417,11 +417,11 @@ BEHAVIOUR = (
 DECODING = (
     Option("--key-decoder", DECODING_DUMP, "Decode keys with this decoder (see below) or Kafka class.", metavar="NAME",
         values=Late("kseg.decode.values", "DECODERS")),
-    Option("--key-decoder", DECODING_COLUMNS, "Add a column decodedKey, typed or text; decoders as in `kseg dump`.",
+    Option("--key-decoder", DECODING_COLUMNS, "Add a column keyDecoded, typed or text; decoders as in `kseg dump`.",
         metavar="NAME", values=Late("kseg.decode.values", "DECODERS")),
     Option("--value-decoder", DECODING_DUMP, "Decode values with this decoder or Kafka class.", metavar="NAME",
         values=Late("kseg.decode.values", "DECODERS")),
-    Option("--value-decoder", DECODING_COLUMNS, "Add a column decodedValue.", metavar="NAME",
+    Option("--value-decoder", DECODING_COLUMNS, "Add a column valueDecoded.", metavar="NAME",
         values=Late("kseg.decode.values", "DECODERS")),
     Option("--schema", DECODING_DUMP, "File of an Avro schema, a map of ids to schemas, or a Protobuf descriptor set.",
         _PATH),

@@ -160,10 +160,10 @@ def iso_time(timestamp: int | None, zone: tzinfo = UTC) -> str | None:
 
 
 def time_text(timestamp: int | None, zone: tzinfo = UTC, none: str = "") -> str:
-    """The same for people: `none` for none, the number itself beyond the year 9999."""
+    """The same for people: `none` for none; beyond the year 9999, `no time` and the number."""
     if timestamp is None or timestamp < 0:
         return none
-    return iso_time(timestamp, zone) or str(timestamp)
+    return iso_time(timestamp, zone) or f"no time: {timestamp}"
 
 
 def _moment(timestamp: int | None, zone: tzinfo) -> datetime | None:

@@ -16,7 +16,7 @@ from kseg.cluster.metadata_copy import MetadataBeside
 from kseg.cluster.replicas import PartitionReplicas, answering_topic_id
 from kseg.cluster.settings import DynamicSettings, ResolvedSetting, read_server_properties, resolve_all, shown_settings
 from kseg.cluster.taken import Taken, taken_of
-from kseg.errors import OpenError
+from kseg.errors import OpenError, counted
 from kseg.log.partition import PartitionLog, cleaned_topics
 from kseg.log.selected_records import SelectedLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, Selection
@@ -167,7 +167,7 @@ class Cluster(JoinedDirectories):
         topics = list(self.topics.values())
         brokers = ", ".join(map(str, self.brokers)) or "unknown"
         return ShortTable(
-            f"Cluster {self.cluster_id or 'without an id'}, brokers {brokers}: {len(topics)} topics",
+            f"Cluster {self.cluster_id or 'without an id'}, brokers {brokers}: {counted(len(topics), 'topic')}",
             ("topic", "partitions", "bytes"),
             [(each.name, len(each.partitions), sum(part.size for part in each.partitions)) for each in topics][
                 :SHOWN_ROWS

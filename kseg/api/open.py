@@ -11,7 +11,7 @@ from kseg.api.cluster import Cluster, JoinedDirectories
 from kseg.api.partition import Partition, Segment
 from kseg.api.tables import SHOWN_ROWS, Logs, ShortTable, warn
 from kseg.cluster.directories import directory_at
-from kseg.errors import OpenError
+from kseg.errors import OpenError, counted
 from kseg.formats.file_names import LOG_KINDS, parse_file_name
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice
@@ -59,7 +59,10 @@ class LogDirectory(JoinedDirectories):
         )
 
     def _table(self) -> ShortTable:
-        title = f"{', '.join(map(str, self._paths))}: {len(self._logs)} partitions of {len(self.topics)} topics"
+        title = (
+            f"{', '.join(map(str, self._paths))}: {counted(len(self._logs), 'partition')} of"
+            f" {counted(len(self.topics), 'topic')}"
+        )
         return ShortTable(
             f"LogDirectory {title}, {self.size:,} bytes",
             ("topic", "partition", "segments", "bytes"),

@@ -16,7 +16,7 @@ from kseg.cluster.directories import pass_over
 from kseg.cluster.joined_log import joined_logs, whole_log
 from kseg.cluster.metadata_copy import CHEAP_METADATA, MetadataBeside, TopicIds
 from kseg.cluster.replicas import PartitionReplicas, alone, topic_id_of
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError, UsageError, counted
 from kseg.findings.findings import Finding
 from kseg.formats.file_names import DirectoryState
 from kseg.log.lookup import Lookup, SpecialTime, parse_target_time
@@ -109,7 +109,8 @@ class Verification:
     def _table(self) -> ShortTable:
         state = "ok" if self.is_well else "not ok"
         return ShortTable(
-            f"Verification: {state}, {len(self.findings)} findings, {len(self.problems)} files that can't be read",
+            f"Verification: {state}, {counted(len(self.findings), 'finding')},"
+            f" {counted(len(self.problems), 'file')} that can't be read",
             ("severity", "id", "file", "position", "what"),
             [
                 (str(each.severity), each.id, str(each.file), each.position, each.sentence)
@@ -443,7 +444,7 @@ class Partition(Directories):
         segments = self._log.segments
         last = segments[-SHOWN_ROWS:]
         return ShortTable(
-            f"Partition {self.path}: {len(segments)} segments, {self.size:,} bytes",
+            f"Partition {self.path}: {counted(len(segments), 'segment')}, {self.size:,} bytes",
             ("segment", "base offset", "bytes"),
             [(segment.path.name, segment.base_offset, segment.size) for segment in last],
             len(segments),

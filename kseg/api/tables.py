@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack, cast
 
-from kseg.errors import UsageError
+from kseg.errors import UsageError, counted
 from kseg.kernel.record import Record
 from kseg.log.selected_records import SelectedLog, selected_batches, selected_records
 from kseg.log.selection import EVERYTHING, PartitionChoice, Selection, SelectionOptions, selection_of
@@ -198,7 +198,7 @@ def _decoded(batches: Iterator["pa.RecordBatch"], decoding: "ColumnDecoding") ->
     def added() -> Iterator["pa.RecordBatch"]:
         yield from map(decoded.added, batches)
         if decoded.undecoded:
-            warn(f"{decoded.undecoded} keys or values don't decode: they are null in the decoded columns")
+            warn(f"{counted(decoded.undecoded, 'key')} or values don't decode: they are null in the decoded columns")
 
     return added()
 

@@ -14,7 +14,7 @@ from kseg import kernel
 from kseg.browse.bytes import BodyBytes, ByteSource, OpenLogBytes
 from kseg.browse.place import BrowsedPlace, Clock, PlaceRow, ReadRows, Scope, ShownRow, explained_at
 from kseg.doctor.kinds import path_word
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, counted
 from kseg.explain.batch import DAMAGE_WALKED, BatchRecords, RecordBytes, damage_fields, outer_fields
 from kseg.explain.field import ExplainedField, shown_value
 from kseg.explain.internal_records import OpenRecord, internal_opener
@@ -95,7 +95,7 @@ class BatchPlace(BrowsedPlace):
         """A record as a line: offset, key, value."""
         place = self._places[number]
         if place.is_rest:
-            return PlaceRow(f"unreadable: {place.end - place.start} bytes", is_wrong=True, is_open=False)
+            return PlaceRow(f"unreadable: {counted(place.end - place.start, 'byte')}", is_wrong=True, is_open=False)
         fields = self._fields(number)
         is_wrong = any(field.problem is not None for field in fields)
         most_of_value = max(width, _SHOWN_VALUE)
@@ -443,7 +443,7 @@ class LogPlace(BrowsedPlace):
         header = self._header(position)
         size = 0 if header is None else header.size
         if size > LARGEST_SHOWN:
-            raise KsegError(f"a batch of {size} bytes is too large to be shown", self.path, position)
+            raise KsegError(f"a batch of {counted(size, 'byte')} is too large to be shown", self.path, position)
         raw = self._log_file.read(position, size)
         if len(raw) < size or not raw:
             raise KsegError("the log was cut meanwhile: r looks again", self.path, position)
@@ -488,7 +488,7 @@ class LogPlace(BrowsedPlace):
         if self.size == old:
             return "written to, of the same size"
         verb = "grew" if self.size > old else "was cut"
-        return f"the log {verb} from {old} to {self.size} bytes"
+        return f"the log {verb} from {old} to {counted(self.size, 'byte')}"
 
     def _forget_from(self, size: int) -> None:
         """Forgets the rows that a new end of the log makes doubtful: also the last one, which may be a torn tail."""

@@ -64,7 +64,9 @@ class EntryPlace(BrowsedPlace):
         item = self._items.item(number)
         values = [leaf for field in item.fields for leaf in field.leaves()]
         if item.problem is not None or len(values) != len(self._items.names):
-            return PlaceRow(escaped_text(f"{item.title}: {item.size} bytes"), item.problem is not None, is_open=False)
+            return PlaceRow(
+                escaped_text(f"{item.title}: {counted(item.size, 'byte')}"), item.problem is not None, is_open=False
+            )
         return PlaceRow(
             escaped_text(" ".join(f"{shown_value(leaf, self.clock.zone):>{_WIDTH}}" for leaf in values)), is_open=False
         )
@@ -89,7 +91,7 @@ class EntryPlace(BrowsedPlace):
         old = self._items.size
         self._items.close()
         self._items = EntryItems(self.path)
-        return f"the file's size changed from {old} to {self._items.size} bytes"
+        return f"the file's size changed from {old} to {counted(self._items.size, 'byte')}"
 
     def close(self) -> None:
         """Closes the file."""
@@ -152,7 +154,7 @@ class PiecesPlace(BrowsedPlace):
         if size == old:
             return ""
         self._begin()
-        return f"the file's size changed from {old} to {size} bytes"
+        return f"the file's size changed from {old} to {counted(size, 'byte')}"
 
 
 def _is_wrong(field: ExplainedField) -> bool:

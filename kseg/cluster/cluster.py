@@ -38,7 +38,7 @@ from kseg.cluster.replicas import (
     only_cluster,
     topic_id_at,
 )
-from kseg.errors import FileError, OpenError, UsageError
+from kseg.errors import FileError, OpenError, UsageError, counted
 from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, PartitionLog
 from kseg.log.selection import EVERY_PARTITION, PartitionChoice, own_name
@@ -222,7 +222,9 @@ class Cluster:
         found = [each for each in replicas if each.copies]
         if len(found) > 1:
             where = self.paths[0] if len(self.paths) == 1 else None
-            raise UsageError(f"there are {len(found)} partitions here: choose one with --topic and --partition", where)
+            raise UsageError(
+                f"there are {counted(len(found), 'partition')} here: choose one with --topic and --partition", where
+            )
         if not found:
             left_out = next(iter(left_out_of(replicas)), None)
             why = "" if left_out is None else f": {left_out.text()}"

@@ -19,7 +19,7 @@ from kseg.cluster.settings import (
     set_for_topics,
     source_of,
 )
-from kseg.errors import FileError, UsageError
+from kseg.errors import FileError, UsageError, counted
 from kseg.log.partition import METADATA_TOPIC, PARTITION_METADATA, PartitionLog, cleaned_topics
 from kseg.system.placed_path import as_given
 
@@ -290,7 +290,7 @@ class MetadataBeside:
 
         size = place.size + sum(each.size for each in place.metadata_snapshots)
         if self._largest_size is not None and size > self._largest_size:
-            self._tell(place.path, f"{size} bytes, more than the {self._largest_size} that are read here")
+            self._tell(place.path, f"{counted(size, 'byte')}, more than the {self._largest_size} that are read here")
             return None
         try:
             return cluster_metadata_of(place, Until())

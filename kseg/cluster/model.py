@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import FileError, UsageError
+from kseg.errors import FileError, UsageError, counted
 from kseg.formats.checkpoints import QuorumState, parse_quorum_state
 from kseg.formats.codes import ControlType
 from kseg.formats.file_names import plain_text
@@ -316,7 +316,10 @@ class ClusterMetadata:
         if self.missing_before is not None:
             yield f"records before offset {self.missing_before} are missing, and no checkpoint has them: incomplete"
         if self.unapplied:
-            yield f"{self.unapplied} records belong to what isn't known, or to a transaction that has not ended"
+            yield (
+                f"{counted(self.unapplied, 'record belongs', 'records belong')} to what isn't known, or to a"
+                " transaction that has not ended"
+            )
 
 
 def require_topic(found: ClusterMetadata, choice: PartitionChoice) -> None:

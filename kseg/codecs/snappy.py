@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from kseg.codecs.bodies import BodyCodec, BodyError, joined, too_large
+from kseg.errors import counted
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
@@ -64,7 +65,7 @@ def _block(block: memoryview, most: int) -> bytes:
     if claimed > most:
         raise too_large(most)
     if claimed > _LARGEST_RATIO * len(block):
-        raise BodyError(f"{len(block)} bytes claim to be {claimed}")
+        raise BodyError(f"{counted(len(block), 'byte claims', 'bytes claim')} to be {claimed}")
     data: bytes = _snappy().uncompress(block)
     return data
 

@@ -13,6 +13,7 @@ from kseg.cluster.now import settle_now
 from kseg.commands.options.command import RowOptions, command
 from kseg.coordinators.groups import chosen_groups, read_groups
 from kseg.coordinators.members import Group, ResetPlan, reset_plan
+from kseg.errors import counted
 from kseg.log.selection import PartitionChoice
 from kseg.output.chart import canvas_of_stdout, check_chart_form
 from kseg.output.forms import RowWriter
@@ -141,6 +142,9 @@ def groups(options: GroupsOptions) -> None:
     if not writer.count and not plan.lines and not charted:
         talk.note(f"no {wanted or 'groups'} to show: {view.reading_text()}")
     if view.later_count:
-        talk.note(f"{view.later_count} keys have only later records: their earlier state may be compacted away")
+        talk.note(
+            f"{counted(view.later_count, 'key has', 'keys have')} only later records: their earlier state may"
+            " be compacted away"
+        )
     has_no_plan = is_reset and not plan.lines
     talk.end_with(bool(view.unreadable) or has_no_plan)

@@ -15,7 +15,7 @@ from kseg.log.transactions import (
     Transaction,
     coordinator_history,
 )
-from kseg.times import iso_time
+from kseg.times import time_text
 
 
 class _Wanted(NamedTuple):
@@ -108,8 +108,9 @@ def _coordinator_clues(states: Sequence[CoordinatorTransaction], transaction: Tr
     for state in states:
         if state.start_timestamp == max(begun, default=None):
             partitions = ", ".join(f"{topic}-{number}" for topic, number in state.partitions)
+            time = time_text(state.last_update_timestamp, none="no time")
             told = (
-                f"{state.transactional_id} is {state.state} at {iso_time(state.last_update_timestamp)}, producer"
+                f"{state.transactional_id} is {state.state} at {time}, producer"
                 f" {state.producer_id}, epoch {state.producer_epoch}{f', in {partitions}' if partitions else ''}"
             )
             where = f"{TOPIC}-{state.coordinator_partition}"

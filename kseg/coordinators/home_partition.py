@@ -6,7 +6,7 @@ from math import gcd
 from typing import NamedTuple
 from zlib import crc32
 
-from kseg.errors import UsageError
+from kseg.errors import UsageError, counted
 from kseg.log.partition import PartitionLog
 
 COORDINATOR_PARTITIONS = 50
@@ -110,7 +110,11 @@ class Home(NamedTuple):
     def lines(self) -> Iterator[str]:
         """The answer for people: the partition, and its directories."""
         count = self.partition_count
-        yield f"partition {self.partition} of {count}" if self.name is None else f"{self.name} of {count} partitions"
+        yield (
+            f"partition {self.partition} of {count}"
+            if self.name is None
+            else f"{self.name} of {counted(count, 'partition')}"
+        )
         yield from self.directories
 
 
@@ -137,11 +141,14 @@ def home_of_state(
 def _count_note(topic: str, found: Sequence[PartitionLog], count: int, *, is_supposed: bool) -> str:
     """How the number of a coordinator's partitions was found."""
     if not found:
-        return f"{topic}: {count} partitions are assumed, Kafka's default: --partitions says otherwise"
+        return (
+            f"{topic}: {counted(count, 'partition is', 'partitions are')} assumed, Kafka's default: --partitions"
+            " says otherwise"
+        )
     if is_supposed:
         return f"{topic}: not all partitions are here; {count} are assumed: --partitions says otherwise"
     if count > _shown_count(found):
-        return f"{topic}: {count} partitions, as the ids in it show: --partitions says otherwise"
+        return f"{topic}: {counted(count, 'partition')}, as the ids in it show: --partitions says otherwise"
     return _shown_note(topic, count)
 
 
@@ -235,4 +242,4 @@ def missing_text(topic: str, here: int, count: PartitionCount) -> str | None:
 
 
 def _shown_note(topic: str | None, count: int) -> str:
-    return f"{topic}: {count} partitions, as the directories show: --partitions says otherwise"
+    return f"{topic}: {counted(count, 'partition')}, as the directories show: --partitions says otherwise"

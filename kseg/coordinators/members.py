@@ -452,4 +452,7 @@ def _lost(commits: Sequence[OffsetCommit], kept: Sequence[OffsetCommit]) -> Iter
     with_epochs = sum(commit.leader_epoch >= 0 for commit in kept)
     for count, what in ((with_metadata, "metadata"), (with_epochs, "leader epochs")):
         if count:
-            yield f"the CSV has offsets alone: {count} of {len(kept)} commits have {what}, which it can't carry"
+            yield (
+                f"the CSV has offsets alone: {count} of {counted(len(kept), 'commit has', 'commits have')} {what},"
+                " which it can't carry"
+            )

@@ -24,7 +24,7 @@ from kseg.decode.decoded import (
 )
 from kseg.decode.schema_registry import Reference, RegisteredSchema, Registry
 from kseg.decode.simple_values import SchemaId, parse_wire, schema_name
-from kseg.errors import OpenError, UsageError
+from kseg.errors import OpenError, UsageError, counted
 from kseg.system.files import read_small
 
 MOST_VALUES = 200_000
@@ -86,7 +86,7 @@ class Bounds:
         """Raises NotDecodable if a message of `size` bytes could become more values than its size justifies."""
         if max(self._own, 0) + size * max(self._repeated, 0) > MOST_MADE:
             raise NotDecodable(
-                f"{size} bytes of the Avro schema could hold more than {MOST_MADE} values that take no bytes"
+                f"{counted(size, 'byte')} of the Avro schema could hold more than {MOST_MADE} values that take no bytes"
             )
 
     def _depth(self, schema: object) -> int:
@@ -248,7 +248,10 @@ def value_reader(schema: object, types: Types, read_as: object) -> Callable[[byt
         except library_errors as error:
             raise NotDecodable(f"not of the Avro schema: {one_line(error) or type(error).__name__}") from error
         if stream.tell() < len(data):
-            raise NotDecodable(f"not of the Avro schema: {len(data) - stream.tell()} bytes are left after the value")
+            raise NotDecodable(
+                f"not of the Avro schema: {counted(len(data) - stream.tell(), 'byte is', 'bytes are')} left"
+                " after the value"
+            )
         return value
 
     return read

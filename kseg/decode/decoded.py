@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Literal, NamedTuple, TypeAlias, overload
 from uuid import UUID
 
-from kseg.errors import KsegError, UsageError, missing_library
+from kseg.errors import KsegError, UsageError, counted, missing_library
 from kseg.formats.codes import VERSION
 from kseg.kernel.record import Header
 
@@ -223,5 +223,5 @@ def key_version(key: bytes | None) -> int:
     if key is None:
         raise DecodeError("the record has no key: the real tool stops here")
     if len(key) < 2:
-        raise DecodeError(f"the key has {len(key)} bytes, too few for its type: the real tool stops here")
+        raise DecodeError(f"the key has {counted(len(key), 'byte')}, too few for its type: the real tool stops here")
     return VERSION.read(key)

@@ -5,6 +5,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kseg.errors import counted
 from kseg.formats.file_names import parse_partition_directory
 from kseg.releases import NEWEST
 from kseg.system.terminal_text import json_bytes_escaped, json_escaped
@@ -109,12 +110,14 @@ class RecordDecoder:
         """What to say of the failures, and of what is newer than kseg knows."""
         if self.first_failure is not None:
             offset, reason = self.first_failure
-            counted = f"{self.failed} records don't decode and are shown raw"
-            yield f"kseg: {path}: {counted}; the first at offset {offset}: {reason}"
+            told = counted(
+                self.failed, "record doesn't decode and is shown raw", "records don't decode and are shown raw"
+            )
+            yield f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
         if self.first_newer is not None:
             offset, reason = self.first_newer
-            counted = f"{self.newer} records aren't shown whole"
-            yield f"kseg: {path}: {counted}; the first at offset {offset}: {reason}"
+            told = counted(self.newer, "record isn't shown whole", "records aren't shown whole")
+            yield f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
 
 
 def _escaped(decoded: bytes | None) -> bytes | None:

@@ -20,6 +20,7 @@ from kseg.decode.decoded import (
     one_line,
     without_headers,
 )
+from kseg.errors import counted
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 
 MAGIC_ID = b"\0"
@@ -81,7 +82,7 @@ def parse_indexed(message: WireMessage) -> Indexed:
     """The Protobuf message after its list of message indexes. Raises NotDecodable if that list is invalid."""
     count, position = _zigzag(message.after_id, 0)
     if not 0 <= count <= len(message.after_id):
-        raise NotDecodable(f"the message names {count} indexes, more than its bytes can hold")
+        raise NotDecodable(f"the message names {counted(count, 'index', 'indexes')}, more than its bytes can hold")
     indexes = []
     for _ in range(count):
         index, position = _zigzag(message.after_id, position)
@@ -136,7 +137,7 @@ def number(form: str) -> Callable[[bytes], Json]:
 
     def read(data: bytes) -> Json:
         if len(data) != size:
-            raise NotDecodable(f"{len(data)} bytes, not {size}")
+            raise NotDecodable(f"{counted(len(data), 'byte')}, not {size}")
         return json_able(struct.unpack(form, data)[0])
 
     return read
@@ -150,7 +151,7 @@ def read_uuid(data: bytes) -> str:
         except ValueError as error:
             raise NotDecodable(f"not a uuid: {one_line(error)}") from error
     if len(data) != 16:
-        raise NotDecodable(f"{len(data)} bytes: a uuid has 16, or {UUID_TEXT_SIZE} as text")
+        raise NotDecodable(f"{counted(len(data), 'byte')}: a uuid has 16, or {UUID_TEXT_SIZE} as text")
     return str(UUID(bytes=data))
 
 

@@ -38,7 +38,7 @@ from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC
 from kseg.log.segment_listing import SegmentListing
 from kseg.log.segments import Retention
 from kseg.system.placed_path import PlacedPath
-from kseg.times import duration_text, iso_time
+from kseg.times import duration_text, time_text
 from kseg.verify.start_effects import StartForecast, effects_on_node
 from kseg.verify.verify import VerificationPlan, Verified, verify_log_dirs
 
@@ -80,7 +80,7 @@ def _reading(suspect: SuspectTimes, zone: tzinfo) -> str:
 def time_or_year(timestamp: int, zone: tzinfo = UTC) -> str:
     """A time; beyond the year 9999 about which year."""
     if timestamp <= _LAST_YEAR_MS:
-        return iso_time(timestamp, zone) or "none"
+        return time_text(timestamp, zone, "none")
     return f"the year {1970 + timestamp // 31_556_952_000}"
 
 
@@ -187,7 +187,7 @@ def disk_troubles(disks: Iterable[Disk]) -> Iterator[Trouble]:
         if disk.available * _NEARLY_FULL >= disk.size:
             continue
         name = "disk-nearly-full" if disk.available else "disk-full"
-        sentence = f"{disk.available} of {disk.size} bytes are free"
+        sentence = f"{disk.available} of {counted(disk.size, 'byte is', 'bytes are')} free"
         yield Trouble(name, disk.log_dirs[0], sentence, size=disk.size // _FREE_ENOUGH - disk.available)
 
 
@@ -389,7 +389,7 @@ class _Due:
     def sentence(self, source: SettingSource) -> str:
         """How much, of how many topics, and by which rule; source: of the retention."""
         segments, topics = counted(self._segments.total(), "segment"), counted(len(self._segments), "topic")
-        what = f"{segments} of {topics}, {self.size} bytes,"
+        what = f"{segments} of {topics}, {counted(self.size, 'byte')},"
         match source:
             case SettingSource.TOPIC:
                 return f"{what} are past their topics' retention or below the log start offset"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from kseg.dump.checked_batches import BatchReader, NoBatch, wrap_offset
 from kseg.dump.forms import Pairs, Problems, absolute_path
-from kseg.errors import FileError, OpenError
+from kseg.errors import FileError, OpenError, counted
 from kseg.formats import checkpoints as checkpoint
 from kseg.formats.checkpoints import TEXT_FILES, Members
 from kseg.formats.codes import NO_TIMESTAMP, Codec
@@ -205,7 +205,7 @@ class _IndexCheck(ABC):
         """Whether the index passes a broker's check at its start; notes why not."""
         failure = self.insanity()
         if failure is None and self.index.trailing:
-            failure = f"{self.index.size} bytes are no whole number of entries"
+            failure = f"{counted(self.index.size, 'byte is', 'bytes are')} no whole number of entries"
         if failure is not None:
             self._add_problem(f"sanity check failed: {failure}")
         return failure is None
@@ -535,7 +535,7 @@ def _cut_field(fields: FixedFields, available: int) -> str:
 
 def _crc_failure(snapshot: ProducerSnapshot, release: Release) -> str | None:
     if snapshot.size > LARGEST_READ:
-        return f"{snapshot.size} bytes, the tool reads at most {LARGEST_READ}"
+        return f"{counted(snapshot.size, 'byte')}, the tool reads at most {LARGEST_READ}"
     computed = snapshot.compute_crc()
     if snapshot.crc == computed:
         return None
@@ -609,7 +609,10 @@ def checked_transactions(
                 previous = entry.last_offset
             yield piece
         if count < index.capacity:
-            found.add_problem(path, f"{index.capacity - count} entries are zeros in holes of the file, not printed")
+            found.add_problem(
+                path,
+                f"{counted(index.capacity - count, 'entry is', 'entries are')} zeros in holes of the file, not printed",
+            )
         if index.trailing_problem is not None:
             found.add_problem(path, index.trailing_problem)
     if unknown:

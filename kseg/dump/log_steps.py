@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT
+from kseg.errors import counted
 from kseg.formats.codes import DamageKind
 from kseg.kernel.contract import SIZE, VALID, GapRule, Program, RecordProblem
 from kseg.reading.blocks import Damage
@@ -32,7 +33,7 @@ def damage_text(damage: Damage) -> str:
     """A damage in words: what, where, how much, and where good data goes on."""
     where = f"at position {damage.position}"
     lost = "" if damage.kind is DamageKind.ZERO_TAIL else " lost"
-    size = f", {damage.size} bytes{lost}" if damage.size else ""
+    size = f", {counted(damage.size, 'byte')}{lost}" if damage.size else ""
     following = "" if damage.next_offset is None else f"; next good offset {damage.next_offset}"
     return f"{damage.kind} {where}: {damage.detail}{size}{following}"
 
@@ -64,7 +65,7 @@ class LogSummary(NamedTuple):
             return []
         lines = [f"kseg: {path}: {damage_text(damage)}" for damage in self.damages]
         lines.append(
-            f"kseg: {path}: {self.size} bytes, {self.lost} of them lost{self._inside_text()};"
+            f"kseg: {path}: {counted(self.size, 'byte')}, {self.lost} of them lost{self._inside_text()};"
             f" batch count is {self.batches}, record count is {self.records}"
         )
         return lines
@@ -78,7 +79,7 @@ class LogSummary(NamedTuple):
         """Where offsets don't rise, in words; of a rendering that notes falls."""
         shown = [f"offsets-fall: offset {offset} after {last}" for last, offset in self.gaps[:SHOWN_FALLS]]
         more = len(self.gaps) - len(shown)
-        return [*shown, f"offsets-fall: {more} more times"] if more else shown
+        return [*shown, f"offsets-fall: {counted(more, 'more time')}"] if more else shown
 
 
 class Rendering(NamedTuple):

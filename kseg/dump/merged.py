@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kseg.dump.log_steps import new_output
 from kseg.dump.reader import SMALL_BUFFER_SIZE, DirectoryReader
-from kseg.errors import OpenError, UsageError
+from kseg.errors import OpenError, UsageError, counted
 from kseg.layouts.template import TIME_END, marked_program
 from kseg.system.placed_path import StrPath
 
@@ -41,7 +41,10 @@ def print_merged(directories: "Sequence[DumpedDirectory]", form: "Form", refuse:
         merged[each.place] = each._replace(files=(*(() if known is None else known.files), *each.logs))
     merged = {place: each for place, each in merged.items() if each.files}
     if len(merged) > MOST_PARTITIONS:
-        count = f"{len(merged)} partitions are more than the {MOST_PARTITIONS} that can be merged at once"
+        count = (
+            f"{counted(len(merged), 'partition is', 'partitions are')} more than the {MOST_PARTITIONS} that can be"
+            " merged at once"
+        )
         raise UsageError(f"--merge: {count}: choose some with --topic and --partition")
     mark = os.urandom(_RANDOM_BYTES).hex().encode()
     streams = [_MergedStream(each, form, mark, refuse) for each in merged.values()]

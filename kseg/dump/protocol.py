@@ -274,7 +274,7 @@ def frame_text(frame: Frame, options: LogOptions, redaction: "Redaction | None" 
     if message.body is not None and message.schema is not None:
         writer.structure(message.schema.fields, message.body_version, message.body, 1)
     elif message.problem is None:
-        writer.line(1, f"body: {message.body_size} bytes")
+        writer.line(1, f"body: {counted(message.body_size, 'byte')}")
     return Shown(bytes(writer.text), writer.is_wrong or problem is not None)
 
 
@@ -296,7 +296,7 @@ def _heading(frame: Frame) -> str:
 
 
 def _place(frame: Frame, zone: tzinfo) -> str:
-    place = f"{frame.size} bytes at position {frame.position}"
+    place = f"{counted(frame.size, 'byte')} at position {frame.position}"
     if frame.peers is not None:
         ends = frame.peers if frame.message.kind == "request" else (frame.peers.server, frame.peers.client)
         place += f", {ends[0]} > {ends[1]}"
@@ -308,7 +308,9 @@ def damage_text(damage: FrameDamage) -> str:
     """A damage in words."""
     where = "" if damage.peers is None else f"{damage.peers.client} > {damage.peers.server}: "
     stream = "" if damage.stream is None else f" of the {damage.stream}"
-    return f"{where}{damage.size} bytes at position {damage.position}{stream} aren't a frame: {damage.detail}"
+    return (
+        f"{where}{counted(damage.size, 'byte')} at position {damage.position}{stream} aren't a frame: {damage.detail}"
+    )
 
 
 def _text(text: str) -> str:
@@ -317,7 +319,7 @@ def _text(text: str) -> str:
 
 def _bytes_text(content: bytes) -> str:
     more = " …" if len(content) > _BYTES_SHOWN else ""
-    return f"{len(content)} bytes{' ' if content else ''}{content[:_BYTES_SHOWN].hex()}{more}"
+    return f"{counted(len(content), 'byte')}{' ' if content else ''}{content[:_BYTES_SHOWN].hex()}{more}"
 
 
 def _scalar(value: object) -> str:
@@ -362,7 +364,7 @@ class _TextWriter:
 
     def _field(self, each: Field, version: int, value: Any, depth: int, mark: str) -> None:
         if isinstance(value, bytes) and each.type == _RECORDS:
-            self.line(depth, f"{each.name}: {len(value)} bytes", mark)
+            self.line(depth, f"{each.name}: {counted(len(value), 'byte')}", mark)
             self._records(value, depth + 1)
         elif isinstance(value, dict):
             self.line(depth, f"{each.name}:", mark)
@@ -382,7 +384,9 @@ class _TextWriter:
         indent = b"  " * depth
         self.text += b"".join(indent + line + b"\n" for line in lines.split(b"\n")[:-1])
         for damage in damages:
-            self.line(depth, f"{damage.kind} at position {damage.position}, {damage.size} bytes: {damage.detail}")
+            self.line(
+                depth, f"{damage.kind} at position {damage.position}, {counted(damage.size, 'byte')}: {damage.detail}"
+            )
         self.is_wrong |= bool(_wrong_damages(self._message, damages))
 
 
@@ -481,7 +485,7 @@ def _items(replay: Replay, options: ProtocolOptions, report: "_FrameReport") -> 
         yield from capture.items()
         report.unanswered = capture.unanswered
         if capture.unreadable > 1:
-            talk(f"kseg: {report.name}: {capture.unreadable} packets can't be read")
+            talk(f"kseg: {report.name}: {counted(capture.unreadable, 'packet')} can't be read")
         return
     if options.ports:
         raise UsageError("--port is for captures")
@@ -564,7 +568,7 @@ class _FrameReport:
                 self._say(damage_json(item), damage_text(item))
             case Remark():
                 peers = f"{item.peers.client} > {item.peers.server}"
-                text = f"{peers}: {item.detail}; {item.size} bytes"
+                text = f"{peers}: {item.detail}; {counted(item.size, 'byte')}"
                 self._say(remark_json(item.peers, item.size, item.detail), text)
             case CaptureError():
                 self._is_cut = True
@@ -597,7 +601,8 @@ class _FrameReport:
         if self._passed_over and not tally.frames and not self._options.is_quiet:
             asked = " ".join(f"--api {name}" for name in self._options.apis)
             talk(
-                f"kseg: {self.name}: none of {self._passed_over} frames matches {asked}; --count shows which there are"
+                f"kseg: {self.name}: none of {counted(self._passed_over, 'frame')} matches {asked}; --count"
+                " shows which there are"
             )
         if self._options.is_json and not self._options.is_quiet:
             write_json(
@@ -616,8 +621,8 @@ class _FrameReport:
             )
         elif not self._options.is_json and (tally.damages or tally.problems or not tally.frames):
             talk(
-                f"kseg: {self.name}: {tally.frames} frames, {tally.problems} of them can't be read completely;"
-                f" {tally.lost} bytes aren't frames"
+                f"kseg: {self.name}: {counted(tally.frames, 'frame')}, {tally.problems} of them can't be read"
+                f" completely; {counted(tally.lost, 'byte')} in no frame"
             )
         flush_stdout()
         return int(bool(tally.damages or tally.problems or self._is_cut or not tally.frames))

@@ -8,6 +8,7 @@ from kseg.decode.record_decoders import record_decoder
 from kseg.dump.decoders import class_decoder, control_json, escaped_control_json
 from kseg.dump.forms import Form, LogRendering, Printing, Problems
 from kseg.dump.log_steps import LogSummary, Rendering, WholeLines, new_output
+from kseg.errors import counted
 from kseg.kernel.contract import Program
 from kseg.layouts.record_columns import (
     DEFAULT_CSV_FIELDS,
@@ -193,7 +194,7 @@ class CellsForm(RecordForm):
         """Note how many records there is no room for."""
         if self._left_out:
             longer = f"longer than {LARGEST_LINE} bytes: a table has no room for them, -o json shows them"
-            self.problems.lines.append(f"kseg: {path}: {self._left_out} records left out, {longer}")
+            self.problems.lines.append(f"kseg: {path}: {counted(self._left_out, 'record')} left out, {longer}")
         self._left_out = 0
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from kseg.dump.decoders import InternalDecoder, class_decoder, control_json
 from kseg.dump.forms import Form, LogRendering, Printing, absolute_path
 from kseg.dump.log_steps import LogSummary, Rendering
+from kseg.errors import counted
 from kseg.formats.codes import TAIL_KINDS
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.layouts import release_lines as layout
@@ -110,9 +111,8 @@ def _decoder(options: "DumpOptions") -> "Decode | None":
 
 def _failures_line(path: StrPath, failures: list[tuple[int, str]]) -> str:
     offset, reason = failures[0]
-    return (
-        f"kseg: {path}: {len(failures)} records don't decode and are shown raw; the first at offset {offset}: {reason}"
-    )
+    told = counted(len(failures), "record doesn't decode and is shown raw", "records don't decode and are shown raw")
+    return f"kseg: {path}: {told}; the first at offset {offset}: {reason}"
 
 
 def _first_line(path: StrPath, options: "DumpOptions") -> str:

@@ -29,7 +29,7 @@ from kseg.formats.control import CONTROL_RECORD_KEY, CONTROL_VALUES
 from kseg.formats.varint_bytes import LONGEST_VARINT, from_zigzag, read_uvarint
 from kseg.reading.batch import Batch
 from kseg.reading.blocks import Damage
-from kseg.times import iso_time
+from kseg.times import time_text
 
 MOST_DECOMPRESSED = 1 << 24
 """The largest number of bytes of a body that are read; showing them takes many times as much."""
@@ -255,4 +255,4 @@ class BatchRecords:
                 field.meaning += f": offset {header.base_offset + field.value}"
             if field.name == "timestamp_delta" and isinstance(field.value, int) and not header.is_log_append_time:
                 time = header.base_timestamp + field.value
-                field.meaning += f": {iso_time(time, self._zone) or time}"
+                field.meaning += f": {time_text(time, self._zone, none=str(time))}"

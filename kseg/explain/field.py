@@ -9,7 +9,7 @@ from json import dumps
 from typing import NamedTuple
 
 from kseg.formats.codes import Codec, ControlType, TimestampType
-from kseg.times import iso_time
+from kseg.times import time_text
 
 Content = bytes | memoryview
 """Bytes of a file or of a body; a view if there are many."""
@@ -158,7 +158,7 @@ def shown_bits(bits: Bits) -> str:
 
 
 def _in_words(name: str, value: int, zone: tzinfo = UTC) -> str:
-    if name.lower().endswith("timestamp") and (time := iso_time(value, zone)) is not None:
+    if name.lower().endswith("timestamp") and (time := time_text(value, zone)):
         return f"({time})"
     names = _NAMES.get(name)
     if names is None:

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, counted
 from kseg.explain.field import Content, ExplainedField
 from kseg.explain.walk import MOST_FIELDS, part_of
 from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
@@ -110,7 +110,9 @@ class MessageFields:
             count = self._length(f"{path}.count", "int32", shape, "elements", field.name)
             element = field._replace(type=field.type[2:], nullable="none")
             if count > self._end - self._at:
-                raise _UnfitError(f"{count} elements, but {self._end - self._at} bytes are left")
+                raise _UnfitError(
+                    f"{counted(count, 'element')}, but {counted(self._end - self._at, 'byte is', 'bytes are')} left"
+                )
             for number in range(count):
                 self._field(element, shape, f"{path}[{number}]")
 
@@ -172,7 +174,7 @@ class MessageFields:
         """The next bytes; `_add` makes a field of them."""
         left = self._end - self._at
         if size > left:
-            raise _UnfitError(f"{size} bytes are needed, {left} are left")
+            raise _UnfitError(f"{counted(size, 'byte is', 'bytes are')} needed, {left} are left")
         self._count += 1
         if self._count > MOST_FIELDS:
             raise _UnfitError(f"more than {MOST_FIELDS} fields: these aren't read")

@@ -27,6 +27,7 @@ from construct import (
     evaluate,
 )
 
+from kseg.errors import counted
 from kseg.explain.field import Bits, Content, ExplainedField
 from kseg.formats.batch import FORMATS
 from kseg.formats.grammar import UVARINT, VARINT, VARLONG
@@ -263,11 +264,13 @@ class _Walk:
         try:
             value = self.visit(subcon, path, meaning, context, out)
             if size < 0 or end > len(self.raw):
-                raise StreamError(f"the size is {size}, {len(self.raw) - start} bytes are left")
+                raise StreamError(f"the size is {size}, {counted(len(self.raw) - start, 'byte is', 'bytes are')} left")
             if self.stream.tell() < end:
                 rest = self.stream.tell()
                 out.append(
-                    _unreadable(part_of(self.raw, rest, end), self.position + rest, f"{end - rest} bytes too many")
+                    _unreadable(
+                        part_of(self.raw, rest, end), self.position + rest, f"{counted(end - rest, 'byte')} too many"
+                    )
                 )
         finally:
             self.stream.end = outer_end
@@ -319,7 +322,7 @@ class _Walk:
         raw = self.stream.read(size)
         if len(raw) < size:
             self.stream.seek(start)
-            raise StreamError(f"{size} bytes are needed, {len(raw)} are left")
+            raise StreamError(f"{counted(size, 'byte is', 'bytes are')} needed, {len(raw)} are left")
         return raw
 
     def _add_whole(

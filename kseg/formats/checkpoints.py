@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kseg.errors import FileError, quoted
+from kseg.errors import FileError, counted, quoted
 from kseg.formats.file_names import FileKind
 
 CHECKPOINT_VERSION = 0
@@ -177,7 +177,7 @@ def parse_partition_metadata(content: bytes) -> PartitionMetadata:
         return PartitionMetadata(int(plain[1]), plain[2].decode())
     lines = _lines(content)
     if len(lines) != 2:
-        raise FileError(f"line {min(len(lines) + 1, 3)}: {len(lines)} lines in the file, not 2")
+        raise FileError(f"line {min(len(lines) + 1, 3)}: {counted(len(lines), 'line')} in the file, not 2")
     version = _named_value(lines[0], "version", 1)
     topic_id = _named_value(lines[1], "topic_id", 2)
     if not _TOPIC_ID.fullmatch(topic_id):

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from kseg.errors import counted
 from kseg.formats.file_names import FileKind, parse_file_name
 
 ARCHIVES = (
@@ -93,7 +94,9 @@ def what_begins_so(first: bytes) -> Marked | None:
     """What a file is whose first bytes these are, at best LARGEST_MARK of them; None if nothing tells."""
     if pointer := _LFS_POINTER.match(first):
         size = int(pointer[1])
-        return Marked(f"a Git LFS pointer to {size} bytes, not these bytes: `git lfs pull` fetches them", True)
+        return Marked(
+            f"a Git LFS pointer to {counted(size, 'byte')}, not these bytes: `git lfs pull` fetches them", True
+        )
     if _ANNEX_POINTER.match(first):
         return Marked("a git-annex pointer, not the content: `git annex get` fetches that", True)
     for position, mark, what in _MARKS:

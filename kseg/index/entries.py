@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kseg.errors import OpenError, UnreadableError
+from kseg.errors import OpenError, UnreadableError, counted
 from kseg.formats.codes import NO_TIMESTAMP
 from kseg.formats.file_names import parse_file_name
 from kseg.formats.header_fields import (
@@ -49,7 +49,11 @@ class EntryFile:
     @property
     def trailing_problem(self) -> str | None:
         """What is wrong with the bytes after the last whole entry; None if there are none."""
-        return f"the last {self.trailing} of its {self.size} bytes are no whole entry" if self.trailing else None
+        return (
+            f"the last {self.trailing} of its {counted(self.size, 'byte is', 'bytes are')} no whole entry"
+            if self.trailing
+            else None
+        )
 
     def close(self) -> None:
         """Closes the file."""
@@ -267,7 +271,7 @@ class OffsetIndex:
         A broker treats all whole entries as written, including zeros. Source: OffsetIndex.sanityCheck.
         """
         if self.trailing:
-            return f"{self.size} bytes, not a multiple of 8: last {self.trailing} ignored"
+            return f"{counted(self.size, 'byte')}, not a multiple of 8: last {self.trailing} ignored"
         if self.capacity and (last := self.entry(self.capacity - 1).offset) < self.base_offset:
             return f"the last offset is {last}, below the base offset {self.base_offset}"
         return None
@@ -329,7 +333,7 @@ class TransactionIndex:
             if entry.last_offset < self.base_offset:
                 return f"the last offset of entry {number} is {entry.last_offset}, below the base {self.base_offset}"
         if self.trailing:
-            return f"{self.size} bytes, not a multiple of 34: last {self.trailing} ignored"
+            return f"{counted(self.size, 'byte')}, not a multiple of 34: last {self.trailing} ignored"
         return None
 
 
@@ -391,7 +395,7 @@ class TimeIndex:
         A broker treats all whole entries as written, including zeros. Source: TimeIndex.sanityCheck.
         """
         if self.trailing:
-            return f"{self.size} bytes, not a multiple of 12: last {self.trailing} ignored"
+            return f"{counted(self.size, 'byte')}, not a multiple of 12: last {self.trailing} ignored"
         if not self.capacity:
             return None
         first, last = self.entry(0), self.entry(self.capacity - 1)

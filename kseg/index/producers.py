@@ -6,7 +6,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple, TypeGuard
 
 from kseg import kernel
-from kseg.errors import FileError, KsegError
+from kseg.errors import FileError, KsegError, counted
 from kseg.formats.codes import ControlType
 from kseg.formats.file_names import parse_file_name
 from kseg.formats.header_fields import (
@@ -280,15 +280,18 @@ class ProducerSnapshot:
         """Why a broker would refuse it; None if it wouldn't. Source: ProducerStateManager.readSnapshot."""
         if self.is_cut:
             least = PRODUCER_SNAPSHOT_HEADER_FIELDS.struct.size
-            return f"{self.header_size} bytes, a producer snapshot has at least {least}"
+            return f"{counted(self.header_size, 'byte')}, a producer snapshot has at least {least}"
         if self.version != PRODUCER_SNAPSHOT_VERSION:
             return f"version is {self.version}, known is {PRODUCER_SNAPSHOT_VERSION}"
         if self.size > LARGEST_READ:
-            return f"{self.size} bytes, a broker reads at most {LARGEST_READ}"
+            return f"{counted(self.size, 'byte')}, a broker reads at most {LARGEST_READ}"
         if (computed := self.compute_crc()) != self.crc:
             return f"crc is {self.crc:#010x}, computed {computed:#010x}"
         if self.count != self.whole_count:
-            return f"{self.count} producers are counted in its header, {self.whole_count} are there"
+            return (
+                f"{counted(self.count, 'producer is', 'producers are')} counted in its header, {self.whole_count}"
+                " are there"
+            )
         return None
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT, decompress
-from kseg.errors import FileError, KsegError, OpenError
+from kseg.errors import FileError, KsegError, OpenError, counted
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -357,7 +357,7 @@ def _judge_index(segment: SegmentFiles, index: IndexEnd, health: list[str]) -> N
     elif index.error is not None:
         health.append(index.error.message)
     elif index.has_trailing:
-        health.append(f"index of {index.size} bytes")
+        health.append(f"index of {counted(index.size, 'byte')}")
 
 
 def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool) -> tuple[int, int]:
@@ -369,7 +369,7 @@ def _time_entries(segment: SegmentFiles, health: list[str], *, is_expected: bool
     try:
         with TimeIndex(segment.time_index.full_name, segment.base_offset) as index:
             if index.trailing:
-                health.append(f"time index of {index.size} bytes")
+                health.append(f"time index of {counted(index.size, 'byte')}")
             return index.count, index.last_entry().timestamp
     except OpenError as error:
         health.append(error.message)

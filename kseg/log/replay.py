@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import NamedTuple
 
+from kseg.errors import counted
 from kseg.formats.codes import NO_TIMESTAMP, TAIL_KINDS, DamageKind
 from kseg.kernel.record import Record
 from kseg.log.partition import PartitionLog
@@ -134,7 +135,7 @@ def partition_batches(partition: PartitionLog) -> Iterator[Batch | Unreadable]:
                     continue
                 if isinstance(item, Damage):
                     place = f"{files.path.name} at position {item.position}"
-                    reason = f"{place}: {item.kind}: {item.size} bytes, {item.detail}"
+                    reason = f"{place}: {item.kind}: {counted(item.size, 'byte')}, {item.detail}"
                     yield Unreadable(name, None, reason, item.kind in TAIL_KINDS and files is partition.active_segment)
                 elif not item.is_valid:
                     yield Unreadable(name, item.last_offset, "the CRC of its batch is wrong")

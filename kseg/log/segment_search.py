@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.codecs.bodies import DEFAULT_LIMIT, limit_for
-from kseg.errors import OpenError
+from kseg.errors import OpenError, counted
 from kseg.formats.codes import Codec, DamageKind
 from kseg.formats.header_fields import OffsetIndexEntry, TimeIndexEntry
 from kseg.index.entries import OffsetIndex, SlotRange, TimeIndex
@@ -321,11 +321,17 @@ def seek_offset(log_file: LogFile, step: SegmentStep, offset: int, problems: lis
 
 def _offset_index_problem(index: OffsetIndex, log_file: LogFile) -> str | None:
     if index.trailing:
-        return f"{index.size} bytes, not a multiple of 8: last {index.trailing} ignored; `kseg reindex` rebuilds it"
+        return (
+            f"{counted(index.size, 'byte')}, not a multiple of 8: last {index.trailing} ignored; `kseg reindex`"
+            " rebuilds it"
+        )
     last = index.last_entry()
     distance = log_file.size - last.position
     if last.position >= 0 and distance > STALE_SIZE and not _ends_in_zeros(log_file, distance):
-        return f"stale: its last entry is {last.offset} → {last.position}, {distance} bytes before the log's end"
+        return (
+            f"stale: its last entry is {last.offset} → {last.position}, {counted(distance, 'byte')} before the"
+            " log's end"
+        )
     return None
 
 

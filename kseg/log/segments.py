@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from kseg.errors import FileError, OpenError
+from kseg.errors import FileError, OpenError, counted
 from kseg.formats.codes import (
     MAXIMUM_RELATIVE_OFFSET,
     RETENTION_MS,
@@ -381,7 +381,7 @@ def entry_problem(log_file: LogFile, offset: int, position: int) -> str | None:
 def _header_of_entry(log_file: LogFile, offset: int, position: int) -> BatchHeader | str:
     """The header of the batch that an entry points at, or how the log contradicts the entry."""
     if not 0 < position < log_file.size:
-        return f"the entry {offset} → {position} points beyond the log's {log_file.size} bytes"
+        return f"the entry {offset} → {position} points beyond the log's {counted(log_file.size, 'byte')}"
     header = intact_header(log_file, position)
     if header is None:
         return f"the entry {offset} → {position} doesn't point at an intact batch"

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 
-from kseg.errors import UsageError, reason, shortened
+from kseg.errors import UsageError, counted, reason, shortened
 from kseg.formats.file_names import parse_partition_directory, plain_text
 from kseg.kernel.contract import LEAST, MOST, BatchFilter, RecordFilter
 from kseg.system.placed_path import as_path
@@ -389,7 +389,9 @@ def _listed(directories: Iterable[str | os.PathLike[str]]) -> str:
             found[name.topic].add(name.partition)
     texts = [f"{plain_text(topic)}{_numbers_text(found[topic])}" for topic in islice(sorted(found), _SHOWN_TOPICS)]
     more = len(found) - len(texts)
-    return ", ".join([*texts, f"{more} more topics"] if more else texts) or "only some that brokers put aside"
+    return (
+        ", ".join([*texts, f"{counted(more, 'more topic')}"] if more else texts) or "only some that brokers put aside"
+    )
 
 
 def own_name(path: str | os.PathLike[str]) -> str:

@@ -20,7 +20,7 @@ from kseg.log.transactions import Outcome, Transaction
 from kseg.reading.batch import BatchHeader
 from kseg.reading.blocks import Damage
 from kseg.reading.log_file import LogFile, Run
-from kseg.times import iso_time
+from kseg.times import time_text
 
 
 class ClueKind(StrEnum):
@@ -138,14 +138,16 @@ class _Clues:
             verb = "goes on" if self._began else "begins"
             self._began = True
             records = counted(header.records_count or 0, "record")
-            told = f"{verb}: {records} up to offset {header.last_offset}, {epoch}, {iso_time(header.max_timestamp)}"
+            time = time_text(header.max_timestamp, none="no time")
+            told = f"{verb}: {records} up to offset {header.last_offset}, {epoch}, {time}"
             return self._clue(ClueKind.BATCH, first, told, name, header.position)
         marker = end_marker_in(run, log_file, header)
         if marker is None:
             return self._clue(ClueKind.MARKER, first, f"a control record of {epoch} that ends nothing", name)
         what = "ABORT" if marker.control_type is ControlType.ABORT else "COMMIT"
         self._told_at = header.last_offset
-        told = f"{what}, {epoch}, coordinator epoch {marker.coordinator_epoch}, {iso_time(marker.timestamp)}"
+        time = time_text(marker.timestamp, none="no time")
+        told = f"{what}, {epoch}, coordinator epoch {marker.coordinator_epoch}, {time}"
         return self._clue(ClueKind.MARKER, first, told, name, header.position)
 
     def _entry(self, entry: AbortedTransaction, segment: SegmentFiles) -> Iterator[Clue]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kseg import kernel
 from kseg.decode.kafka_text import STATES
+from kseg.errors import counted
 from kseg.formats.codes import (
     DELETE_HORIZON_MASK,
     MAXIMUM_TRANSACTION_MS,
@@ -161,7 +162,7 @@ class PartitionTransactions:
     def _add_damage(self, name: str, damage: Damage) -> None:
         if damage.kind is not DamageKind.ZERO_TAIL:
             place = f"{name} at position {damage.position}"
-            reason = f"{place}: {damage.kind}: {damage.size} bytes, {damage.detail}"
+            reason = f"{place}: {damage.kind}: {counted(damage.size, 'byte')}, {damage.detail}"
             self.unreadable.append(Unreadable(self.partition.directory_name, None, reason))
 
     def _bare(self, producer_id: int, epoch: int) -> Transaction:

@@ -166,7 +166,13 @@ def iso_time_column(
 ) -> Column[Row]:
     """Make a column of times in ISO 8601 from milliseconds since 1970."""
     in_zone = partial(iso_time_column, field, value, title)
-    return Column(field, zoned_title(title, zone), lambda row: iso_time(value(row), zone), in_zone=in_zone)
+    return Column(
+        field,
+        zoned_title(title, zone),
+        lambda row: iso_time(value(row), zone),
+        lambda row: time_text(value(row), zone),
+        in_zone=in_zone,
+    )
 
 
 def listed_column(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Generic, Literal, NamedTuple, TypeVar
 
 from kseg import kernel
-from kseg.errors import KsegError
+from kseg.errors import KsegError, counted
 from kseg.formats.codes import ENTRY_MINIMUM_SIZE, DamageKind, claimed_size
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, parse_message, write_in_steps
 from kseg.formats.schemas import REQUESTS, RESPONSES, MessageSchema, message_schema, version_range
@@ -126,7 +126,7 @@ def _is_known(api_key: int) -> bool:
 def read_request_header(data: bytes) -> MessageHeader:
     """The header at the start of a request, given without its size. Raises FrameError if there is none."""
     if len(data) < _SMALLEST_HEADER:
-        raise FrameError(f"{len(data)} bytes are too few for a request")
+        raise FrameError(f"{counted(len(data), 'byte is', 'bytes are')} too few for a request")
     api_key, api_version = (int.from_bytes(data[at : at + 2], "big", signed=True) for at in (0, 2))
     if api_key < 0 or not 0 <= api_version < _NEWEST_VERSION:
         raise FrameError(f"there can't be an api key {api_key} in version {api_version}")
@@ -165,7 +165,7 @@ def read_request(data: bytes) -> ApiMessage:
 def correlation_id_of(response: bytes) -> int:
     """The number of the request that a response answers. Raises FrameError if there are too few bytes."""
     if len(response) < 4:
-        raise FrameError(f"{len(response)} bytes are too few for a response")
+        raise FrameError(f"{counted(len(response), 'byte is', 'bytes are')} too few for a response")
     return int.from_bytes(response[:4], "big", signed=True)
 
 
@@ -257,8 +257,10 @@ def _runs(records: bytes) -> Iterator[Run | Damage]:
             continue
         left = len(records) - at
         if stop == Stop.END:
-            claim = "a batch" if size is None else f"a batch of {size} bytes"
-            yield Damage(DamageKind.TORN_TAIL, at, left, f"{claim} begins, {left} bytes are left")
+            claim = "a batch" if size is None else f"a batch of {counted(size, 'byte')}"
+            yield Damage(
+                DamageKind.TORN_TAIL, at, left, f"{claim} begins, {counted(left, 'byte is', 'bytes are')} left"
+            )
         else:
             yield Damage(
                 DamageKind.BAD_LENGTH if stop == Stop.BAD_LENGTH else DamageKind.BAD_MAGIC, at, left, "no batch"
@@ -334,7 +336,7 @@ class Splitter:
     def skip(self, size: int) -> Iterator[SizedMessage | Lost]:
         """Continues after bytes that are missing."""
         yield from self._give_up()
-        reason = f"{size} bytes are missing"
+        reason = f"{counted(size, 'byte is', 'bytes are')} missing"
         if self._reason is None:
             self._lose(self._position + len(self._buffer), reason)
         elif "missing" not in self._reason:
@@ -390,7 +392,7 @@ class Splitter:
         while self._reason is None and self._buffer:
             size = int.from_bytes(self._buffer[:SIZE_SIZE], "big", signed=True)
             claim = f"a frame of {SIZE_SIZE + size} bytes begins" if len(self._buffer) >= SIZE_SIZE else "a size begins"
-            self._lose(self._position, f"{claim}, {len(self._buffer)} bytes are there")
+            self._lose(self._position, f"{claim}, {counted(len(self._buffer), 'byte is', 'bytes are')} there")
             yield from self._split()
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from kseg import kernel
+from kseg.errors import counted
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -399,8 +400,10 @@ class Resync:
         end = self._log.size if found is None else found
         unreadable = list(self._log.unreadable_in(position, end))
         if found is None and not unreadable and (left <= MAGIC_POSITION or (claimed is not None and claimed > left)):
-            asked = f"a batch of {claimed} bytes begins" if claimed is not None else "a header begins"
-            kind, detail = self._with_likeness(position, found, DamageKind.TORN_TAIL, f"{asked}, {left} bytes are left")
+            asked = f"a batch of {counted(claimed, 'byte')} begins" if claimed is not None else "a header begins"
+            kind, detail = self._with_likeness(
+                position, found, DamageKind.TORN_TAIL, f"{asked}, {counted(left, 'byte is', 'bytes are')} left"
+            )
             return Damage(kind, position, left, detail)
         if unreadable:
             kind, detail = DamageKind.UNREADABLE, unreadable_detail(unreadable, self._log.file_size)
@@ -436,13 +439,13 @@ class Resync:
         if stop == Stop.BAD_CRC:
             reasons = f"{self._crc_detail(position, buffer)}, and {self._why_untrusted(position, buffer)}"
             return DamageKind.BAD_CRC, reasons
-        return DamageKind.BAD_LENGTH, f"length field is {size}, {left} bytes are left"
+        return DamageKind.BAD_LENGTH, f"length field is {size}, {counted(left, 'byte is', 'bytes are')} left"
 
     def _why_untrusted(self, position: int, buffer: memoryview) -> str:
         """Why a length isn't believed, besides the wrong CRC."""
         claimed = claimed_size(buffer) or 0
         if self.ends_well(position + claimed) and not self.is_filled(position, claimed):
-            return f"nothing else tells that it has {claimed} bytes"
+            return f"nothing else tells that it has {counted(claimed, 'byte')}"
         return "no header where it should end"
 
     def _crc_detail(self, position: int, buffer: memoryview) -> str:
@@ -525,5 +528,5 @@ def unreadable_detail(found: list[UnreadableRange], file_size: int) -> str:
     text = f"bytes {first.start} to {first.end - 1}"
     if len(found) > 1:
         size = sum(each.end - each.start for each in found)
-        text += f" and {len(found) - 1} more stretches, {size} bytes in all,"
+        text += f" and {counted(len(found) - 1, 'more stretch', 'more stretches')}, {counted(size, 'byte')} in all,"
     return f"{text} {first.reason}"

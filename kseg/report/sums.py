@@ -247,7 +247,7 @@ def rate_text(size: float, milliseconds: int) -> str:
 
 
 def moment_text(timestamp: int, zone: tzinfo = UTC) -> str:
-    """A time to the minute: `2026-11-24 12:00`; the number itself beyond the year 9999."""
+    """A time to the minute: `2026-11-24 12:00`; as `time_text` beyond the year 9999."""
     try:
         moment = (_EPOCH + timedelta(milliseconds=timestamp)).astimezone(zone)
     except OverflowError:

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from kseg.errors import DamagedError, FileError, KsegError
+from kseg.errors import DamagedError, FileError, KsegError, counted
 from kseg.index.header_scan import end_of, events
 from kseg.index.producers import ProducerStates, build_producer_snapshot, parse_end_marker
 from kseg.index.rebuild import IndexBuilder
@@ -137,7 +137,7 @@ class _Cleaning:
         self._temporary = ExitStack()
         self._offsets = OffsetMap(settings.dedupe_buffer_size)
         if self._offsets.table.is_full:
-            raise KsegError(f"an offset map of {settings.dedupe_buffer_size} bytes has no room for a key")
+            raise KsegError(f"an offset map of {counted(settings.dedupe_buffer_size, 'byte')} has no room for a key")
 
     def close(self) -> None:
         """Removes what passes left in the temporary directory."""

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, counted
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, parse_in_steps
 from kseg.formats.schemas import REQUESTS
 from kseg.protocol.messages import (
@@ -123,7 +123,9 @@ class _Encoding(NamedTuple):
                 pieces: list[Piece] = end.value
                 return pieces
             if size > self.largest:
-                raise RefusedError(f"{self.line}: an answer of more than {self.largest} bytes: ask for fewer at once")
+                raise RefusedError(
+                    f"{self.line}: an answer of more than {counted(self.largest, 'byte')}: ask for fewer at once"
+                )
             yield Step(size, may_begin_again)
 
 

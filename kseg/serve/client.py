@@ -8,7 +8,7 @@ from collections.abc import Callable
 from io import FileIO
 from time import monotonic
 
-from kseg.errors import KsegError, OpenError, quoted
+from kseg.errors import KsegError, OpenError, counted, quoted
 from kseg.protocol.messages import SIZE_BYTES
 from kseg.serve.answer import Answered, AnsweredLater, Asking, Piece, RefusedError, answer_request
 from kseg.serve.connections import PlainStream, Shared, Stream, TlsStream, tls_reason, until_closed
@@ -147,7 +147,9 @@ class Client:
             async with asyncio.timeout(self._shared.limits.idle_seconds):
                 size = int.from_bytes(await self._stream.read_exactly(SIZE_BYTES), "big", signed=True)
             if not 0 < size <= most:
-                raise RefusedError(f"a request of {size} bytes, or no request of Kafka's; the limit is {most}")
+                raise RefusedError(
+                    f"a request of {counted(size, 'byte')}, or no request of Kafka's; the limit is {most}"
+                )
             async with asyncio.timeout(self._shared.limits.request_seconds):
                 if size > SMALL_REQUEST:
                     await self._shared.requests.take(self, size)

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import NamedTuple, Protocol, TypeVar
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError, UsageError, counted
 from kseg.kernel.contract import MOST
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.login import Logins
@@ -236,7 +236,7 @@ class Figures:
 
     def line(self, bytes_per_second: float) -> str:
         """The figures in a line."""
-        clients = "1 client" if self.clients == 1 else f"{self.clients} clients"
+        clients = counted(self.clients, "client")
         rate = f"{bytes_per_second / _MIB:.1f} MiB/s"
         return f"{clients}, {rate}, {self.reading}" if bytes_per_second else f"{clients}, {rate}"
 

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from kseg.errors import KsegError, UsageError, quoted
+from kseg.errors import KsegError, UsageError, counted, quoted
 from kseg.formats.messages import Fields
 from kseg.protocol.messages import API_VERSIONS, SIZE_BYTES, MessageHeader, build_response, read_request_header
 from kseg.serve.answer import RefusedError, is_known, read_body
@@ -151,7 +151,9 @@ def read_passwords(path: Path, say: Callable[[str], None]) -> dict[str, str]:
             raise UsageError(f"{path}: line {number}: this user has a password already")
         found[name] = password
     if not 0 < len(found) <= MOST_USERS:
-        raise UsageError(f"{path}: {len(found)} users; from 1 to {MOST_USERS} can log in, each in a line USER:PASSWORD")
+        raise UsageError(
+            f"{path}: {counted(len(found), 'user')}; from 1 to {MOST_USERS} can log in, each in a line USER:PASSWORD"
+        )
     return found
 
 

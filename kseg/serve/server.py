@@ -17,7 +17,7 @@ from time import monotonic
 from types import TracebackType
 from typing import NamedTuple
 
-from kseg.errors import KsegError, UsageError
+from kseg.errors import KsegError, UsageError, counted
 from kseg.serve.client import Client
 from kseg.serve.cluster import ServedCluster
 from kseg.serve.connections import Figures, Growth, Security, Shared, show_figures
@@ -142,7 +142,7 @@ class Server:
             writer.transport.abort()
             if not self._has_refused:
                 self._has_refused = True
-                self._say(f"more than {self._most} connections at once: further ones are closed")
+                self._say(f"more than {counted(self._most, 'connection')} at once: further ones are closed")
             return
         client = Client(reader, writer, self._shared)
         self._clients[client] = task = asyncio.create_task(client.answer_all())

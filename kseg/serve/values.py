@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, Protocol
 
-from kseg.errors import KsegError, OpenError, missing_library
+from kseg.errors import KsegError, OpenError, counted, missing_library
 from kseg.log.segments import SegmentFiles
 from kseg.serve.fetch_batches import FetchBounds, FetchPlan
 from kseg.system.files import open_ranged
@@ -222,7 +222,7 @@ def compile_pattern(text: str) -> ClientPattern:
     options.log_errors = False
     options.max_mem = _MOST_MEMORY
     if len(text) > LONGEST_PATTERN:
-        raise PatternError(f"an expression of {len(text)} characters; the limit is {LONGEST_PATTERN}")
+        raise PatternError(f"an expression of {counted(len(text), 'character')}; the limit is {LONGEST_PATTERN}")
     try:
         found: ClientPattern = re2.compile(text, options)
     except (re2.error, UnicodeError) as error:

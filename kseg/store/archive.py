@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import IO, BinaryIO, cast
 
-from kseg.errors import OpenError, UsageError
+from kseg.errors import OpenError, UsageError, counted
 from kseg.formats.codes import MAGIC_POSITION, stored_offset
 from kseg.formats.file_names import (
     KIND_OF_NAME,
@@ -285,7 +285,9 @@ class Inputs:
             raise self._too_large(name)
 
     def _too_large(self, name: str) -> ArchiveError:
-        return ArchiveError(f"unpacks to more than {self._limit} bytes: --max-unpacked sets another limit", name)
+        return ArchiveError(
+            f"unpacks to more than {counted(self._limit, 'byte')}: --max-unpacked sets another limit", name
+        )
 
     def _problem(self, text: str) -> None:
         self.problems += 1

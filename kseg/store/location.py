@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 from urllib.parse import unquote, urlsplit
 
-from kseg.errors import OpenError, UsageError, quoted, without_secrets
+from kseg.errors import OpenError, UsageError, counted, quoted, without_secrets
 from kseg.formats.file_names import FileKind, parse_file_name
 
 STANDARD_INPUT = "-"
@@ -327,4 +327,6 @@ def broken(reason: str) -> OSError:
 def require_all(found: bytes, size: int) -> None:
     """Raises OSError if a store gave fewer or more bytes than were asked for: they may be no part of the file."""
     if len(found) != size:
-        raise OSError(f"{len(found)} bytes came instead of {size}: the connection broke, or the file has changed")
+        raise OSError(
+            f"{counted(len(found), 'byte')} came instead of {size}: the connection broke, or the file has changed"
+        )

@@ -14,7 +14,17 @@ from itertools import chain, pairwise
 from threading import Lock, current_thread, main_thread
 from typing import Any, NoReturn, TypeVar
 
-from kseg.errors import ClusterError, KsegError, OpenError, UsageError, missing_library, quoted, reason, without_secrets
+from kseg.errors import (
+    ClusterError,
+    KsegError,
+    OpenError,
+    UsageError,
+    counted,
+    missing_library,
+    quoted,
+    reason,
+    without_secrets,
+)
 from kseg.store.location import StoredObject, StoreKind, StoreUrl, broken, parse_url
 from kseg.store.settings import StoreSettings, settings_of
 from kseg.system.run_usage import in_threads, result_of
@@ -351,7 +361,7 @@ class ObjectFile:
         if known != version:
             raise broken(f"{self._store.name}/{self._key} has changed while it was read")
         if self._size not in (None, size):
-            raise broken(f"{self._store.name}/{self._key} has {size} bytes; it was listed with {self._size}")
+            raise broken(f"{self._store.name}/{self._key} has {counted(size, 'byte')}; it was listed with {self._size}")
         return content
 
 

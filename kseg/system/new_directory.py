@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from kseg.errors import KsegError, OpenError, UnreadableError
+from kseg.errors import KsegError, OpenError, UnreadableError, counted
 from kseg.system.files import open_regular, stored_stretches
 from kseg.system.signals import Uninterrupted
 
@@ -234,7 +234,7 @@ def copy_range(source: int, target: int, position: int, size: int) -> None:
 
 
 def _cut(left: int, position: int) -> WriteError:
-    return WriteError(f"the source ends {left} bytes early: it was cut meanwhile", position=position)
+    return WriteError(f"the source ends {counted(left, 'byte')} early: it was cut meanwhile", position=position)
 
 
 def _copy_stored(source: int, target: int, position: int, size: int) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path, PosixPath, PurePath
 from typing import Any, Protocol
 
-from kseg.errors import OpenError
+from kseg.errors import OpenError, counted
 
 StrPath = str | os.PathLike[str]
 
@@ -123,7 +123,7 @@ class PlacedPath(PosixPath):
         try:
             os.ftruncate(descriptor, source.size)
         except OSError as error:
-            raise OpenError(f"can't be read: no file here may have its {source.size} bytes", self) from error
+            raise OpenError(f"can't be read: no file here may have its {counted(source.size, 'byte')}", self) from error
         finally:
             os.close(descriptor)
         self.placement.sources[os.fspath(self)] = source

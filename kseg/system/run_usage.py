@@ -10,6 +10,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TypeVar
 
+from kseg.errors import counted
+
 AT_ONCE = 8
 """Things that are worked on at the same time."""
 _AHEAD = 8
@@ -78,7 +80,7 @@ class Usage:
         ]
         read = _bytes_read()
         if read is not None and self._read is not None:
-            parts.append(f"{read - self._read} bytes read")
+            parts.append(f"{counted(read - self._read, 'byte')} read")
         return ", ".join(parts)
 
 

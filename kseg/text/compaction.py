@@ -39,14 +39,17 @@ def compacted_lines(partition: PartitionLog, done: Compacted) -> Iterator[str]:
         f"{partition.path}: offsets below {plan.end_offset} cleaned, dirty from {plan.first_dirty} on; "
         f"{human_size(done.bytes_left_alone)} after that left alone, for {plan.why_ends}"
     )
-    sizes = f"{human_size(done.bytes_after)} of {human_size(done.bytes_before)}"
-    yield f"  {done.kept} of {done.record_count} records stay, {sizes}"
+    stay = counted(done.record_count, "record stays", "records stay")
+    yield f"  {done.kept} of {stay}, {human_size(done.bytes_after)} of {human_size(done.bytes_before)}"
     for reason, words in _WORDS.items():
         if done.gone[reason]:
             yield f"  {done.gone[reason]} go: {words}"
     if done.emptied:
-        yield f"  {done.emptied} batches stay without a record, for the producer's state or the last offset"
-    passes = "1 pass" if done.passes == 1 else f"{done.passes} passes"
+        yield (
+            f"  {counted(done.emptied, 'batch stays', 'batches stay')} without a record, for the producer's state"
+            " or the last offset"
+        )
+    passes = counted(done.passes, "pass", "passes")
     yield f"  {_joined(done)} segments become {len(done.segments)}, in {passes}"
 
 
@@ -82,7 +85,10 @@ def compaction_notes(partition: PartitionLog, done: Compacted) -> Iterator[str]:
     """What the user should know of a partition, whatever the form of the report."""
     yield from done.notes
     if done.gone[Gone.NO_KEY]:
-        yield f"{partition.path}: {done.gone[Gone.NO_KEY]} records have no key, so they are dropped"
+        yield (
+            f"{partition.path}: {counted(done.gone[Gone.NO_KEY], 'record has', 'records have')} no key, so they"
+            " are dropped"
+        )
 
 
 def write_compacted(partition: PartitionLog, done: Compacted, now: Now, form: Form, *, quiet: bool) -> None:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from typing import NamedTuple
 
 from kseg.diff.copies import ClusterCopies, ClusterCopy, CopiesVerdict, PartitionCopies
@@ -17,7 +17,7 @@ from kseg.output.rows import CsvWriter
 from kseg.output.streams import write_line, write_lines, write_stdout
 from kseg.output.table import rich_fitting, write_rich_table
 from kseg.text import fields
-from kseg.times import iso_time
+from kseg.times import time_text
 
 
 def diff_object(diff: PartitionDiff) -> dict[str, object]:
@@ -302,7 +302,7 @@ def _batch_text(batch: BatchAt, zone: tzinfo) -> str:
     header = batch.header
     producer_id, epoch, sequence = header.producer
     producer = f"producer {producer_id} epoch {epoch} sequence {sequence}"
-    times = f"{iso_time(header.base_timestamp, zone)} to {iso_time(header.max_timestamp, zone)}"
+    times = f"{time_text(header.base_timestamp, zone, 'none')} to {time_text(header.max_timestamp, zone, 'none')}"
     return (
         f"batch at position {header.position} of {batch.log.name}: offsets {header.first_offset} to"
         f" {header.last_offset}, leader epoch {header.partition_leader_epoch}, {producer}, {times},"
@@ -444,7 +444,7 @@ def copies_line(copies: ClusterCopies) -> str:
     counts = Counter(partition.verdict for partition in copies.partitions)
     sums = ", ".join(f"{counts[verdict]} {words}" for verdict, words in _COPIES.items() if counts[verdict])
     metadata = copies.metadata
-    known = f"metadata to offset {metadata.offset} of {iso_time(metadata.timestamp, UTC)}"
+    known = f"metadata to offset {metadata.offset} of {time_text(metadata.timestamp, none='no time')}"
     return f"{counted(len(copies.partitions), 'partition')} by the {known}: {sums or 'none'}"
 
 

@@ -156,7 +156,7 @@ def report_lines(report: "Report", *, verbose: bool = False) -> Iterator[str]:
     if report.merged is not None:
         before, after = report.merged
         yield (
-            f"merged: {before} files became {after}"
+            f"merged: {counted(before, 'file')} became {after}"
             if after < before
             else f"merged: none; {counted(after, 'file')} as before"
         )
@@ -197,9 +197,12 @@ def _lines_about(partition: "PartitionReport") -> Iterator[str]:
     for first, end in partition.remote:
         yield f"{name}: offsets {first} to {end} are in the remote tier alone: not exported"
     if partition.disordered:
-        yield f"{name}: {partition.disordered} records stand after higher offsets: the log is out of order"
+        yield (
+            f"{name}: {counted(partition.disordered, 'record stands', 'records stand')} after higher offsets: the"
+            " log is out of order"
+        )
     if partition.passed_over:
-        yield f"{name}: {partition.passed_over} records passed over: other records have their offsets"
+        yield f"{name}: {counted(partition.passed_over, 'record')} passed over: other records have their offsets"
 
 
 def _lines_about_times(report: "Report") -> Iterator[str]:

@@ -92,7 +92,10 @@ def beyond_end_notes(groups: Iterable[Group]) -> Iterator[str]:
     found = list(commits_beyond_end(groups))
     yield from (f"{beyond_end_sentence(commit)}: {BEYOND_END}" for commit in found[:MOST_TOLD])
     if len(found) > MOST_TOLD:
-        yield f"{len(found) - MOST_TOLD} more commits are beyond the log end: negative lags of -o json"
+        yield (
+            f"{counted(len(found) - MOST_TOLD, 'more commit is', 'more commits are')} beyond the log end: negative"
+            " lags of -o json"
+        )
 
 
 def _known_or_dash(field: Field, title: str, value: Callable[[Row], int | None], rank: int = 1) -> Column[Row]:

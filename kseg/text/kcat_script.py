@@ -11,6 +11,8 @@ from enum import Enum
 from itertools import count
 from typing import NamedTuple
 
+from kseg.errors import counted
+
 TopicPartition = tuple[str, int]
 Header = tuple[bytes, bytes | None]
 HEAD = """\
@@ -95,7 +97,7 @@ class SentRecord(NamedTuple):
         if not self.meanings:
             return "it has no key and an empty value, which kcat passes over"
         if self.size > LARGEST_RECORD:
-            return f"it has {self.size} bytes, more than {LARGEST_RECORD}"
+            return f"it has {counted(self.size, 'byte')}, more than {LARGEST_RECORD}"
         if sum(len(name) + len(value or b"") for name, value in self.headers) > LARGEST_HEADERS:
             return f"its headers have more than {LARGEST_HEADERS} bytes"
         if any(not name or b"=" in name for name, _ in self.headers):

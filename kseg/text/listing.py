@@ -224,6 +224,11 @@ _CACHE: Column[_Sums] = Column(fields.CACHED_BYTES, "CACHED", lambda row: row.ca
 def notes_on(row: PartitionSummary) -> list[str]:
     """What is remarkable about a partition, in words."""
     notes = [] if row.state is None else [f"-{row.state}"]
+    if row.tier_sums is None and row.size:
+        if row.last_offset is None:
+            notes.append("no batch can be read, `kseg verify` says why")
+        elif row.largest_timestamp < 0:
+            notes.append("no timestamps")
     if row.problems:
         notes.append(counted(len(row.problems), "problem"))
     if row.unhealthy_segments:

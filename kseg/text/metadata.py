@@ -65,7 +65,7 @@ class CopyRow(NamedTuple):
         """For people."""
         if self.copy is self.used:
             return "used"
-        return f"{self.behind} records, {self.behind_ms / 1000:.1f} s" if self.behind else "as far"
+        return f"{counted(self.behind, 'record')}, {self.behind_ms / 1000:.1f} s" if self.behind else "as far"
 
 
 COPIES: Section[CopyRow] = Section(
@@ -142,7 +142,10 @@ def rebuilding_notes(rebuilding: "Rebuilding", directory: Path | None) -> Iterat
             known = f"leader epoch {copy.known_epoch}, of which it has no record"
             yield f"{copy.partition.path}: its node knew of {known}: something may have been decided after its end"
     if len(rebuilding.newer) > _MOST_SHOWN:
-        yield f"{len(rebuilding.newer) - _MOST_SHOWN} more partitions are newer than the copy: -o json has all"
+        yield (
+            f"{counted(len(rebuilding.newer) - _MOST_SHOWN, 'more partition is', 'more partitions are')} newer"
+            " than the copy: -o json has all"
+        )
     if rebuilding.deleted:
         many = counted(len(rebuilding.deleted), "directory", "directories")
         yield f"{many} of deleted partitions {'is' if len(rebuilding.deleted) == 1 else 'are'} left out"
@@ -509,5 +512,5 @@ def write_script(script: Script, note: Callable[[str], object]) -> None:
         write_line(line)
     flush_stdout()
     named = ", which the script's end names" if script.left_out else ""
-    count = "1 command" if script.command_count == 1 else f"{script.command_count} commands"
+    count = counted(script.command_count, "command")
     note(f"{count}; left out: {len(script.left_out)}{named}")

@@ -134,7 +134,7 @@ def keys_text(cleaning: Cleaning) -> str | None:
     """Says if there may be more keys to clean than the cleaner takes at once."""
     if cleaning.most_records <= cleaning.most_keys:
         return None
-    return f"up to {cleaning.most_records} keys to clean, the cleaner takes {cleaning.most_keys} at once"
+    return f"up to {counted(cleaning.most_records, 'key')} to clean, the cleaner takes {cleaning.most_keys} at once"
 
 
 def _cleanable(cleaning: Cleaning) -> str:

@@ -66,7 +66,10 @@ def reset_command(salvage: Salvage, offset: int) -> str | None:
 def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     """A partition's report."""
     unplaced = sum(extent.batch_count for extent in salvage.unplaced)
-    yield f"{salvage.name}: {salvage.batch_count} batches, {salvage.size} bytes in {len(salvage.segments)} segments"
+    yield (
+        f"{salvage.name}: {counted(salvage.batch_count, 'batch', 'batches')}, {counted(salvage.size, 'byte')} in"
+        f" {counted(len(salvage.segments), 'segment')}"
+    )
     yield from _replica_lines(salvage)
     yield from map(_abandoned_line, salvage.abandoned)
     yield from (f"  left out: {each.text()}" for each in salvage.set_aside)
@@ -75,7 +78,7 @@ def salvage_lines(salvage: Salvage, written: Written) -> Iterator[str]:
     if salvage.inner_problems:
         yield "    --drop-unreadable leaves such batches out"
     if salvage.reordered:
-        yield f"  {salvage.reordered} batches put in order"
+        yield f"  {counted(salvage.reordered, 'batch', 'batches')} put in order"
     if salvage.duplicates:
         yield f"  {salvage.duplicates} duplicate batches left out"
     if unplaced:
@@ -98,7 +101,7 @@ def _replica_lines(salvage: Salvage) -> Iterator[str]:
     for replica in salvage.replicas:
         for reason, size in replica.lost_bytes().items():
             word = "unwritten" if reason == DamageKind.ZERO_TAIL else "lost"
-            yield f"  {word} in {replica.partition.path}: {size} bytes, {reason}"
+            yield f"  {word} in {replica.partition.path}: {counted(size, 'byte')}, {reason}"
 
 
 def _abandoned_line(found: AbandonedBatches) -> str:
@@ -130,12 +133,15 @@ def _written_lines(salvage: Salvage, written: Written) -> Iterator[str]:
         )
     for file in written.files:
         origin = f"from {', '.join(map(str, file.sources))}" if file.sources else "rebuilt"
-        yield f"  wrote {file.name}: {file.size} bytes, {iso_time(file.modified_ms)}, sha256 {file.sha256}, {origin}"
+        yield (
+            f"  wrote {file.name}: {counted(file.size, 'byte')}, {iso_time(file.modified_ms)}, sha256"
+            f" {file.sha256}, {origin}"
+        )
 
 
 def _loss_line(found: FoundLoss) -> str:
     loss = found.loss
-    return f"    {found.log.name} position {loss.position}: {loss.size} bytes, {loss.reason}: {loss.detail}"
+    return f"    {found.log.name} position {loss.position}: {counted(loss.size, 'byte')}, {loss.reason}: {loss.detail}"
 
 
 def _kept_line(salvage: Salvage, log: Path, problem: InnerProblem) -> str:
@@ -302,13 +308,19 @@ def segment_lines(segments: Iterable[WrittenSegment], directory: Path) -> Iterat
         offsets = f"offsets {segment.base_offset} to {segment.next_offset - 1}" if segment.batch_count else "empty"
         rolled = "" if segment.rolled in (Rolled.ACTIVE, Rolled.UNKNOWN) else f", rolled by {segment.rolled}"
         path = directory / f"{segment.base_offset:020}.log"
-        yield f"{path}: {offsets}, {segment.batch_count} batches, {segment.size} bytes{rolled}"
+        yield (
+            f"{path}: {offsets}, {counted(segment.batch_count, 'batch', 'batches')},"
+            f" {counted(segment.size, 'byte')}{rolled}"
+        )
 
 
 def sliced_lines(sliced: Sliced, directory: Path) -> Iterator[str]:
     """What `slice` wrote: its segments, and counts."""
     yield from segment_lines(sliced.segments, directory)
-    yield f"{sliced.copied} batches copied, {sliced.rebuilt} rebuilt, {sliced.dropped} records left out"
+    yield (
+        f"{counted(sliced.copied, 'batch', 'batches')} copied, {sliced.rebuilt} rebuilt,"
+        f" {counted(sliced.dropped, 'record')} left out"
+    )
 
 
 def left_open_line(sliced: Sliced) -> str | None:

@@ -8,7 +8,7 @@ from kseg.errors import OpenError, counted
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import Selection
 from kseg.system.placed_path import StrPath, as_path
-from kseg.times import time_text
+from kseg.times import iso_time
 
 
 def asked_text(selection: Selection, zone: tzinfo = UTC) -> str:
@@ -16,12 +16,16 @@ def asked_text(selection: Selection, zone: tzinfo = UTC) -> str:
     return " ".join(_asked(selection, zone))
 
 
+def _moment(timestamp: int | None, zone: tzinfo) -> str | None:
+    return iso_time(timestamp, zone) or (f"{timestamp}ms" if timestamp is not None and timestamp >= 0 else None)
+
+
 def _asked(selection: Selection, zone: tzinfo) -> Iterator[str]:
     for option, value in (
         ("--from-offset", selection.from_offset),
         ("--to-offset", selection.to_offset),
-        ("--from-time", time_text(selection.from_time, zone) or None),
-        ("--to-time", time_text(selection.to_time, zone) or None),
+        ("--from-time", _moment(selection.from_time, zone)),
+        ("--to-time", _moment(selection.to_time, zone)),
         ("--key", _bytes_text(selection.key)),
         ("--key-regex", selection.key_regex),
         ("--grep", selection.grep),

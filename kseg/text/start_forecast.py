@@ -29,7 +29,7 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
         return f"{'Both' if len(nodes) == 2 else f'All {len(nodes)}'} nodes start well{bound}."
     well = sum(each.consequence is AtStart.WELL for each in nodes)
     verb = "starts" if well == 1 else "start"
-    return f"{_closed(f'{_name(worst)} {_end(worst)}')} {well} of {len(nodes)} nodes {verb} well{bound}."
+    return f"{_closed(f'{_name(worst)} {_end(worst)}')} {well} of {counted(len(nodes), 'node')} {verb} well{bound}."
 
 
 def _closed(sentence: str) -> str:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kseg.errors import FileError
+from kseg.errors import FileError, counted
 from kseg.formats.file_names import FileKind
 from kseg.formats.indexes import most_bytes_of_sizes, parse_chunk_sizes
 from kseg.tiered.segment_bytes import (
@@ -170,7 +170,7 @@ def _indexes(fields: dict[str, Any], least: int) -> dict[FileKind, tuple[int, in
         place = _object(fields, name)
         position, size = _value(place, "position", int), _value(place, "size", int)
         if min(position, size) < 0 or max(position, size) > LARGEST_FILE or 0 < size < least:
-            raise FileError(f"its index {name} is of {size} bytes at position {position}")
+            raise FileError(f"its index {name} is of {counted(size, 'byte')} at position {position}")
         found[kind] = position, size
     return found
 

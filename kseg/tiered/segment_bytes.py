@@ -9,7 +9,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from kseg.codecs.zstd import CODEC
-from kseg.errors import FileError, OpenError, UsageError, missing_library
+from kseg.errors import FileError, OpenError, UsageError, counted, missing_library
 from kseg.store.location import ObjectStore, broken, place_of
 from kseg.system.files import read_small
 
@@ -89,13 +89,13 @@ def chunk_count(chunk_size: int, size: int) -> int:
 def _check(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> None:
     """Stored chunks without bytes would cost time and memory that no object pays for."""
     if not 0 < chunk_size <= LARGEST_FILE:
-        raise FileError(f"chunks of {chunk_size} bytes")
+        raise FileError(f"chunks of {counted(chunk_size, 'byte')}")
     if not 0 <= size <= LARGEST_FILE:
-        raise FileError(f"a segment of {size} bytes")
+        raise FileError(f"a segment of {counted(size, 'byte')}")
     if -(-size // chunk_size) > MOST_CHUNKS:
         raise FileError(f"a segment of {-(-size // chunk_size)} chunks; kseg reads up to {MOST_CHUNKS}")
     if size and min(stored_sizes, default=1) < 1:
-        raise FileError(f"a stored chunk of {min(stored_sizes)} bytes")
+        raise FileError(f"a stored chunk of {counted(min(stored_sizes), 'byte')}")
 
 
 IV_SIZE = 12
@@ -176,7 +176,7 @@ def opened(sealed: bytes, key: bytes, aad: bytes) -> bytes:
     from Crypto.Cipher import AES
 
     if len(sealed) < SEAL_SIZE:
-        raise broken(f"{len(sealed)} bytes are too few for AES-GCM")
+        raise broken(f"{counted(len(sealed), 'byte is', 'bytes are')} too few for AES-GCM")
     cipher = AES.new(key, AES.MODE_GCM, nonce=sealed[:IV_SIZE], mac_len=TAG_SIZE)
     cipher.update(aad)
     try:
@@ -466,19 +466,19 @@ class ChunkedBytes:
         alone = range(slot, slot + 1)
         expected, size = self._chunks.size_of(slot), self._chunks.stored_size_of(alone)
         if max(expected, size) > LARGEST_CHUNK:
-            raise broken(f"it has {max(expected, size)} bytes; kseg decodes chunks of up to {LARGEST_CHUNK}")
+            raise broken(f"it has {counted(max(expected, size), 'byte')}; kseg decodes chunks of up to {LARGEST_CHUNK}")
         missing = min(self._part.missing_before(self._chunks.stored_end(slot)), size)
         content = b"" if missing else self._fetched(alone)
         missing = missing or size - len(content)
         if missing:
-            raise broken(f"{missing} of its {size} bytes are missing: the object was cut")
+            raise broken(f"{missing} of its {counted(size, 'byte is', 'bytes are')} missing: the object was cut")
         self.check()
         if self._part.seal is not None and self._key is not None:
             content = opened(content, self._key, self._part.seal.aad)
         if self._part.is_compressed:
             content = decompressed(content, expected)
         if len(content) != expected:
-            raise broken(f"it has {len(content)} bytes, not {expected}")
+            raise broken(f"it has {counted(len(content), 'byte')}, not {expected}")
         return content
 
 
@@ -487,7 +487,7 @@ def decompressed(content: bytes, most: int) -> bytes:
     try:
         return CODEC.decompress(memoryview(content), most)
     except CODEC.errors() as error:
-        raise broken(f"isn't a zstd frame of up to {most} bytes") from error
+        raise broken(f"isn't a zstd frame of up to {counted(most, 'byte')}") from error
 
 
 def bytes_of(

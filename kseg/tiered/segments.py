@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
-from kseg.errors import FileError
+from kseg.errors import FileError, counted
 from kseg.formats.checkpoints import parse_leader_epoch_checkpoint, parse_partition_metadata
 from kseg.formats.codes import stored_offset
 from kseg.formats.file_names import FileKind
@@ -175,7 +175,9 @@ def _known_epochs(
     """The epochs of a segment's checkpoint, which has those before the segment, too."""
     try:
         if part.size > LARGEST_CHECKPOINT:
-            raise FileError(f"it has {part.size} bytes; kseg reads checkpoints of up to {LARGEST_CHECKPOINT}")
+            raise FileError(
+                f"it has {counted(part.size, 'byte')}; kseg reads checkpoints of up to {LARGEST_CHECKPOINT}"
+            )
         content = store.read(part.key, 0, part.size)
         return tuple(
             (each.epoch, each.start_offset) for each in parse_leader_epoch_checkpoint(content).entries
@@ -239,7 +241,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
 
 def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
     if found.stored.size > LARGEST_MANIFEST:
-        raise FileError(f"has {found.stored.size} bytes; kseg reads manifests of up to {LARGEST_MANIFEST}")
+        raise FileError(f"has {counted(found.stored.size, 'byte')}; kseg reads manifests of up to {LARGEST_MANIFEST}")
     try:
         return parse_manifest(store.read(found.stored.key, 0, found.stored.size))
     except OSError as error:
@@ -266,7 +268,7 @@ def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
 def _check_chunks(manifest: SegmentManifest, size: int) -> None:
     """Raises KsegError if a log of a size has fewer bytes than chunks: their table would cost more than the object."""
     if manifest.chunks.count > size:
-        raise FileError(f"it has {manifest.chunks.count} chunks, though the log has {size} bytes")
+        raise FileError(f"it has {manifest.chunks.count} chunks, though the log has {counted(size, 'byte')}")
 
 
 def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Iterator[ObjectProblem]:
@@ -274,11 +276,13 @@ def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Itera
     for suffix, size in (("log", manifest.chunks.total), (INDEXES, manifest.indexes_size)):
         if suffix not in upload:
             yield ObjectProblem(
-                "remote-missing", f"{key}.{suffix}", f"isn't there, though the manifest says {size} bytes"
+                "remote-missing", f"{key}.{suffix}", f"isn't there, though the manifest says {counted(size, 'byte')}"
             )
         elif upload[suffix].stored.size != size:
             found = upload[suffix].stored.size
-            yield ObjectProblem("remote-size", f"{key}.{suffix}", f"has {found} bytes; by the manifest it is {size}")
+            yield ObjectProblem(
+                "remote-size", f"{key}.{suffix}", f"has {counted(found, 'byte')}; by the manifest it is {size}"
+            )
 
 
 _OF_LAYOUT = {TierLayout.AIVEN: _aiven_segment}

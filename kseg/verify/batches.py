@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from kseg import kernel
-from kseg.errors import OpenError
+from kseg.errors import OpenError, counted
 from kseg.findings.findings import Finding
 from kseg.formats.codes import NO_TIMESTAMP, DamageKind
 from kseg.index.header_scan import events, header_runs
@@ -125,7 +125,10 @@ class _RecordColumns:
         self._next = 0
         self._damages = {
             problem.position: Damage(
-                PROBLEMS[problem.problem].kind, problem.position, 0, f"{problem.records_read} records can be read"
+                PROBLEMS[problem.problem].kind,
+                problem.position,
+                0,
+                f"{counted(problem.records_read, 'record')} can be read",
             )
             for problem in columns.problems
         }

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from kseg.errors import FileError, OpenError
+from kseg.errors import FileError, OpenError, counted
 from kseg.findings.findings import Finding, Findings
 from kseg.formats.file_names import MAXIMUM_OFFSET, SUFFIXES, DirectoryState, FileKind, parse_file_name
 from kseg.formats.foreign import what_has_name
@@ -135,7 +135,7 @@ def _check_leftover_logs(partition: PartitionLog, findings: Findings) -> None:
         is_before = slot is None
         if (is_before and name.suffix == DELETED) or (partition.segments and _has_records(partition, slot, base)):
             continue
-        sentence = f"{file.size} bytes from offset {base} on, which the log doesn't have"
+        sentence = f"{counted(file.size, 'byte')} from offset {base} on, which the log doesn't have"
         findings.add("leftover-log", file.path, sentence, offsets=(base, None))
 
 
@@ -161,7 +161,7 @@ def check_directory(partition: PartitionLog, findings: Findings) -> None:
         if suffix in _PARSED and not _is_offset(stem):
             findings.add("misnamed-file", file.path, f"its name doesn't begin with an offset, but {stem!r}")
             continue
-        findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {file.size} bytes")
+        findings.add("leftover-file", file.path, f"{suffix}: {SUFFIXES[suffix]}; {counted(file.size, 'byte')}")
     _check_leftover_logs(partition, findings)
     deleted = {name.base_offset for name in map(parse_file_name, leftovers) if name.kind is FileKind.LOG}
     for orphan in partition.orphans:
@@ -235,7 +235,7 @@ def _add_orphan(orphan: SegmentFiles, findings: Findings) -> None:
     suffixes = "".join(f", {file.path.suffix}" for file in others)
     beside = f" with{suffixes[1:]}" if others else ""
     size = sum(file.size for file in orphan.files)
-    findings.add("orphan-index", first.path, f"{size} bytes{beside}, and no .log")
+    findings.add("orphan-index", first.path, f"{counted(size, 'byte')}{beside}, and no .log")
 
 
 _OTHERS_COUNT = (Standing.SUPERSEDED, Standing.DUPLICATE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, DirectoryIdentity, LogDir, read_identity
 from kseg.cluster.replicas import CopyStatus, topic_id_at
-from kseg.errors import FileError
+from kseg.errors import FileError, counted
 from kseg.findings.findings import Findings
 from kseg.formats.file_names import (
     BOOTSTRAP_CHECKPOINT,
@@ -282,7 +282,7 @@ def _check_node(
     homes = [(each, home) for each in chosen if (home := _home(metadata, own, each)) is not None]
     missing = [(each, home) for each, home in homes if (each.topic, each.partition) not in there]
     if missing and (2 * len(missing) > len(homes) > 1 or not any(map(_is_whole, own))):
-        sentence = f"{_as_of(metadata)} have {len(homes)} partitions here, and {len(missing)} of them aren't"
+        sentence = f"{_as_of(metadata)} have {counted(len(homes), 'partition')} here, and {len(missing)} of them aren't"
         findings.add("partial-disk", own[0].path, sentence)
         return
     for expected, home in missing:

@@ -134,9 +134,9 @@ class LogChecks:
         """Takes a stretch of the log that can't be read."""
         self.is_damaged = self.is_damaged or damage.kind not in TAIL_KINDS or not self._is_last
         finding_id = id_of_damage(damage.kind, is_last=self._is_last)
-        lost = f", {damage.size} bytes lost" if damage.size else ""
+        lost = f", {counted(damage.size, 'byte')} lost" if damage.size else ""
         if damage.kind in (DamageKind.ZERO_TAIL, *LIKENESSES):
-            lost = f", {damage.size} bytes"
+            lost = f", {counted(damage.size, 'byte')}"
         first, last = self.next_offset, None if damage.next_offset is None else damage.next_offset - 1
         if damage.size == 0 or first is None or (last is not None and last < first):
             first = last = None
@@ -168,7 +168,10 @@ class LogChecks:
         if self.is_compacted and self._first_gap is not None:
             file, position = self._first_gap
             missing, gaps = self._missing + self.fold.missing, self._gaps + self.fold.gaps
-            sentence = f"{missing} offsets are missing in {gaps} places from here on: compaction removed them"
+            sentence = (
+                f"{counted(missing, 'offset is', 'offsets are')} missing in {gaps} places from here on:"
+                " compaction removed them"
+            )
             self._findings.add("offsets-compacted", file, sentence, position=position)
 
     def _check_order(self, batch: CheckedBatch) -> None:

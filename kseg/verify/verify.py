@@ -19,7 +19,7 @@ from kseg.cluster.directories import (
     is_of_partition,
     require_choice,
 )
-from kseg.errors import FileError, KsegError, OpenError, UnreadableError
+from kseg.errors import FileError, KsegError, OpenError, UnreadableError, counted
 from kseg.findings.findings import Finding, Findings
 from kseg.findings.kinds import id_of_damage
 from kseg.index.entries import OffsetIndex, TimeIndex, TransactionIndex
@@ -572,7 +572,7 @@ def _check_end(partition: PartitionLog, segment: SegmentFiles, findings: Finding
     tail = read_tail(segment, keep_cache=keep_cache)
     if tail.damage is not None:
         finding_id = id_of_damage(tail.damage.kind, is_last=partition.is_last(segment))
-        sentence = f"{tail.damage.detail}, {tail.damage.size} bytes"
+        sentence = f"{tail.damage.detail}, {counted(tail.damage.size, 'byte')}"
         findings.add(finding_id, segment.path, sentence, position=tail.damage.position)
     return segment.base_offset if tail.last is None else tail.last.last_offset + 1
 

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 from kseg import kernel
 from kseg.codecs.bodies import check_level, compress, decompress
-from kseg.errors import KsegError, RecordError
+from kseg.errors import KsegError, RecordError, counted
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
     CODEC_MASK,
@@ -68,7 +68,9 @@ def build_batch(header: BatchHeader, records: bytes, level: int | None = None) -
     if header.codec != Codec.NONE and records:
         records = compress(header.codec, records, magic=_MAGIC, level=level)
     if BATCH_HEADER_SIZE + len(records) > LARGEST_SIZE:
-        raise RecordError(f"a batch of {BATCH_HEADER_SIZE + len(records)} bytes is larger than {LARGEST_SIZE}")
+        raise RecordError(
+            f"a batch of {counted(BATCH_HEADER_SIZE + len(records), 'byte')} is larger than {LARGEST_SIZE}"
+        )
     encoded = bytearray(_encoded(header, len(records)))
     BATCH_CRC.write(encoded, kernel.load().crc32c(memoryview(b"".join((encoded[BATCH_CRC.end :], records)))))
     return b"".join((encoded, records))

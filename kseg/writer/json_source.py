@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import PurePath
 from typing import TYPE_CHECKING, BinaryIO
 
-from kseg.errors import KsegError, OpenError, quoted
+from kseg.errors import KsegError, OpenError, counted, quoted
 from kseg.formats.codes import TIMESTAMP_TYPE_MASK, ControlType
 from kseg.formats.file_names import FileKind, parse_file_name
 from kseg.formats.header_fields import BATCH_HEADER_FIELDS, PRODUCER_NAMES, camel_case
@@ -142,7 +142,8 @@ class _Reader:
         if self._cut_count:
             yield Note(
                 self._first_cut,
-                f"{self._cut_count} batches, this one first, are reduced to the records that follow",
+                f"{counted(self._cut_count, 'batch', 'batches')}, this one first, are reduced to the records"
+                " that follow",
             )
 
     def _end_batch(self, *, is_damaged: bool = False) -> Iterator[SourceItem]:
@@ -171,7 +172,7 @@ class _Reader:
         yield _cut(batch, records)
 
     def _lacking(self) -> str:
-        return f"the batch counts {self._count} records, {len(self._records)} follow"
+        return f"the batch counts {counted(self._count, 'record')}, {len(self._records)} follow"
 
     def _record(self, members: Members, line: int) -> Iterator[SourceItem]:
         record = _record(members, line)
@@ -181,7 +182,9 @@ class _Reader:
             yield record
             return
         if len(self._records) == self._count:
-            raise SourceError(line, f"the batch of line {self._batch.line} counts only {self._count} records")
+            raise SourceError(
+                line, f"the batch of line {self._batch.line} counts only {counted(self._count, 'record')}"
+            )
         if record.offset is None:
             raise SourceError(line, "offset is missing, for a record of a batch")
         self._records.append(record)

@@ -6,7 +6,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from kseg.errors import KsegError, quoted
+from kseg.errors import KsegError, counted, quoted
 from kseg.formats.codes import ControlType
 from kseg.reading.batch import BatchHeader
 from kseg.redaction import Redaction, Redactor
@@ -164,7 +164,7 @@ def _check_names(names: list[str]) -> None:
 
 def _record(names: list[str], fields: list[str], line: int) -> SourceRecord:
     if len(fields) != len(names):
-        raise SourceError(line, f"{len(fields)} fields, the first line names {len(names)} columns")
+        raise SourceError(line, f"{len(fields)} fields, the first line names {counted(len(names), 'column')}")
     row = dict(zip(names, fields, strict=True))
     headers: tuple[HeaderPair, ...] = tuple(
         (name.removeprefix(HEADER_COLUMN), _content(field, name, line))

@@ -290,7 +290,7 @@ def test_decoders_add_columns_and_values(tmp_path: Path) -> None:
     assert two.value_error is not None
     assert two.record.value == b"not JSON"
     assert [each.value for each in opened.decoded_records()] == [b'{"n": 1}', b"not JSON", None]
-    with pytest.warns(kseg.KsegWarning, match="1 keys or values don't decode"):
+    with pytest.warns(kseg.KsegWarning, match="1 key or values don't decode"):
         table = opened.to_arrow(value_decoder="json", headers=False).read_all()
     assert table["valueDecoded"].to_pylist() == ['{"n":1}', None, None]
     assert "headers" not in table.column_names

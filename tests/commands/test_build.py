@@ -108,7 +108,7 @@ def test_segments_begin_where_the_sources_did(tmp_path: Path) -> None:
 def test_what_dump_prints_can_be_piped_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", TextIOWrapper(BytesIO(b"one\ntwo\n")))
     ran = kseg(tmp_path, "build", "--from", "text", "--to", "built", "--timestamp", TIME)
-    assert ran.stdout == b"built/00000000000000000000.log: offsets 0 to 1, 1 batches, 81 bytes\n"
+    assert ran.stdout == b"built/00000000000000000000.log: offsets 0 to 1, 1 batch, 81 bytes\n"
     assert [record["value"] for record in records(tmp_path)] == ["one", "two"]
 
 

@@ -150,7 +150,7 @@ def test_damage_is_said_with_its_place_and_the_rest_is_read(tmp_path: Path) -> N
     ]
     assert said == [
         f"kseg: {path}: 9 bytes at position {size} aren't a frame: a size can't be -1",
-        f"kseg: {path}: 2 frames, 0 of them can't be read completely; 9 bytes aren't frames",
+        f"kseg: {path}: 2 frames, 0 of them can't be read completely; 9 bytes in no frame",
     ]
 
 

@@ -446,7 +446,7 @@ def test_what_is_newer_than_kseg_knows_is_said(value: bytes, said: str, tmp_path
     assert record["valueError"] == said
     assert record["valueDecoded"]["data"]
     log = f"__cluster_metadata-0/{0:020}.log"
-    assert f"kseg: {log}: 1 records aren't shown whole; the first at offset 0: {said}\n" in ran.stderr.decode()
+    assert f"kseg: {log}: 1 record isn't shown whole; the first at offset 0: {said}\n" in ran.stderr.decode()
     viewed = run.kseg(["metadata", "__cluster_metadata-0"], tmp_path)
     assert viewed.status == 1
     assert f"kseg: __cluster_metadata: offset 0: {said}\n" in viewed.stderr.decode()

@@ -176,7 +176,7 @@ def test_what_kcat_can_not_send_is_named_and_the_rest_is_sent(reason: str, tmp_p
     assert ran.status == 1
     assert ran.stderr.decode().splitlines()[:2] == [
         f"kseg: orders-3: offset 1: not sent: {reason}",
-        "kseg: 1 records are not sent, 2 are",
+        "kseg: 1 record is not sent, 2 are",
     ]
     assert sent(ran.stdout, tmp_path) == wanted(("orders", 3), [whole, whole])
 
@@ -199,8 +199,8 @@ def test_times_are_said_to_be_lost(tmp_path: Path) -> None:
 def test_times_beyond_the_calendar_are_said_to_be_lost(tmp_path: Path) -> None:
     ran = dump(write(tmp_path, [NewRecord(b"k", b"v", 2**63 - 1)] * 2))
     assert ran.stderr == (
-        b"kseg: kcat can't send times: 2 records, written from 9223372036854775807 to"
-        b" 9223372036854775807, get that of sending\n"
+        b"kseg: kcat can't send times: 2 records, written from no time: 9223372036854775807 to"
+        b" no time: 9223372036854775807, get that of sending\n"
     )
 
 

@@ -209,7 +209,7 @@ def test_json_has_the_decoded_beside_the_raw(orders: Path) -> None:
         [json.loads(line).get(name) for name in names] for line in raw
     ]
     assert ran.status == 0
-    assert b"1 records don't decode and are shown raw; the first at offset 2: " in ran.stderr
+    assert b"1 record doesn't decode and is shown raw; the first at offset 2: " in ran.stderr
 
 
 def test_strict_makes_what_does_not_decode_a_finding(orders: Path) -> None:

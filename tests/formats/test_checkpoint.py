@@ -106,7 +106,7 @@ def test_partition_metadata_is_read_and_built() -> None:
     ("content", "message"),
     [
         (b"", "line 1: 0 lines in the file, not 2"),
-        (b"version: 0\n", "line 2: 1 lines in the file, not 2"),
+        (b"version: 0\n", "line 2: 1 line in the file, not 2"),
         (b"version: 0\ntopic_id: MOGqDXBTRdWeuQP7MX9O1A\n\n", "line 3: 3 lines in the file, not 2"),
         (b"version 0\ntopic_id: x", "line 1: 'version 0' is not `version: …`"),
         (

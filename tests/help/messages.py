@@ -174,6 +174,8 @@ class _Collector:
         if isinstance(node, ast.Constant):
             return str(node.value)
         if isinstance(node, ast.FormattedValue) and node.conversion == -1:
+            if (words := _counted_words(node.value)) is not None:
+                return words
             self.add(node.value, module, least=3)
         elif not isinstance(node, ast.FormattedValue):
             self.add(node, module, least=3)
@@ -222,7 +224,7 @@ class _Collector:
         if name == "join" or name in SAME_TEXT:
             return self._texts_of_all((module, each) for each in call.args)
         if name in VALUES:
-            return [VARIES]
+            return [_counted_words(call) or VARIES]
         known = self._source.functions.get(name, ())
         return self._results(each for each in known if each[0] is module or not name.startswith("_"))
 
@@ -231,6 +233,16 @@ class _Collector:
         if len(of_text) > _MOST_FUNCTIONS:
             return [VARIES]
         return self._texts_of_all((module, value) for module, each in of_text for value in returned(each))
+
+
+def _counted_words(node: ast.expr) -> str | None:
+    """What `counted` gives for more than one, if its words are written there."""
+    match node:
+        case ast.Call(func=ast.Name(id="counted"), args=[_, ast.Constant(value=noun)]):
+            return f"{VARIES} {noun}s"
+        case ast.Call(func=ast.Name(id="counted"), args=[_, _, ast.Constant(value=plural)]):
+            return f"{VARIES} {plural}"
+    return None
 
 
 _PROPERTIES = ("property", "cached_property")

@@ -104,7 +104,7 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
         ({**BATCH, "producerEpoch": 2**15}, "line 2: producerEpoch is 32768, not from -32768 to 32767"),
         (
             BATCH,
-            "line 2: the batch counts 1 records, 0 follow: the input was cut off,"
+            "line 2: the batch counts 1 record, 0 follow: the input was cut off,"
             " or a selection was printed with -q, without the summary that ends it",
         ),
         (
@@ -167,7 +167,7 @@ def test_a_segment_is_named_by_what_was_selected_of_it() -> None:
 
 
 def test_a_batch_takes_no_more_records_than_it_counts() -> None:
-    with pytest.raises(SourceError, match="line 3: the batch of line 1 counts only 1 records"):
+    with pytest.raises(SourceError, match="line 3: the batch of line 1 counts only 1 record"):
         read(BATCH, {"offset": 5}, {"offset": 6})
     with pytest.raises(SourceError, match="line 2: offset is missing, for a record of a batch"):
         read(BATCH, {"value": "v"})

@@ -535,7 +535,7 @@ class Browser(App[None]):
         if self._shown is None:
             raise KsegError("there is nothing to export here")
         size = exported(self._shown.item, self.rows.cursor, self.place.path, path)
-        self.say(f"{size} bytes written to {path}")
+        self.say(f"{counted(size, 'byte')} written to {path}")
 
     def action_zoom(self) -> None:
         """Gives the pane of the cursor the whole screen, or takes it back."""

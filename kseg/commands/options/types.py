@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from kseg.errors import UsageError
+from kseg.errors import UsageError, counted
 from kseg.formats.file_names import MAXIMUM_PARTITION
 from kseg.store.location import checked_path, matching_paths
 
@@ -206,7 +206,7 @@ def only_match(_: object, __: object, text: str | None) -> Path | None:
         return None
     found = matching_paths(text)
     if len(found) > 1:
-        raise UsageError(f"matches {len(found)} paths: `explain` takes one", text)
+        raise UsageError(f"matches {counted(len(found), 'path')}: `explain` takes one", text)
     return Path(found[0])
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, counted
 from kseg.export.commit.manifest import Key
 from kseg.export.destination import Destination
 from kseg.export.read.order_reader import has_gone
@@ -102,7 +102,7 @@ def check_contents(found: TableContents, written: Mapping[str, int], total: int 
                 f"{name} has {found.rows.get(name, 'no')} rows, not {rows} as the report says", table
             )
     if total is not None and found.total != total:
-        raise TableDiffersError(f"the table has {found.total} rows, not {total} as the report says", table)
+        raise TableDiffersError(f"the table has {counted(found.total, 'row')}, not {total} as the report says", table)
 
 
 def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionReport], table: str) -> None:
@@ -118,7 +118,9 @@ def check_rows(read: Callable[[], Counter[Key]], partitions: Iterable[PartitionR
         rows, own = found[topic, partition], said[topic, partition]
         if rows != own:
             name = topic if partition is None else f"{topic}-{partition}"
-            raise TableDiffersError(f"the table has {rows} rows of {name}, not {own} as the report says", table)
+            raise TableDiffersError(
+                f"the table has {counted(rows, 'row')} of {name}, not {own} as the report says", table
+            )
 
 
 def count_rows(batch: pa.RecordBatch) -> Counter[Key]:

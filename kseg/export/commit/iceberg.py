@@ -19,7 +19,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from kseg.arrow import MILLISECONDS
-from kseg.errors import KsegError, SwappedError, UsageError
+from kseg.errors import KsegError, SwappedError, UsageError, counted
 from kseg.export.commit.check import TableContents, opened_again
 from kseg.export.commit.manifest import Manifest
 from kseg.export.commit.protocol import TableName
@@ -127,7 +127,9 @@ class IcebergLog:
         for name in (CATALOG_FILE, _JOURNAL, _WRITE_AHEAD_LOG):
             self._place.require_alone(name)
             if (size := self._place.size(name) or 0) > LARGEST_CATALOG:
-                why = f"has {size} bytes; kseg opens catalogs of up to {LARGEST_CATALOG}; choose another place"
+                why = (
+                    f"has {counted(size, 'byte')}; kseg opens catalogs of up to {LARGEST_CATALOG}; choose another place"
+                )
                 raise KsegError(why, f"{self._place.url}/{name}")
         if (self._place.read(_JOURNAL, LARGEST_CATALOG) or b"").endswith(_END_OF_NAME):
             why = "names another file, which SQLite would remove: kseg didn't write it; remove it"

@@ -7,7 +7,7 @@ from typing import Any
 from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io import FileIO, InputFile, OutputFile
 
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, counted
 from kseg.export.destination import Destination
 
 LARGEST_METADATA = 1 << 30
@@ -81,7 +81,10 @@ class PlaceFile(InputFile, OutputFile):
     def open(self, seekable: bool = True) -> Any:
         """The file to read. Raises FileNotFoundError if it isn't there, as pyiceberg expects."""
         if self._name.startswith(_METADATA) and len(self) > LARGEST_METADATA:
-            why = f"has {len(self)} bytes; kseg reads metadata of up to {LARGEST_METADATA}; choose another place"
+            why = (
+                f"has {counted(len(self), 'byte')}; kseg reads metadata of up to {LARGEST_METADATA}; choose"
+                " another place"
+            )
             raise KsegError(why, self.location)
         try:
             return self._place.open(self._name)

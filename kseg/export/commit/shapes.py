@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, counted
 from kseg.export.write.parquet import ATTEMPT, ATTEMPTS
 
 Shape = Callable[[Any], None]
@@ -35,7 +35,7 @@ class UnfitError(Exception):
 def parse_json(content: bytes, name: str, most: int) -> Any:
     """The value of a file of JSON of up to `most` bytes. Raises KsegError if it is larger, or no JSON."""
     if len(content) > most:
-        raise KsegError(f"has more than {most} bytes: kseg didn't write it", name)
+        raise KsegError(f"has more than {counted(most, 'byte')}: kseg didn't write it", name)
     try:
         return json.loads(content.decode(), parse_constant=_refuse_constant)
     except UnicodeDecodeError as error:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kseg.arrow import numbers
-from kseg.errors import KsegError
+from kseg.errors import KsegError, counted
 from kseg.export.coverage import Coverage
 from kseg.export.results import LostOffsets, Result, Tally
 from kseg.export.settings import Mode, OffsetRange
@@ -431,7 +431,7 @@ class Accounts:
             if row in damages:
                 self.add_damage(damages[row], header.last_offset + 1)
             elif problem is not None:
-                detail = f"{problem.records_read} records can be read"
+                detail = f"{counted(problem.records_read, 'record')} can be read"
                 kind = DamageKind(problem.problem.name.lower().replace("_", "-"))
                 self.add_damage(Damage(kind, header.position, 0, detail), header.last_offset + 1)
             elif header.last_offset >= self.first:

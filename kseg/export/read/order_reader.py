@@ -16,7 +16,7 @@ from kseg import kernel
 from kseg.arrow import HEADERS, Origin, as_record_batch, numbers
 from kseg.cluster.copies import SegmentSource
 from kseg.cluster.joined_log import joined_at
-from kseg.errors import KsegError, OpenError
+from kseg.errors import KsegError, OpenError, counted
 from kseg.export.plan import ByteRange, WorkOrder
 from kseg.export.read.offset_accounts import FOREVER, Accounts, EachOnce
 from kseg.export.results import Result, SourceFile, Tally
@@ -283,9 +283,12 @@ class OrderReader:
         if tally.withheld is not None:
             yield f"{replica}: {tally.withheld.line()}"
         if tally.without_time:
-            yield f"{replica}: {tally.without_time} records have times that microseconds can't tell: null"
+            yield (
+                f"{replica}: {counted(tally.without_time, 'record has', 'records have')} times that microseconds"
+                " can't tell: null"
+            )
         if tally.passed_over:
-            yield f"{replica}: {tally.passed_over} records passed over: another record has their offset"
+            yield f"{replica}: {counted(tally.passed_over, 'record')} passed over: another record has their offset"
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The records, in the log's order, as the kernel gives them: a few KiB to a few MiB at a time.

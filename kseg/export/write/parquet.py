@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kseg.arrow import MILLISECONDS
-from kseg.errors import KsegError, OpenError, UsageError, quoted
+from kseg.errors import KsegError, OpenError, UsageError, counted, quoted
 from kseg.export.columns.column_types import END_TIME, FIRST_TIME, text_columns
 from kseg.export.destination import Destination
 from kseg.export.plan import WorkOrder
@@ -480,7 +480,7 @@ class _ExportedRows:
                 with self._told():
                     batch = next(self._batches, None)
             if batch is None:
-                raise KsegError(f"has {self._next} rows, not {end} as the manifest says", self._where)
+                raise KsegError(f"has {counted(self._next, 'row')}, not {end} as the manifest says", self._where)
             taken = min(end - self._next, batch.num_rows)
             self._left = batch.slice(taken) if taken < batch.num_rows else None
             self._next += taken

@@ -285,7 +285,7 @@ def producers_block(known: Gathered) -> Block:
     restless = max((pair for pair in rows if pair[1].id >= 0), key=lambda pair: pair[1].epochs, default=None)
     if restless is not None and restless[1].epochs >= _MANY_EPOCHS:
         topic, producer = restless
-        sentence = f"{topic.name}: the epoch of producer {producer.id} changed {producer.epochs} times."
+        sentence = f"{topic.name}: the epoch of producer {producer.id} changed {counted(producer.epochs, 'time')}."
         verdicts.append(Sentence(sentence, topic_line(topic, "txns"), Weight.WATCH))
     tables = (
         Table(

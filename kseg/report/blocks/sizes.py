@@ -162,7 +162,7 @@ def _tiles(known: Gathered) -> list[Tile]:
     rest = sum(topic.disk_size for topic in topics[_MOST_TILES:])
     if rest:
         count = len(topics) - _MOST_TILES
-        tiles.append(Tile(f"{count} others", rest, f"{count} other topics: {human_size(rest)}"))
+        tiles.append(Tile(f"{count} others", rest, f"{counted(count, 'other topic')}: {human_size(rest)}"))
     if gone := known.not_in_use:
         size = _disk_size(gone)
         tiles.append(Tile("not in use", size, f"not in use: {human_size(size)}", _parts(gone)))

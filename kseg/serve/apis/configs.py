@@ -13,6 +13,7 @@ from kseg.cluster.settings import (
     resolve_all,
     shown_settings,
 )
+from kseg.errors import counted
 from kseg.formats.messages import Fields, LazyList
 from kseg.serve.apis.request import ApiAnswer, ApiRequest
 from kseg.serve.cluster import (
@@ -39,7 +40,7 @@ def answer_describe_configs(request: ApiRequest) -> ApiAnswer:
     # One that is named again and again is answered once: a small request shall not have a huge answer.
     resources = {(each["resourceType"], each["resourceName"]): each for each in request.body["resources"]}
     results = LazyList(len(resources), (_result(request, each) for each in resources.values()))
-    return ApiAnswer({"results": results}, f"{len(resources)} resources")
+    return ApiAnswer({"results": results}, f"{counted(len(resources), 'resource')}")
 
 
 def _result(request: ApiRequest, asked: Fields) -> Fields:

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from kseg.errors import KsegError
+from kseg.errors import KsegError, counted
 from kseg.formats.messages import Fields, LazyList
 from kseg.log.lookup import SpecialTime
 from kseg.serve.apis.request import (
@@ -177,7 +177,7 @@ def _note(asked: Sequence[AskedPartition], size: int, served: list[ServedPartiti
         return "nothing"
     first = served[0] if served else "an unknown partition"
     more = f" and {len(asked) - 1} more" if len(asked) > 1 else ""
-    return f"{first} from {asked[0].fields['fetchOffset']}{more}, {size} bytes"
+    return f"{first} from {asked[0].fields['fetchOffset']}{more}, {counted(size, 'byte')}"
 
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from typing import NamedTuple, TypeVar
 from uuid import uuid4
 
+from kseg.errors import counted
 from kseg.formats.messages import ZERO_UUID, Fields, LazyList
 from kseg.serve.apis.request import ApiAnswer, ApiRequest, Later, merged_topics
 from kseg.serve.cluster import ServedCluster
@@ -85,7 +86,7 @@ def answer_list_groups(request: ApiRequest) -> ApiAnswer:
         for name, group in sorted(_all_groups(request.served).items())
         if group.fits(states, types)
     ]
-    return ApiAnswer({"errorCode": ErrorCode.NONE, "groups": found}, f"{len(found)} groups")
+    return ApiAnswer({"errorCode": ErrorCode.NONE, "groups": found}, f"{counted(len(found), 'group')}")
 
 
 def _all_groups(served: ServedCluster) -> dict[str, _Listed]:
@@ -474,7 +475,7 @@ def answer_offset_commit(request: ApiRequest) -> ApiAnswer:
         for topic in body["topics"]
     ]
     note = "" if refused is ErrorCode.NONE else f": {refused.name}"
-    return ApiAnswer({"topics": topics}, f"{body['groupId']}, {len(offsets)} offsets{note}")
+    return ApiAnswer({"topics": topics}, f"{body['groupId']}, {counted(len(offsets), 'offset')}{note}")
 
 
 def _take(request: ApiRequest, offsets: dict[Partition, Committed]) -> ErrorCode:

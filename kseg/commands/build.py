@@ -131,7 +131,8 @@ def build(options: SourceOptions) -> None:
 
     SOURCE is a file or, by default, standard input. It has JSON lines from `kseg dump -o json`, which become the same
     batches again, reduced to the selected records; or JSON lines with key, value, timestamp and headers, each of which
-    may be missing; or CSV; or text. A new segment starts where one did in the source or, if an option for it is given,
+    may be missing; or CSV; or text. A key or value that is a JSON object, list, number, true or false is written as its
+    compact text. A new segment starts where one did in the source or, if an option for it is given,
     by Kafka's rules. An unknown field in a line is an error.
     """
     keep_segments = not any(map(is_given, _ROLL_SETTINGS))

@@ -270,19 +270,26 @@ def _record(members: Members, line: int) -> SourceRecord:
 
 
 def _content(members: Members, name: str, line: int) -> bytes | None:
-    """Text or null, or base64 under the name plus `Base64`."""
+    """Text or null, other JSON as its compact text, or base64 under the name plus `Base64`."""
     value, encoded = members.get(name), members.get(f"{name}Base64")
     if value is not None and encoded is not None:
         raise SourceError(line, f"there are both {name} and {name}Base64")
     if isinstance(value, str):
         return text_as_bytes(value, name, line)
     if value is not None:
-        raise SourceError(line, f"{name} is {quoted(value)}, not a text or null")
+        return text_as_bytes(_compact(value, name, line), name, line)
     if encoded is None:
         return None
     if not isinstance(encoded, str):
         raise SourceError(line, f"{name}Base64 is {quoted(encoded)}, not a text or null")
     return decode_base64(encoded, f"{name}Base64", line)
+
+
+def _compact(value: object, name: str, line: int) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise SourceError(line, f"{name} is {quoted(value)}, which JSON doesn't have") from error
 
 
 def _headers(value: object, line: int) -> tuple[HeaderPair, ...]:
@@ -302,6 +309,8 @@ def _header(header: object, line: int) -> HeaderPair:
     unknown = next((name for name in header if name not in _CONTENT), None)
     if unknown is not None:
         raise SourceError(line, f"{quoted(unknown)} isn't a field of a header: there are {', '.join(_CONTENT)}")
+    if not isinstance(header.get("key"), str | None):
+        raise SourceError(line, f"a header's key is {quoted(header['key'])}, not a text")
     key = _content(header, "key", line)
     if key is None:
         raise SourceError(line, "a header has no key")

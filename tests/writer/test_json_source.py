@@ -44,6 +44,22 @@ def test_bytes_stand_as_base64() -> None:
     assert record == SourceRecord(1, None, None, b"\xff", b"\0\1", ((b"h", b"\xff"),))
 
 
+@pytest.mark.parametrize(
+    ("content", "written"),
+    [
+        ({"b": [1, 2.5, None], "a": "é"}, '{"b":[1,2.5,null],"a":"é"}'),
+        ([], "[]"),
+        (5, "5"),
+        (True, "true"),
+        (False, "false"),
+    ],
+)
+def test_other_json_is_its_compact_text(content: object, written: str) -> None:
+    (record,) = read({"key": content, "value": content, "headers": {"h": content}})
+    assert isinstance(record, SourceRecord)
+    assert (record.key, record.value, record.headers) == (*[written.encode()] * 2, ((b"h", written.encode()),))
+
+
 def test_headers_may_be_an_object() -> None:
     (record,) = read({"headers": {"a": "1", "b": None}})
     assert isinstance(record, SourceRecord)
@@ -85,8 +101,8 @@ def test_empty_lines_are_passed_over_and_counted() -> None:
         (b"\xff", "line 2: not UTF-8 at byte 0"),
         (b"[" * 100_000, "line 2: JSON with too long a number or too many levels"),
         (b"5", "line 2: 5 isn't a JSON object"),
-        ({"key": 5}, "line 2: key is 5, not a text or null"),
-        ({"value": {"a": 1}}, "line 2: value is {'a': 1}, not a text or null"),
+        ({"value": [float("nan")]}, "line 2: value is [nan], which JSON doesn't have"),
+        ({"headers": [{"key": 5}]}, "line 2: a header's key is 5, not a text"),
         ({"valueBase64": "?"}, "line 2: valueBase64 is '?', not base64"),
         ({"valueBase64": 7}, "line 2: valueBase64 is 7, not a text or null"),
         (b'{"key":"\\ud800"}', "line 2: key has half a surrogate pair at character 0"),

@@ -6,7 +6,7 @@ from importlib import import_module
 from io import BytesIO
 from typing import NamedTuple
 
-from kseg.errors import RecordError, counted
+from kseg.errors import RecordError
 from kseg.formats.codes import Codec, codec_name
 from kseg.kernel.contract import LibraryFunctions
 
@@ -84,7 +84,7 @@ def joined(pieces: Iterator[bytes], most: int, errors: tuple[type[Exception], ..
 
 def too_large(most: int, readable: bytes | None = None) -> BodyError:
     """The error of a body that becomes larger than `most` bytes."""
-    return BodyError(f"more than {counted(most, 'byte')} come out; --max-decompressed sets the limit", readable)
+    return BodyError(f"more than {most} bytes come out; --max-decompressed sets the limit", readable)
 
 
 def exported_addresses(path: str | None, names: Sequence[str]) -> tuple[int, ...]:

@@ -82,11 +82,12 @@ def report(options: PageOptions) -> None:
       kseg report kafka-logs/ -o json | jq -c 'select(.table == "topics")'
 
     PATHS are log directories (all disks of a broker together), partition directories, or parents of these; by default
-    the current directory. The page begins with verdicts, each with the command that shows more; then come pictures and
-    tables: findings as of `kseg doctor`, where the bytes are, segments over time, what retention will delete on which
-    day, how much was written when, how full batches are, codecs and what others would save, sizes of messages, hot
-    keys, compaction, times out of order, producers, transactions, groups, replicas, settings that disagree. It is one
-    file without any other; it needs neither a network nor JavaScript, and has the numbers as JSON too.
+    the current directory. The page begins with a summary that fits a sheet of paper, which -o text prints too, and with
+    verdicts, each with the command that shows more; then come pictures and tables: findings as of `kseg doctor`, where
+    the bytes are, segments over time, what retention will delete on which day, how much was written when, how full
+    batches are, codecs and what others would save, sizes of messages, hot keys, compaction, times out of order,
+    producers, transactions, groups, replicas, settings that disagree. It is one file without any other; it needs
+    neither a network nor JavaScript, and has the numbers as JSON too.
 
     Every byte of the logs is read, once. --quick reads names, indexes and the headers of batches: it knows nothing of
     keys, tombstones, message sizes and codecs' ratios, and can't see damage within logs.

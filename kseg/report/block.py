@@ -1,5 +1,6 @@
 """Blocks of a report as values: verdicts, figures, tables, commands, and the glossary."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -114,11 +115,27 @@ class About:
     size: int
 
 
+class SummaryPart(NamedTuple):
+    """A part of the summary; `id` is its name in JSON."""
+
+    id: str
+    title: str
+    sentences: tuple[Sentence, ...]
+
+
+def sorted_verdicts(blocks: Sequence[Block]) -> list[tuple[Block, Sentence]]:
+    """Return the verdicts of blocks, those that matter most first."""
+    order = list(Weight)
+    found = [(block, verdict) for block in blocks for verdict in block.verdicts]
+    return sorted(found, key=lambda each: order.index(each[1].weight))
+
+
 @dataclass(frozen=True, slots=True)
 class DiskReport:
     """All of it; is_well: whether there is no finding that is an error or a warning."""
 
     about: About
+    summary: tuple[SummaryPart, ...]
     blocks: tuple[Block, ...]
     glossary: tuple[Term, ...]
     is_well: bool = True
@@ -126,9 +143,7 @@ class DiskReport:
     @property
     def verdicts(self) -> list[tuple[Block, Sentence]]:
         """The verdicts of all blocks, those that matter most first."""
-        order = list(Weight)
-        found = [(block, verdict) for block in self.blocks for verdict in block.verdicts]
-        return sorted(found, key=lambda each: order.index(each[1].weight))
+        return sorted_verdicts(self.blocks)
 
 
 _MOST_PATHS = 3

@@ -5,6 +5,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import tzinfo
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,19 @@ from kseg.cluster.now import NowSource
 from kseg.errors import UsageError
 from kseg.output.rows import human_size, json_line
 from kseg.output.streams import write_stdout
-from kseg.report.block import About, Block, Cell, CellColumn, CellKind, DiskReport, Figure, Sentence, Table, Weight
+from kseg.report.block import (
+    About,
+    Block,
+    Cell,
+    CellColumn,
+    CellKind,
+    DiskReport,
+    Figure,
+    Sentence,
+    SummaryPart,
+    Table,
+    Weight,
+)
 from kseg.report.charts import COLORS, number, shown
 from kseg.report.sums import age_text, count_text, moment_text, ratio_text, share_text
 from kseg.store.target import NewFile
@@ -69,14 +82,10 @@ MOST_OBJECT_ROWS = 250
 def report_objects(report: DiskReport, zone: tzinfo) -> Iterator[dict[str, Any]]:
     """What the report is about; its verdicts, those that matter most first; rows of its tables; its notes."""
     yield {"type": "report", **_about_object(report.about, zone)}
+    for part, sentence in _summary_rows(report):
+        yield {"type": "summary", "part": part.id, **_sentence_object(sentence)}
     for block, verdict in report.verdicts:
-        yield {
-            "type": "verdict",
-            "block": block.id,
-            "weight": str(verdict.weight),
-            "sentence": verdict.sentence,
-            "command": verdict.command,
-        }
+        yield {"type": "verdict", "block": block.id, **_sentence_object(verdict)}
     for block in report.blocks:
         for table in block.tables:
             for row in _rows(table, zone):
@@ -91,10 +100,8 @@ def report_json(report: DiskReport, zone: tzinfo) -> str:
     """The same as one text of JSON, which no page can take for markup; tables by columns and rows."""
     found = {
         **_about_object(report.about, zone),
-        "verdicts": [
-            {"block": block.id, "weight": str(each.weight), "sentence": each.sentence, "command": each.command}
-            for block, each in report.verdicts
-        ],
+        "summary": [{"part": part.id, **_sentence_object(each)} for part, each in _summary_rows(report)],
+        "verdicts": [{"block": block.id, **_sentence_object(each)} for block, each in report.verdicts],
         "tables": {
             table.id: {
                 "block": block.id,
@@ -108,6 +115,14 @@ def report_json(report: DiskReport, zone: tzinfo) -> str:
     }
     text = json_line(found).decode().rstrip("\n")
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _summary_rows(report: DiskReport) -> Iterator[tuple[SummaryPart, Sentence]]:
+    return ((part, sentence) for part in report.summary for sentence in part.sentences)
+
+
+def _sentence_object(each: Sentence) -> dict[str, Any]:
+    return {"weight": str(each.weight), "sentence": each.sentence, "command": each.command}
 
 
 def _about_object(about: About, zone: tzinfo) -> dict[str, Any]:
@@ -136,6 +151,8 @@ _STYLE = (_FOLDER / "page.css").read_text(encoding="utf-8")
 _SCRIPT = (_FOLDER / "page.js").read_text(encoding="utf-8")
 MOST_ROWS = 100
 """Rows of a table on the page; its JSON has more, `-o json` all."""
+PRINTED_ROWS = 15
+"""Rows of a table on paper; the style hides the others."""
 _FEW_ROWS = 14
 _FIRST_VERDICTS = 12
 _MARKS = {Weight.BAD: "Act", Weight.WATCH: "Look", Weight.PLAIN: "Know"}
@@ -145,9 +162,13 @@ _BAR_WIDTH, _PROSE = 60, 40
 def html_page(report: DiskReport, zone: tzinfo) -> Iterator[str]:
     """The page, in pieces."""
     yield _head(report)
-    yield '<body><a class="skip" href="#verdicts">To the verdicts</a><header>\n'
+    yield '<body><a class="skip" href="#summary">To the summary</a><header>\n'
     yield from _about(report)
-    yield f"</header><main>\n{_opening('verdicts', 'Verdicts')}"
+    yield f"</header><main>\n{_opening('summary', 'Summary')}"
+    for part in report.summary:
+        yield f"<h3>{part.title}</h3>\n"
+        yield from _verdict_list([(sentence, None) for sentence in part.sentences])
+    yield f"</section>\n{_opening('verdicts', 'Verdicts')}"
     found = report.verdicts
     yield from _verdict_list([(verdict, block) for block, verdict in found[:_FIRST_VERDICTS]])
     if len(found) > _FIRST_VERDICTS:
@@ -259,6 +280,8 @@ def _table(block: Block, table: Table, zone: tzinfo) -> Iterator[str]:
     if len(table.rows) > MOST_ROWS:
         more = len(table.rows) - MOST_ROWS
         yield f'<p class="note">And {more:,} more; <code>kseg report -o json</code> has all.</p>\n'
+    if len(table.rows) > PRINTED_ROWS:
+        yield f'<p class="note printed">{len(table.rows) - PRINTED_ROWS:,} more: see the page.</p>\n'
     yield "</div>\n"
 
 
@@ -324,12 +347,21 @@ def _json_lines(report: DiskReport, zone: tzinfo) -> Iterator[str]:
 
 
 def _text_lines(report: DiskReport, _: tzinfo) -> Iterator[str]:
-    """The verdicts, those that matter most first, each with its command."""
+    """The summary, then the verdicts that it doesn't have, those that matter most first, each with its command."""
     yield f"{escaped_text(report.about.title)}\nread: {report.about.read}\n"
-    for _block, verdict in report.verdicts:
-        yield f"\n{_LINE_MARKS[verdict.weight]} {escaped_text(verdict.sentence)}\n"
-        if verdict.command is not None:
-            yield f"   {escaped_text(verdict.command)}\n"
+    for part in report.summary:
+        yield f"\n{part.title}\n"
+        yield from chain.from_iterable(map(_sentence_lines, part.sentences))
+    said = {sentence for _, sentence in _summary_rows(report)}
+    others = [verdict for _, verdict in report.verdicts if verdict not in said]
+    yield "\nMore\n" if others else ""
+    yield from chain.from_iterable(map(_sentence_lines, others))
+
+
+def _sentence_lines(each: Sentence) -> Iterator[str]:
+    yield f"{_LINE_MARKS[each.weight]} {escaped_text(each.sentence)}\n"
+    if each.command is not None:
+        yield f"   {escaped_text(each.command)}\n"
 
 
 _FORMS = {"html": html_page, "json": _json_lines, "text": _text_lines}

@@ -21,6 +21,7 @@ from kseg.report.blocks.sizes import bytes_block, codec_trial_block, cost_block,
 from kseg.report.blocks.state import findings_block, groups_block, replicas_block, settings_block
 from kseg.report.blocks.traffic import forecast_block, rate_block, timelines_block, times_block
 from kseg.report.gather import Choices, Gathered, survey
+from kseg.report.summary import summary_of
 from kseg.report.sums import share_text
 from kseg.system.shared_work import OnRead
 from kseg.times import time_text
@@ -49,11 +50,11 @@ BLOCKS: tuple[Callable[[Gathered], Block], ...] = (
 )
 
 
-def report_of(known: Gathered, about: About) -> DiskReport:
-    """The report of what was gathered; blocks that have nothing to say are left out."""
-    blocks = (make(known) for make in BLOCKS)
+def report_of(known: Gathered, about: About, unread: int) -> DiskReport:
+    """The report of what was gathered; blocks that have nothing to say are left out. unread: as of the summary."""
+    blocks = [make(known) for make in BLOCKS]
     told = tuple(block for block in blocks if block.verdicts or block.tables or block.notes)
-    return DiskReport(about, told, GLOSSARY, is_well=known.check_up.is_well)
+    return DiskReport(about, summary_of(known, about, blocks, unread), told, GLOSSARY, is_well=known.check_up.is_well)
 
 
 Refuse = Callable[[KsegError], object]
@@ -92,7 +93,9 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
     known = Gathered(choices, plan.cluster.partitions())
     check_up = CheckUpInWork(plan, now=choices.now, is_quick=choices.is_quick, zone=choices.zone)
     work = survey(plan, settings, processes=reading.processes, on_read=reading.on_read, on_unread=reading.on_unread)
+    unread = 0
     for surveyed in work:
+        unread += len(surveyed.examined.verified.problems)
         known.take(surveyed)
         check_up.take(surveyed.examined)
         if reading.refuse is not None:
@@ -106,7 +109,7 @@ def make_report(plan: VerificationPlan, choices: Choices, reading: Reading, comm
     if not choices.is_quick:
         take_samples(known)
         known.groups = _groups(plan.cluster.paths)
-    return report_of(known, _about(plan, known, command))
+    return report_of(known, _about(plan, known, command), unread)
 
 
 def _groups(paths: Sequence[Path]) -> tuple[Group, ...] | None:

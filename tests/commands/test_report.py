@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from shutil import copytree
@@ -128,6 +129,21 @@ def test_verdicts_are_sentences_with_commands_that_run(disk: Path) -> None:
     assert len(commands) > 5
     for line in commands:
         assert kseg(line.split(), disk.parent).status in (0, 1), line
+
+
+def test_summary_is_the_same_in_all_forms(disk: Path) -> None:
+    found = [each for each in objects(disk.parent, "disk", *AT) if each["type"] == "summary"]
+    assert list(dict.fromkeys(each["part"] for each in found)) == ["problems", "space", "forecast", "unread", "now"]
+    text = kseg(["report", "disk", *AT, "-o", "text"], disk.parent).stdout.decode()
+    page = unescape(page_of(disk.parent, "disk", *AT))
+    for each in found:
+        assert each["sentence"] in text
+        assert each["sentence"] in page
+    sentences = " ".join(each["sentence"] for each in found)
+    assert "Largest topics: orders" in sentences
+    assert "How full the disks are now: left out, since --now gives a time." in sentences
+    assert "given by --now." in sentences
+    assert "zstd would save about" in text
 
 
 def test_quick_report_reads_headers_alone(disk: Path) -> None:

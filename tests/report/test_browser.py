@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kseg.report.page import PRINTED_ROWS
 from tests import chromium
 from tests.report.made_disk import NOW, NOW_MS, build, made_disk, page_of, record
 
@@ -18,6 +19,9 @@ ADDRESS = "http://report.test/report.html"
 JENKINS = "sandbox; default-src 'none'; img-src 'self'; style-src 'self'"
 """What Jenkins serves artifacts with."""
 WIDTHS, SCHEMES = (400, 1600), ("light", "dark")
+
+A4_HEIGHT = 1123
+"""Pixels of CSS."""
 
 
 @dataclass
@@ -127,6 +131,10 @@ def test_page_prints_on_paper(browser: Any, content: str) -> None:
         found.page.emulate_media(media="print", color_scheme="dark")
         assert found.page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
         assert found.page.pdf(format="A4").startswith(b"%PDF")
+        shown = "body => [...body.rows].filter(row => getComputedStyle(row).display != 'none').length"
+        assert found.page.evaluate(f"Math.max(...[...document.querySelectorAll('tbody')].map({shown}))") == PRINTED_ROWS
+        assert found.page.locator(".printed").first.is_visible()
+        assert found.page.locator("#summary").evaluate("part => part.getBoundingClientRect().bottom") < A4_HEIGHT
 
 
 def test_hostile_names_and_keys_do_nothing(browser: Any, tmp_path: Path) -> None:

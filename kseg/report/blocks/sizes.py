@@ -87,17 +87,24 @@ def _bytes_verdicts(known: Gathered, total: int) -> list[Sentence]:
         if largest.disk_size >= _LARGE_SHARE * total:
             sentence = f"{largest.name} is {share_text(largest.disk_size / total)} of {human_size(total)}."
             verdicts.append(Sentence(sentence, line_of(known, "ls", "--by", "topic", "--sort", "size")))
-    for disk in known.check_up.disks:
-        used = (disk.size - disk.available) / disk.size
-        places = ", ".join(map(str, disk.log_dirs))
-        sentence = f"The disk of {places} is {share_text(used)} full: {human_size(disk.available)} are free."
-        verdicts.append(Sentence(sentence, None, Weight.WATCH if used >= _FULL else Weight.PLAIN))
+    verdicts += disk_verdicts(known)
     if gone := known.not_in_use:
         statuses = Counter(str(each.status) for each in gone)
         names = ", ".join(f"{count} {status}" for status, count in sorted(statuses.items()))
         many = counted(len(gone), "directory", "directories")
         sentence = f"{many} not in use ({names}) hold {human_size(_disk_size(gone))}."
         verdicts.append(Sentence(sentence, line_of(known, "ls"), Weight.WATCH))
+    return verdicts
+
+
+def disk_verdicts(known: Gathered) -> list[Sentence]:
+    """Return how full each disk is."""
+    verdicts = []
+    for disk in known.check_up.disks:
+        used = (disk.size - disk.available) / disk.size
+        places = ", ".join(map(str, disk.log_dirs))
+        sentence = f"The disk of {places} is {share_text(used)} full: {human_size(disk.available)} are free."
+        verdicts.append(Sentence(sentence, None, Weight.WATCH if used >= _FULL else Weight.PLAIN))
     return verdicts
 
 
@@ -336,7 +343,15 @@ def _trial_verdicts(tried: list[tuple[TopicFacts, Sample]]) -> list[Sentence]:
             largest = max(topic.partitions, key=lambda each: each.size)
             found.append((saved, Sentence(sentence, partition_line(largest, "ls", "--deep"), Weight.WATCH)))
     found.sort(key=lambda pair: -pair[0])
-    return [verdict for _, verdict in found[:3]]
+    return [verdict for _, verdict in found[:3]] + ([_whole_trial(tried)] if tried else [])
+
+
+def _whole_trial(tried: list[tuple[TopicFacts, Sample]]) -> Sentence:
+    """Say what zstd would save of all topics that it was tried on; a topic that would grow saves nothing."""
+    size = sum(topic.size for topic, _ in tried)
+    saved = round(sum(max(saved_share(sample, Codec.ZSTD), 0.0) * topic.size for topic, sample in tried))
+    words = f"about {human_size(saved)} of {human_size(size)}, {share_text(saved / size)}"
+    return Sentence(f"zstd would save {words}, in {counted(len(tried), 'topic')}, with batches as they are.")
 
 
 _GIB = 1 << 30

@@ -530,8 +530,12 @@ def _forecast_verdicts(known: Gathered, rows: list[tuple[int, int, int, int]], r
         verdicts.append(Sentence(sentence, line_of(known, "retain")))
     free = sum(disk.available for disk in known.check_up.disks)
     full = next((place for place, row in enumerate(rows) if row[3] - rows[0][2] > free), None)
+    if full is None and known.check_up.disks:
+        days = counted(known.choices.days, "day")
+        verdicts.append(Sentence(f"At this rate, {human_size(free)} of free disk are enough for {days} and longer."))
     if full is not None and known.check_up.disks:
-        sentence = f"At this rate, {human_size(free)} of free disk are used up in {counted(full, 'day')}."
+        day = moment_text(rows[full][0], known.choices.zone)
+        sentence = f"At this rate, {human_size(free)} of free disk are used up in {counted(full, 'day')}, by {day}."
         missing = max(row[3] for row in rows) - rows[0][2] - free
         verdicts.append(Sentence(sentence, line_of(known, "retain", "--free", str(missing)), Weight.BAD))
     return verdicts

@@ -1,0 +1,85 @@
+"""The summary of a report: problems, how full disks are and until when, what was not read, and which time it is of."""
+
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from types import MappingProxyType
+
+from kseg.cluster.now import NowSource
+from kseg.errors import counted
+from kseg.output.rows import human_size
+from kseg.report.block import About, Block, Sentence, SummaryPart, Weight, sorted_verdicts
+from kseg.report.blocks.sizes import disk_verdicts
+from kseg.report.gather import Gathered
+from kseg.report.sums import share_text
+from kseg.times import time_text
+
+_SOURCES = MappingProxyType(
+    {
+        NowSource.GIVEN: "given by --now",
+        NowSource.CLOCK: "the clock of the machine that made this",
+        NowSource.DISK: "the newest time that a broker wrote, since none uses the disk",
+    }
+)
+_MOST_PROBLEMS, _MOST_TOPICS = 5, 5
+"""So many fit on a printed page."""
+
+
+def summary_of(known: Gathered, about: About, blocks: Sequence[Block], unread: int) -> tuple[SummaryPart, ...]:
+    """Return the parts of the summary; it says again what the blocks have found. unread: files that can't be read."""
+    by_id = {block.id: block for block in blocks}
+    return (
+        SummaryPart("problems", "What is wrong", tuple(_problems(blocks))),
+        SummaryPart("space", "How full", tuple(_space(known, by_id["bytes"]))),
+        SummaryPart("forecast", "Until when", tuple(_forecast(by_id["forecast"]))),
+        SummaryPart("unread", "Not looked at", tuple(map(Sentence, _unread(known, about, unread)))),
+        SummaryPart("now", "As of", tuple(map(Sentence, _now(known, about)))),
+    )
+
+
+def _problems(blocks: Sequence[Block]) -> Iterator[Sentence]:
+    """Yield what is wrong, most severe first, with what to do; of a well disk that nothing is."""
+    found = [verdict for _, verdict in sorted_verdicts(blocks) if verdict.weight is not Weight.PLAIN]
+    yield from found[:_MOST_PROBLEMS]
+    if len(found) > _MOST_PROBLEMS:
+        yield Sentence(f"{len(found) - _MOST_PROBLEMS} more below.", None, Weight.WATCH)
+    if not found:
+        yield from chain.from_iterable(block.verdicts for block in blocks if block.id == "findings")
+
+
+def _space(known: Gathered, sizes: Block) -> Iterator[Sentence]:
+    total = sum(each.disk_size for each in known.partitions)
+    logs = human_size(sum(each.size for each in known.partitions))
+    yield Sentence(
+        f"{counted(len(known.partitions), 'partition')} take {human_size(total)} on disk, their logs {logs}."
+    )
+    yield from disk_verdicts(known)
+    rows = next(table.rows for table in sizes.tables if table.id == "topics")[:_MOST_TOPICS]
+    texts = (f"{row[0]} {human_size(int(row[2] or 0))} ({share_text(float(row[1] or 0))})" for row in rows)
+    if rows:
+        yield Sentence(f"Largest topics: {', '.join(texts)}.")
+
+
+def _forecast(forecast: Block) -> Iterator[Sentence]:
+    days = next(table.rows for table in forecast.tables if table.id == "forecast")
+    if due := days[0][1]:
+        yield Sentence(f"{human_size(int(due))} are due for deletion now.")
+    yield from forecast.verdicts
+
+
+def _unread(known: Gathered, about: About, unread: int) -> Iterator[str]:
+    yield f"Read was {about.read}."
+    if unread:
+        yield f"{counted(unread, 'file')} can't be read; standard error names them."
+    if known.choices.now.source is NowSource.GIVEN:
+        yield "How full the disks are now: left out, since --now gives a time."
+    if known.groups is None:
+        yield "Lags of groups: --quick reads none." if known.choices.is_quick else "Lags of groups: none here."
+    if known.cluster is None:
+        yield "Metadata of the cluster: none here, so that settings of its topics aren't known."
+
+
+def _now(known: Gathered, about: About) -> Iterator[str]:
+    source = _SOURCES[known.choices.now.source]
+    yield f"{about.time_text}, {source}."
+    last = max((each.last_time for each in known.partitions), default=-1)
+    yield f"The newest record is of {time_text(last, known.choices.zone)}." if last >= 0 else "No record has a time."

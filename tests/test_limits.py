@@ -169,7 +169,7 @@ def test_leader_epochs_of_a_remote_segment_beyond_the_bound_are_named(restored: 
     shutil.copytree(restored / TIER, tmp_path / "tier")
     path = next((tmp_path / "tier").rglob("*.leader_epoch_checkpoint"))
     sparse(path, LARGEST_CHECKPOINT + 1)
-    ran = kseg(["ls", "tier"], tmp_path)
+    ran = kseg(["ls", "tier", "--retention-ms", "-1"], tmp_path)
     assert (ran.status, ran.stderr.count(b"\n")) == (1, 1)
     assert f"kseg reads checkpoints of up to {LARGEST_CHECKPOINT}".encode() in ran.stderr
 

@@ -68,7 +68,9 @@ def test_refusals_come_in_order(tmp_path: Path) -> None:
         (tmp_path / f"orders-{number}" / "partition.metadata").write_text("nothing\n")
     paths = [f"orders-{number}" if number % 4 else f"missing-{number}" for number in range(40)]
     alone = kseg(["ls", "--now", "now", "-j", "1", *paths], tmp_path)
-    refused = [line.split(":")[1].split("/")[0].strip() for line in alone.stderr.decode().splitlines()]
+    *lines, settings = alone.stderr.decode().splitlines()
+    assert settings.startswith("kseg: settings: ")
+    refused = [line.split(":")[1].split("/")[0].strip() for line in lines]
     assert refused == sorted(paths, key=lambda path: path.startswith("orders"))
     assert kseg(["ls", "--now", "now", "-j", "2", *paths], tmp_path) == alone
 

@@ -1,4 +1,4 @@
-"""The time to judge by: a given one, the clock's, or the newest that a broker wrote to a disk that is a copy."""
+"""The time to judge by: a given one, the clock's, or the newest that a broker wrote to a disk that none uses."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -55,7 +55,7 @@ class Now(NamedTuple):
 def settle_now(given_ms: int | None, cluster: Cluster) -> Now:
     """Return the given time, or else the clock's while a broker uses the disk or has just written to it.
 
-    Of a copy it is the newest time that a broker wrote, never one of a producer.
+    Of a disk that no broker uses it is the newest time that one wrote, never one of a producer.
     """
     if given_ms is not None:
         return Now(given_ms, NowSource.GIVEN)

@@ -49,9 +49,7 @@ def _problems(blocks: Sequence[Block]) -> Iterator[Sentence]:
 def _space(known: Gathered, sizes: Block) -> Iterator[Sentence]:
     total = sum(each.disk_size for each in known.partitions)
     logs = human_size(sum(each.size for each in known.partitions))
-    yield Sentence(
-        f"{counted(len(known.partitions), 'partition')} take {human_size(total)} on disk, their logs {logs}."
-    )
+    yield Sentence(f"{counted(len(known.partitions), 'partition')}: {human_size(total)} on disk, {logs} of logs.")
     yield from disk_verdicts(known)
     rows = next(table.rows for table in sizes.tables if table.id == "topics")[:_MOST_TOPICS]
     texts = (f"{row[0]} {human_size(int(row[2] or 0))} ({share_text(float(row[1] or 0))})" for row in rows)

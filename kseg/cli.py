@@ -22,6 +22,7 @@ COMMANDS = {
     "salvage": "Save the intact batches of damaged partitions.",
     "diff": "Compare replicas, backups, disks or whole brokers.",
     "report": "Make a page about a disk.",
+    "redact": "Make log directories that can be given away.",
     "get": "Print one record's value, key or header.",
     "reindex": "Rebuild indexes from the logs.",
     "explain": "Explain the bytes of a file, field by field.",

@@ -121,6 +121,11 @@ class Redactor:
                 self._cache[content] = known
         return known
 
+    def replace_text(self, text: str) -> str:
+        """What stands for a text, with as many bytes; control characters become others of the alphabet of words."""
+        replaced = self.replace_bytes(text.encode())
+        return (replaced.translate(_TO_WORD) if _kind(replaced) is _ANY else replaced).decode()
+
     def _replaced(self, content: bytes) -> bytes:
         kind = _kind(content)
         if kind is None:

@@ -89,10 +89,11 @@ SITUATIONS = (
         ),
     ),
     Situation(
-        "Tests and captures",
+        "Tests, captures, sharing",
         (
             Task("Build a partition", "kseg build records.jsonl --to orders-0"),
             Task("Read network traffic", "kseg protocol clients.pcap"),
+            Task("Give a disk away", "kseg redact kafka-logs/ --to shared"),
         ),
     ),
 )

@@ -41,7 +41,11 @@ def redacted_slices(pieces: Iterator[Slice | Damage], redaction: "Redaction | No
 
 def _redacted(piece: Slice, redactor: "Redactor") -> Slice:
     rows, buffer = piece.run.rows, bytearray(piece.run.buffer)
-    replace_header_values = kernel.load().replace_header_values
+    replace_contents = kernel.load().replace_contents
+
+    def replace(key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
+        return key, redactor.replace(value)
+
     bodies: list[bytes | None] = []
     for row in range(piece.first, piece.last):
         start = rows[row * ROW + START]
@@ -51,10 +55,10 @@ def _redacted(piece: Slice, redactor: "Redactor") -> Slice:
         if header is not None and not header.is_legacy:
             records = header.records_count or 0
             if header.codec == Codec.NONE:
-                replace_header_values(buffer, start + BATCH_HEADER_SIZE, end, records, redactor.replace_bytes)
+                replace_contents(buffer, start + BATCH_HEADER_SIZE, end, records, None, replace)
             elif body is not None:
                 changed = bytearray(body)
-                replace_header_values(changed, 0, len(changed), records, redactor.replace_bytes)
+                replace_contents(changed, 0, len(changed), records, None, replace)
                 body = bytes(changed)
         bodies.append(body)
     run = piece.run._replace(buffer=memoryview(buffer))

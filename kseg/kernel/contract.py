@@ -231,6 +231,10 @@ DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
 """(key, value) of a control record that is no transaction's marker → its content as JSON."""
 
 
+ReplaceContents = Callable[["bytes | None", "bytes | None"], tuple["bytes | None", "bytes | None"]]
+"""Key and value of a record or of a header → what takes their places: null for null, else as many bytes."""
+
+
 class Stop(IntEnum):
     """Why a scan stopped."""
 
@@ -546,13 +550,19 @@ class Kernel(Protocol):
         its records that can be read. Buffer, rows and bodies must stay as they are until the end.
         """
 
-    def replace_header_values(
-        self, records: bytearray, start: int, end: int, count: int, replace: Callable[[bytes], bytes]
+    def replace_contents(
+        self,
+        records: bytearray,
+        start: int,
+        end: int,
+        count: int,
+        replace_record: "ReplaceContents | None",
+        replace_header: "ReplaceContents | None",
     ) -> None:
-        """Replaces the values of headers of v2 records where they stand, by others of the same size.
+        """Replaces keys, values and headers of v2 records where they stand, by others of the same size.
 
         Of the first `count` records that lie from `start` to `end`, as far as they can be read: those that `render`
-        shows. Nothing is called for values that are empty or null.
+        shows. None leaves keys and values, or headers, as they are.
         """
 
     def crc32c(self, data: memoryview) -> int:

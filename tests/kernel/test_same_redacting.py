@@ -1,4 +1,4 @@
-"""Both kernels replace the same header values, and none but those of records that are shown."""
+"""Both kernels replace the same contents of records, and none but those of records that are shown."""
 
 from dataclasses import replace
 
@@ -9,32 +9,48 @@ from kseg.kernel import fast, twin
 from tests.kernel.made import RECORDS, Record, damaged, varint
 
 CONTENTS = damaged(st.lists(RECORDS.map(Record.encoded), max_size=5).map(b"".join))
+Pair = tuple[bytes | None, bytes | None]
 
 
-def replaced(kernel: object, content: bytes, start: int, end: int, count: int) -> tuple[bytes, list[bytes]]:
-    records, seen = bytearray(content), list[bytes]()
-
-    def turned(value: bytes) -> bytes:
-        seen.append(value)
-        return bytes(255 - byte for byte in value)
-
-    kernel.replace_header_values(records, start, end, count, turned)  # type: ignore[attr-defined]
-    return bytes(records), seen
+def turned(content: bytes | None) -> bytes | None:
+    return None if content is None else bytes(255 - byte for byte in content)
 
 
-@given(CONTENTS, st.integers(0, 3), st.integers(-1, 6))
-def test_twin_replaces_what_the_compiled_kernel_does(content: bytes, before: int, count: int) -> None:
+def replaced(
+    kernel: object, content: bytes, start: int, end: int, count: int, *, has_records: bool = True
+) -> tuple[bytes, list[Pair], list[Pair]]:
+    """What the contents become, and the pairs of records and of headers that were replaced."""
+    changed, records, headers = bytearray(content), list[Pair](), list[Pair]()
+
+    def replace_record(key: bytes | None, value: bytes | None) -> Pair:
+        records.append((key, value))
+        return turned(key), turned(value)
+
+    def replace_header(key: bytes | None, value: bytes | None) -> Pair:
+        headers.append((key, value))
+        return key, turned(value)
+
+    wanted = replace_record if has_records else None
+    kernel.replace_contents(changed, start, end, count, wanted, replace_header)  # type: ignore[attr-defined]
+    return bytes(changed), records, headers
+
+
+@given(CONTENTS, st.integers(0, 3), st.integers(-1, 6), st.booleans())
+def test_twin_replaces_what_the_compiled_kernel_does(
+    content: bytes, before: int, count: int, has_records: bool
+) -> None:
     start = min(before, len(content))
-    expected = replaced(fast, content, start, len(content), count)
-    assert replaced(twin, content, start, len(content), count) == expected
+    expected = replaced(fast, content, start, len(content), count, has_records=has_records)
+    assert replaced(twin, content, start, len(content), count, has_records=has_records) == expected
 
 
-@given(st.lists(RECORDS.map(lambda record: replace(record, extra=0)), max_size=5))
-def test_header_values_alone_are_replaced(records: list[Record]) -> None:
+@given(st.lists(RECORDS.map(lambda record: replace(record, extra=0)), max_size=5), st.booleans())
+def test_contents_alone_are_replaced(records: list[Record], has_records: bool) -> None:
     content = b"".join(record.encoded() for record in records)
-    changed, seen = replaced(fast, content, 0, len(content), len(records))
-    assert seen == [value for record in records for _, value in record.headers if value]
-    back, _ = replaced(fast, changed, 0, len(content), len(records))
+    changed, pairs, headers = replaced(fast, content, 0, len(content), len(records), has_records=has_records)
+    assert pairs == ([(record.key, record.value) for record in records] if has_records else [])
+    assert headers == [header for record in records for header in record.headers]
+    back, _, _ = replaced(fast, changed, 0, len(content), len(records), has_records=has_records)
     assert back == content
 
 
@@ -42,4 +58,4 @@ def test_record_that_is_not_shown_is_left_as_it_is() -> None:
     short = b"\0\0\0\x01\x01" + varint(2) + b"\x02a\x02b"  # the second of two headers is missing
     content = Record(headers=[(b"h", b"v")]).encoded() + varint(len(short)) + short
     for kernel in (fast, twin):
-        assert replaced(kernel, content, 0, len(content), 2)[1] == [b"v"]
+        assert replaced(kernel, content, 0, len(content), 2)[2] == [(b"h", b"v")]

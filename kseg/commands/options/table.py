@@ -47,7 +47,7 @@ READING = (
     "browse compact diff doctor dump explain export get groups lookup ls metadata query reindex report retain salvage"
     " serve slice txns verify where"
 )
-WORKING = "diff doctor ls reindex report salvage verify"
+WORKING = "diff doctor ls redact reindex report salvage verify"
 IN_A_ZONE = (
     f"{SELECTING} browse build compact diff doctor groups metadata protocol rebuild-metadata report retain slice txns"
 )
@@ -62,6 +62,7 @@ ARGUMENTS = (
     Option("paths", "compact diff get groups lookup ls metadata reindex report retain salvage serve slice txns verify",
         type=_ANY_PATH, nargs=-1, callback=types.paths_or_here, is_read=True),
     Option("paths", "plan-move rebuild-metadata", type=_ANY_PATH, nargs=-1, callback=types.paths_or_here),
+    Option("paths", "redact", type=_ANY_PATH, nargs=-1, callback=types.paths_or_here, is_read=True),
     Option("paths", "doctor where", type=_ANY_PATH, nargs=-1, callback=types.paths_of, is_read=True),
     Option("paths", "dump", type=_ANY_PATH, nargs=-1, callback=types.all_matching, is_read=True),
     Option("paths", EXPORTS, metavar="SOURCE… DEST", nargs=-1, is_read=True),
@@ -178,8 +179,8 @@ SELECTION = (
 )
 
 OUTPUT = (
-    Option("-o --output", f"compact doctor lookup protocol salvage verify where {EXPORTS}", "Form of the output.",
-        Late("kseg.output.forms", "OBJECT_FORMS"), default="text"),
+    Option("-o --output", f"compact doctor lookup protocol redact salvage verify where {EXPORTS}",
+        "Form of the output.", Late("kseg.output.forms", "OBJECT_FORMS"), default="text"),
     Option("-o --output", "diff ls metadata query txns", "Form of the output.",
         Late("kseg.output.forms", "FORMS"), default="text"),
     Option("-o --output", "groups", "Form of the output; reset-csv is a file for kafka-consumer-groups.sh.",
@@ -203,6 +204,8 @@ OUTPUT = (
         "DIR", name="directory", required=True),
     Option("--to", "rebuild-metadata", "Write the new controller's log directory, which doesn't exist yet or is empty.",
         _PATH, "DIR", name="directory"),
+    Option("--to", "redact", "Write to this new directory, which doesn't exist yet; needed.", _PATH, "DIR",
+        name="directory", required=True),
     Option("--to", "retain", "Copy to this new directory, without the segments that would be deleted.", _PATH, "DIR",
         name="directory"),
     Option("--to", "get report", "Write to this new file. [default: stdout]", _PATH, "FILE", name="file"),
@@ -451,6 +454,10 @@ DECODING = (
 )
 
 SECURITY = (
+    Option("--keep", "redact", "Leave names of these kinds as they are, such as topics,groups.", metavar="KIND,…",
+        default="", values=Late("kseg.rewrite.redacted_names", "NameKind"), is_list=True),
+    Option("--key-file", "redact", "Use the key in this file: the same one, the same bytes. [default: a secret one]",
+        _PATH, "FILE"),
     Option("--redact", "build dump export lookup protocol",
         "Replace keys, values or header values by keyed substitutes; may be repeated.", ("keys", "values", "headers"),
         multiple=True),

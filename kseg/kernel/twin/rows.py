@@ -1,10 +1,11 @@
 """Rows of a run for the twin's readers: bodies, the choice of records, and records as values."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice, repeat
+from typing import NamedTuple
 
 from kseg.formats.codes import Codec, TimestampType, compressed_body
-from kseg.kernel.contract import LibraryFunctions, RecordFilter, RecordProblem, Rows
+from kseg.kernel.contract import LibraryFunctions, RecordFilter, RecordProblem, ReplaceContents, Rows
 from kseg.kernel.record import Header as RecordHeader
 from kseg.kernel.record import Record
 from kseg.kernel.twin.headers import Header
@@ -124,10 +125,15 @@ def int32(number: int) -> int:
     return (number + 2**31) % 2**32 - 2**31
 
 
-def replace_header_values(
-    records: bytearray, start: int, end: int, count: int, replace: Callable[[bytes], bytes]
+def replace_contents(
+    records: bytearray,
+    start: int,
+    end: int,
+    count: int,
+    replace_record: ReplaceContents | None,
+    replace_header: ReplaceContents | None,
 ) -> None:
-    """Replaces the values of the records' headers where they stand; see the contract."""
+    """Replaces keys, values and headers of records where they stand; see the contract."""
     if not 0 <= start <= end <= len(records):
         raise IndexError("records outside the buffer")
     body = Cursor(bytes(records[start:end]))
@@ -137,23 +143,36 @@ def replace_header_values(
             read_record(body, _NO_BATCH)
         except EOFError:
             return
-        for place, value in _header_values(record):
-            replaced = replace(value)
-            if len(replaced) != len(value):
-                raise ValueError("what replaces a value must have its size")
-            records[start + place : start + place + len(value)] = replaced
+        pairs = _pairs(record)
+        for replace, (key, value) in zip(chain([replace_record], repeat(replace_header)), pairs, strict=False):
+            if replace is None:
+                continue
+            for old, new in zip((key, value), replace(key.content, value.content), strict=True):
+                if not old.content:
+                    continue
+                if new is None or len(new) != len(old.content):
+                    raise ValueError("what replaces a content must have its size")
+                records[start + old.place : start + old.place + len(new)] = new
 
 
-def _header_values(record: Cursor) -> Iterator[tuple[int, bytes]]:
-    """Places and values of the headers of a record that can be read, but for empty ones."""
+class _Placed(NamedTuple):
+    """A content of a record, and where it stands."""
+
+    place: int
+    content: bytes | None
+
+
+def _pairs(record: Cursor) -> Iterator[tuple[_Placed, _Placed]]:
+    """Key and value of a record that can be read, then those of its headers."""
     record.varint()
     record.take(1)
     record.varlong()
     record.varint()
-    record.take_sized(record.varint())
-    record.take_sized(record.varint())
+    yield _placed(record), _placed(record)
     for _ in range(record.varint()):
-        record.take(record.varint())
-        value = record.take_sized(record.varint())
-        if value:
-            yield record.at - len(value), value
+        yield _placed(record), _placed(record)
+
+
+def _placed(record: Cursor) -> _Placed:
+    content = record.take_sized(record.varint())
+    return _Placed(record.at - len(content or b""), content)

@@ -1,0 +1,113 @@
+"""`kseg redact`: log directories without their contents and names, to be given to somebody else."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.commands.options.command import WorkOptions, command
+from kseg.errors import UsageError
+from kseg.output.forms import form_named
+from kseg.output.progress import Talk
+from kseg.output.streams import flush_stdout, write_lines
+from kseg.rewrite.redact import (
+    Journal,
+    RedactedDirectory,
+    RedactOrder,
+    RedactSettings,
+    redact_directory,
+    redact_orders,
+    redact_settings,
+)
+from kseg.rewrite.redacted_names import NameKind
+from kseg.store.target import check_outside
+from kseg.system.files import read_small
+from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
+from kseg.text.redact import RedactReport
+
+_LARGEST_KEY = 1 << 16
+"""Bytes of the largest file with a key."""
+
+
+class RedactOptions(NamedTuple):
+    """Where redacted directories go, which names stay, the file with the key, and the form of the report."""
+
+    paths: tuple[Path, ...]
+    directory: Path
+    keep: str
+    key_file: Path | None
+    output: str
+    work: WorkOptions
+    talk: Talk
+
+
+@command(RedactOptions)
+def redact(options: RedactOptions) -> None:
+    """Make log directories that can be given away.
+
+    Keys, values, headers and names become others of the same length; offsets, times, sizes and damage stay.
+
+    \b
+    Examples:
+      kseg redact kafka-logs/ --to shared
+      kseg redact kafka-logs/ --to shared --keep topics,groups
+      kseg redact broker1/ broker2/ --to shared --key-file key.txt
+
+    PATHS are directories: a broker's log directory, a partition, or a parent of these. All files below them are
+    written anew: logs, indexes, snapshots, checkpoints, and the records of Kafka's own topics, in which only names are
+    replaced. What can't be read becomes noise that gives the same damage; a file that isn't Kafka's, zeros. Equal
+    contents and names stay equal, in all directories of a run. A group or transactional id stays in its partition.
+
+    Nobody can tell the contents from what stands for them without the key. By default nobody knows it; with --key-file
+    two runs give the same bytes, and a run that was stopped goes on when it is started again.
+    """
+    paths, work, talk = options.paths, options.work, options.talk
+    check_outside(options.directory, paths)
+    kept = _kinds(options.keep)
+    key = None if options.key_file is None else _key_of(options.key_file)
+    processes = work.begin()
+    settings = redact_settings(key, kept, paths)
+    journal = Journal(options.directory, settings)
+    orders = [each for each in redact_orders(paths, journal.directory, settings) if not journal.is_done(each)]
+    report = RedactReport(kept, is_key_kept=key is not None)
+    with talk.bar() as bar:
+        on_read = bar.counting("redact", sum(order.size for order in orders))
+        with shared_work(
+            partial(_redacted, settings), orders, _cost_of, processes=processes, on_read=on_read, is_far=False
+        ) as results:
+            for _, redacted in results:
+                journal.note(redacted)
+                report.add(redacted)
+    journal.finish()
+    form = form_named(options.output)
+    if form.has_objects:
+        form.write_object(report.as_object())
+    elif not talk.is_quiet:
+        write_lines(report.lines())
+    flush_stdout()
+
+
+def _kinds(text: str) -> tuple[NameKind, ...]:
+    """The kinds of --keep. Raises UsageError for an unknown one."""
+    wanted = [word for word in text.split(",") if word]
+    for word in wanted:
+        if word not in set(NameKind):
+            raise UsageError(f"--keep {word}: no kind of names; the kinds are {', '.join(NameKind)}")
+    return tuple(kind for kind in NameKind if kind in wanted)
+
+
+def _key_of(path: Path) -> str:
+    """The key in a file. Raises UsageError for an empty one, OpenError for one that can't be read."""
+    key = read_small(path, _LARGEST_KEY).decode("utf-8", "surrogateescape").strip()
+    if not key:
+        raise UsageError("is empty: write a long random key into it, as `openssl rand -hex 32` gives one", path)
+    return key
+
+
+def _cost_of(order: RedactOrder) -> int:
+    return order.size + SMALLEST_COST
+
+
+def _redacted(settings: RedactSettings, order: RedactOrder, on_read: OnRead) -> Iterator[RedactedDirectory]:
+    yield redact_directory(order, settings)
+    on_read(order.size)

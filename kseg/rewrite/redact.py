@@ -1,0 +1,248 @@
+"""Redaction of log directories: a new directory that a broker and kseg read like the old one, without its contents.
+
+Offsets, times, sizes of records, ids and damage stay. Each directory's files are written before its line in the
+journal, so that a run that was stopped goes on where it was.
+"""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from kseg.cluster.cluster import Cluster
+from kseg.cluster.directories import pass_over
+from kseg.cluster.joined_log import whole_log
+from kseg.cluster.metadata_copy import partition_count
+from kseg.coordinators.home_partition import home_of_state
+from kseg.coordinators.stored_ids import COORDINATOR_TOPICS, stored_ids
+from kseg.errors import OpenError, UsageError
+from kseg.formats.file_names import (
+    LOG_KINDS,
+    FileKind,
+    parse_file_name,
+    parse_partition_directory,
+)
+from kseg.log.partition import METADATA_TOPIC
+from kseg.redaction import PARTS, Redaction
+from kseg.rewrite.redacted_files import Surroundings, redact_file
+from kseg.rewrite.redacted_log import Noise, Places, redact_log
+from kseg.rewrite.redacted_names import NameKind, Names
+from kseg.rewrite.redacted_records import redacted_records
+from kseg.store.target import check_absent
+
+JOURNAL = "redact.journal"
+"""A file of an unfinished directory: a line for the key, then one for each directory whose files are all there."""
+UNFINISHED = ".kseg-unfinished"
+_LARGEST_FILE = 256 << 20
+"""Bytes of the largest file beside the logs that is read."""
+
+
+class RedactSettings(NamedTuple):
+    """What replaces contents, which names stay, and how many partitions the topics of coordinators have.
+
+    is_key_known: whether somebody has the key, and can go on with a run that was stopped.
+    """
+
+    redaction: Redaction
+    kept: tuple[NameKind, ...]
+    partition_counts: Mapping[str, int]
+    is_key_known: bool = True
+
+    @property
+    def fingerprint(self) -> str | None:
+        """What tells the key from others; None of one that nobody knows."""
+        return self.redaction.fingerprint if self.is_key_known else None
+
+
+class RedactOrder(NamedTuple):
+    """A directory to redact: its path, its new path below the target, the topic of its logs, and its files."""
+
+    source: Path
+    target: Path
+    topic: str | None
+    files: tuple[str, ...]
+    size: int
+
+
+class RedactedDirectory(NamedTuple):
+    """What was done in a directory: its new name, what was replaced, and what became noise or zeros, by bytes."""
+
+    source: Path
+    target: Path
+    files: int
+    size: int
+    batches: int = 0
+    records: int = 0
+    noise: Mapping[str, int] = {}
+    zeros: tuple[str, ...] = ()
+    names: Mapping[NameKind, frozenset[str]] = {}
+
+
+def redact_settings(key: str | None, kept: Sequence[NameKind], paths: Sequence[Path]) -> RedactSettings:
+    """Return the settings for some paths, whose metadata and ids tell how many partitions coordinators have."""
+    redaction = Redaction.of(PARTS, key)
+    assert redaction is not None
+    cluster, counts = Cluster(paths, pass_over), dict[str, int]()
+    for topic in COORDINATOR_TOPICS:
+        replicas = cluster.topic(topic)
+        places = [place for each in replicas for place in each.places]
+        told = partition_count(cluster.own_metadata, topic, [each.partition for each in replicas])
+        ids = stored_ids(topic, map(whole_log, replicas))
+        counts[topic] = home_of_state(topic, "", places, told, ids).partition_count
+    return RedactSettings(redaction, tuple(kept), counts, is_key_known=key is not None)
+
+
+def redact_orders(paths: Sequence[Path], target: Path, settings: RedactSettings) -> Iterator[RedactOrder]:
+    """Yield an order for each directory below some paths, the directories themselves included.
+
+    Raises OpenError if a directory can't be listed.
+    """
+    names = _names(settings)
+    for number, path in enumerate(paths, 1):
+        place = target if len(paths) == 1 else target / f"disk-{number}"
+        if parse_partition_directory(path.absolute()) is not None:
+            place /= _directory_name(path.absolute().name, names)
+        yield from _below(path, place, names)
+
+
+def _below(source: Path, target: Path, names: Names) -> Iterator[RedactOrder]:
+    try:
+        entries = sorted(os.scandir(source), key=lambda entry: entry.name)
+    except OSError as error:
+        raise OpenError(f"can't be listed: {error.strerror}", source) from error
+    directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
+    size = sum(entry.stat(follow_symlinks=False).st_size for entry in files)
+    partition = parse_partition_directory(source.absolute())
+    topic = None if partition is None else partition.topic
+    yield RedactOrder(source, target, topic, tuple(entry.name for entry in files), size)
+    for name in directories:
+        yield from _below(source / name, target / _directory_name(name, names), names)
+
+
+def _directory_name(name: str, names: Names) -> str:
+    partition = parse_partition_directory(name)
+    if partition is None:
+        return names.path(name)
+    return f"{names.topic(partition.topic)}{name[len(partition.topic) :]}"
+
+
+def _names(settings: RedactSettings) -> Names:
+    return Names(settings.redaction.redactor(), settings.kept, settings.partition_counts)
+
+
+def redact_directory(order: RedactOrder, settings: RedactSettings) -> RedactedDirectory:
+    """Write the files of a directory.
+
+    Raises OpenError if a file can't be opened, OSError if the system can't read or write.
+    """
+    names, redactor = _names(settings), settings.redaction.redactor()
+    order.target.mkdir(parents=True, exist_ok=True)
+    places: dict[str, Places] = {}
+    batches = count = 0
+    noise: Counter[str] = Counter()
+    zeros: list[str] = []
+    for name in sorted(order.files, key=_logs_first):
+        parsed, source = parse_file_name(name), order.source / name
+        target = order.target / (name if parsed.kind is not FileKind.UNKNOWN else names.path(name))
+        target.unlink(missing_ok=True)
+        own_noise = Noise(settings.redaction.key, f"{order.target.name}/{name}")
+        if parsed.kind in LOG_KINDS:
+            topic = METADATA_TOPIC if parsed.kind is FileKind.METADATA_SNAPSHOT else order.topic
+            records = redacted_records(topic, redactor, names)
+            places[_stem(name)], tally = redact_log(source, target, records, own_noise)
+            batches, count = batches + tally.batches, count + tally.records
+            noise.update({str(kind): size for kind, size in tally.noise.items()})
+        else:
+            around = Surroundings(own_noise, names, places.get(_stem(name)))
+            content = _redacted_file(source, parsed.kind, around)
+            if content is None:
+                zeros.append(target.name)
+            _write(target, content, source.stat().st_size)
+        status = source.stat()
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+    return RedactedDirectory(
+        order.source,
+        order.target,
+        len(order.files),
+        order.size,
+        batches,
+        count,
+        dict(noise),
+        tuple(zeros),
+        names.replaced,
+    )
+
+
+def _logs_first(name: str) -> tuple[bool, str]:
+    return parse_file_name(name).kind not in LOG_KINDS, name
+
+
+def _stem(name: str) -> str:
+    """What a log and its indexes have in common: all but the extension, with a suffix such as `.deleted`."""
+    suffix = parse_file_name(name).suffix or ""
+    return f"{name.removesuffix(suffix).rpartition('.')[0]}{suffix}"
+
+
+def _redacted_file(source: Path, kind: FileKind, around: Surroundings) -> bytes | None:
+    if source.stat().st_size > _LARGEST_FILE:
+        return None
+    return redact_file(kind, source.read_bytes(), around)
+
+
+def _write(target: Path, content: bytes | None, size: int) -> None:
+    """A file's bytes; None: as many zeros, which take no space."""
+    with target.open("xb") as file:
+        if content is None:
+            file.truncate(size)
+        else:
+            file.write(content)
+
+
+class Journal:
+    """An unfinished directory and its journal, which names the directories below it that are complete."""
+
+    def __init__(self, target: Path, settings: RedactSettings) -> None:
+        """Take the directory that is to be made. Raises UsageError if it is there, or was begun with another key."""
+        check_absent(target)
+        self.target = target
+        self.directory = target.with_name(f"{target.name}{UNFINISHED}")
+        self._path = self.directory / JOURNAL
+        self._head = json.dumps({"key": settings.fingerprint, "keep": sorted(settings.kept)})
+        self.done = self._begin()
+
+    def _begin(self) -> frozenset[str]:
+        if self._path.exists():
+            head, *done = self._path.read_text(encoding="utf-8").splitlines() or [""]
+            if head != self._head or '"key": null' in head:
+                raise UsageError(
+                    "was begun with another key or --keep; give the same --key-file, or remove it", self.directory
+                )
+            return frozenset(done)
+        self.directory.mkdir(parents=True)
+        self._add(self._head)
+        return frozenset()
+
+    def is_done(self, order: RedactOrder) -> bool:
+        """Whether the files of a directory were all written by an earlier run."""
+        return self._name(order.target) in self.done
+
+    def note(self, redacted: RedactedDirectory) -> None:
+        """Remember that all files of a directory are written."""
+        self._add(self._name(redacted.target))
+
+    def finish(self) -> None:
+        """Give the directory its name."""
+        self._path.unlink()
+        self.directory.rename(self.target)
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.directory).as_posix()
+
+    def _add(self, line: str) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+            file.flush()
+            os.fsync(file.fileno())

@@ -1,0 +1,77 @@
+"""Text of `kseg redact`: what was replaced, what became noise or zeros, and what stays readable."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from kseg.errors import counted
+from kseg.output.rows import human_size
+from kseg.rewrite.redact import RedactedDirectory
+from kseg.rewrite.redacted_names import NameKind
+
+SHOWN = 20
+"""Files of zeros that the text names one by one."""
+READABLE = (
+    "offsets, times, sizes and checksums of records",
+    "producer ids, topic ids, cluster and node ids",
+    "numbers and Kafka's own words in settings",
+)
+"""What stays as it is, whatever is kept."""
+
+
+class RedactReport:
+    """What a run did to all directories together."""
+
+    def __init__(self, kept: Sequence[NameKind], *, is_key_kept: bool) -> None:
+        self._kept, self._is_key_kept = tuple(kept), is_key_kept
+        self._names: dict[NameKind, set[str]] = {kind: set() for kind in NameKind}
+        self._noise: Counter[str] = Counter()
+        self._zeros: list[str] = []
+        self.directories = self.files = self.size = self.batches = self.records = 0
+
+    def add(self, redacted: RedactedDirectory) -> None:
+        """Add what was done in a directory."""
+        self.directories += 1
+        self.files += redacted.files
+        self.size += redacted.size
+        self.batches += redacted.batches
+        self.records += redacted.records
+        self._noise.update(redacted.noise)
+        self._zeros += [str(redacted.target / name) for name in redacted.zeros]
+        for kind, names in redacted.names.items():
+            self._names[kind] |= names
+
+    def as_object(self) -> dict[str, object]:
+        """Return the report as JSON has it."""
+        return {
+            "type": "redaction",
+            "directories": self.directories,
+            "files": self.files,
+            "bytes": self.size,
+            "batches": self.batches,
+            "records": self.records,
+            "replacedNames": {str(kind): len(names) for kind, names in self._names.items() if names},
+            "keptNames": [str(kind) for kind in self._kept],
+            "noiseBytes": dict(self._noise),
+            "zeroFiles": self._zeros,
+        }
+
+    def lines(self) -> Iterator[str]:
+        """Return the report for people."""
+        where = f"{counted(self.directories, 'directory', 'directories')}, {counted(self.files, 'file')}"
+        yield f"redacted {where}, {human_size(self.size)}"
+        yield f"  contents replaced: {counted(self.records, 'record')} in {counted(self.batches, 'batch', 'batches')}"
+        replaced = ", ".join(f"{len(names):,} {kind}" for kind, names in self._names.items() if names)
+        yield f"  names replaced: {replaced or 'none'}"
+        if self._kept:
+            yield f"  names kept: {', '.join(self._kept)}"
+        for reason, size in sorted(self._noise.items()):
+            yield f"  replaced by noise: {counted(size, 'byte')}, {reason}"
+        yield from _limited([f"  written as zeros, since it isn't Kafka's: {name}" for name in self._zeros])
+        yield f"  stays readable: {'; '.join(READABLE)}"
+        if not self._is_key_kept:
+            yield "  nobody knows the key: another run gives other names; --key-file gives the same ones again"
+
+
+def _limited(lines: Sequence[str]) -> Iterable[str]:
+    more = len(lines) - SHOWN
+    return lines if more <= 0 else (*lines[:SHOWN], f"  and {more} more")

@@ -1,0 +1,228 @@
+"""`kseg redact` as its user sees it: a disk that others may have, with everything but what it says."""
+
+import json
+import re
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import kseg as library
+from kseg.coordinators.home_partition import coordinator_partition
+from kseg.redaction import PARTS, Redaction
+from kseg.rewrite.redact import Journal, redact_directory, redact_orders, redact_settings
+from kseg.rewrite.redacted_names import KAFKAS_TOPICS, NameKind, Names
+from tests import golden
+from tests.loops import for_each, some_of_each
+from tests.run import kseg
+
+DAMAGES = json.loads((golden.ROOT / "damaged" / "damage.json").read_text(encoding="utf-8"))
+RANDOM = ("index-random", "time-random")
+"""Random bytes as indexes become noise: their findings name other offsets."""
+CHOSEN = [
+    damage["id"]
+    for damage in some_of_each(DAMAGES, lambda damage: damage["damage"])
+    if not damage["id"].endswith(RANDOM)
+]
+JUDGED = ("result", "partitions", "errors", "warnings", "notes", "start")
+SIX = 6
+"""Bytes of a piece that tells somebody something."""
+
+
+def redact(source: Path, target: Path, *options: str) -> dict[str, Any]:
+    """Run `kseg redact -o json`, and return its report."""
+    ran = kseg(["redact", str(source), "--to", str(target), "-o", "json", "-j", "1", *options], target.parent)
+    assert ran.status == 0, ran.stderr
+    report: dict[str, Any] = json.loads(ran.stdout)
+    return report
+
+
+def objects(directory: Path, command: str, *options: str) -> Iterator[dict[str, Any]]:
+    ran = kseg([command, str(directory), "-o", "json", *options], directory)
+    yield from map(json.loads, ran.stdout.splitlines())
+
+
+def findings(directory: Path) -> tuple[Counter[tuple[Any, ...]], Any]:
+    """What verify finds, without names, positions and sentences; and how it judges the start."""
+    found, judged = Counter[tuple[Any, ...]](), None
+    for each in objects(directory, "verify"):
+        if each["type"] == "finding":
+            found[each["id"], each["severity"], each["firstOffset"], each["lastOffset"]] += 1
+        elif each["type"] == "summary":
+            judged = tuple(each.get(name) for name in JUDGED)
+    return found, judged
+
+
+def records(directory: Path) -> list[Any]:
+    """What stays of each record: where it is, when it was written, and how long its parts are."""
+    found = []
+    for partition in library.open(directory).partitions():
+        found.append(
+            [
+                (
+                    each.offset,
+                    each.timestamp,
+                    None if each.key is None else len(each.key),
+                    None if each.value is None else len(each.value),
+                    [(len(header.key), None if header.value is None else len(header.value)) for header in each.headers],
+                )
+                for each in partition.records(on_damage="skip")
+            ]
+        )
+    return sorted(found, key=repr)
+
+
+def contents(directory: Path) -> set[bytes]:
+    """All keys, values and headers of users' topics."""
+    found = set[bytes]()
+    for partition in library.open(directory).partitions():
+        if partition.topic not in KAFKAS_TOPICS:
+            for each in partition.records(on_damage="skip"):
+                found |= {part for part in (each.key, each.value) if part}
+                found |= {part for header in each.headers for part in (header.key.encode(), header.value) if part}
+    return found
+
+
+def digests(directory: Path) -> dict[str, str]:
+    files = (path for path in sorted(directory.rglob("*")) if path.is_file())
+    return {str(path.relative_to(directory)): sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "key.txt"
+    path.write_text("a long secret\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("release", ["0.10.2.2", "2.4.1", "3.9.1-live", "4.3.1", "4.3.1-live"])
+def test_disk_stays_what_it_is_without_its_contents(release: str, restored: Path, tmp_path: Path) -> None:
+    source, target = restored / "logs" / release, tmp_path / "shared"
+    report = redact(source, target)
+    assert report["records"] > 0
+    assert findings(target) == findings(source)
+    assert records(target) == records(source)
+    long = {content for content in contents(source) if len(content) >= SIX}
+    assert not long & contents(target)
+    stored = b"".join(path.read_bytes() for path in target.rglob("*") if path.is_file())
+    texts = {content for content in long if content.isascii() and len(set(content)) > SIX}
+    assert texts
+    assert not [content for content in texts if content in stored]
+
+
+@for_each("directory", CHOSEN, shards=4)
+def test_damage_stays(directory: str, restored: Path, tmp_path: Path) -> None:
+    source, target = restored / "damaged" / directory, tmp_path / "shared"
+    redact(source, target)
+    assert findings(target) == findings(source)
+
+
+def test_names_are_replaced_wherever_they_stand(restored: Path, tmp_path: Path) -> None:
+    source, target = restored / "logs" / "4.3.1", tmp_path / "shared"
+    redact(source, target)
+    topics = {partition.topic for partition in library.open(source).partitions()} - KAFKAS_TOPICS
+    groups = [each["group"] for each in objects(source, "groups", "--show", "groups")]
+    names = {name.encode() for name in {*topics, *groups} if len(name) >= SIX}
+    assert names
+    files = [path for path in target.rglob("*") if path.is_file()]
+    stored = b"".join(path.read_bytes() for path in files) + b"\0".join(str(path).encode() for path in files)
+    assert not [name for name in names if name in stored]
+    shown = {
+        (each["group"] in names, each["state"], each["lag"]) for each in objects(target, "groups", "--show", "groups")
+    }
+    assert shown == {(False, each["state"], each["lag"]) for each in objects(source, "groups", "--show", "groups")}
+
+
+def test_kept_names_stay(restored: Path, tmp_path: Path) -> None:
+    source, target = restored / "logs" / "4.3.1", tmp_path / "shared"
+    report = redact(source, target, "--keep", "topics,groups")
+    assert report["keptNames"] == ["topics", "groups"]
+    assert sorted(path.name for path in target.iterdir()) == sorted(path.name for path in source.iterdir())
+    groups = [[each["group"] for each in objects(place, "groups", "--show", "groups")] for place in (source, target)]
+    assert groups[0] == groups[1]
+    assert not {content for content in contents(source) if len(content) >= SIX} & contents(target)
+
+
+def test_same_key_gives_the_same_bytes(restored: Path, tmp_path: Path, key_file: Path) -> None:
+    source = restored / "logs" / "3.9.1"
+    for name, options in (
+        ("one", ["--key-file", str(key_file)]),
+        ("two", ["--key-file", str(key_file)]),
+        ("other", []),
+    ):
+        redact(source, tmp_path / name, *options)
+    assert digests(tmp_path / "one") == digests(tmp_path / "two")
+    assert digests(tmp_path / "one") != digests(tmp_path / "other")
+
+
+def test_stopped_run_goes_on_with_its_key(restored: Path, tmp_path: Path, key_file: Path) -> None:
+    source = restored / "logs" / "3.9.1"
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    redact(source, whole, "--key-file", str(key_file))
+    settings = redact_settings("a long secret", (), [source])
+    journal = Journal(stopped, settings)
+    done, half, *_ = redact_orders([source], journal.directory, settings)
+    journal.note(redact_directory(done, settings))
+    redact_directory(half, settings)
+    last = max(path for path in half.target.iterdir() if path.is_file())
+    last.write_bytes(last.read_bytes()[:1])  # what a run had not written to the end when it was killed
+    redact(source, stopped, "--key-file", str(key_file))
+    assert digests(stopped) == digests(whole)
+    assert not journal.directory.exists()
+
+
+def test_stopped_run_is_not_continued_with_another_key(restored: Path, tmp_path: Path, key_file: Path) -> None:
+    source = restored / "logs" / "3.9.1"
+    Journal(tmp_path / "stopped", redact_settings("another one", (), [source]))
+    ran = kseg(["redact", str(source), "--to", "stopped", "--key-file", str(key_file)], tmp_path)
+    assert ran.status == 2
+    assert b"was begun with another key or --keep; give the same --key-file, or remove it" in ran.stderr
+
+
+def test_file_that_is_not_kafkas_becomes_zeros(tmp_path: Path, restored: Path) -> None:
+    source = tmp_path / "logs"
+    shutil.copytree(restored / "logs" / "3.9.1", source)
+    (source / "customers.csv").write_text("name,card\nAlice,4711\n", encoding="utf-8")
+    report = redact(source, tmp_path / "shared")
+    (name,) = report["zeroFiles"]
+    written = tmp_path / "shared" / Path(name).name
+    assert written.read_bytes() == bytes(21)
+    assert re.fullmatch(r"\w[\w-]{8}\.csv", written.name)
+    assert written.name != "customers.csv"
+
+
+def test_nothing_is_written_into_the_input(tmp_path: Path, restored: Path) -> None:
+    source = tmp_path / "logs"
+    shutil.copytree(restored / "logs" / "3.9.1", source)
+    before = digests(source)
+    ran = kseg(["redact", str(source), "--to", str(source / "shared")], tmp_path)
+    assert ran.status == 2
+    assert digests(source) == before
+
+
+def test_unknown_kind_is_told_with_the_known_ones(restored: Path, tmp_path: Path) -> None:
+    ran = kseg(["redact", str(restored / "logs" / "3.9.1"), "--to", "shared", "--keep", "topic"], tmp_path)
+    assert ran.status == 2
+    assert b"--keep topic: no kind of names; the kinds are topics, groups, " in ran.stderr
+    assert not (tmp_path / "shared").exists()
+
+
+NAMES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x2FF), min_size=1, max_size=40)
+
+
+@given(st.sets(NAMES, min_size=2, max_size=8), st.integers(1, 60))
+def test_groups_stay_apart_and_in_their_partitions(names: set[str], count: int) -> None:
+    redaction = Redaction.of(PARTS, "key")
+    assert redaction is not None
+    found = Names(redaction.redactor(), (), {"__consumer_offsets": count})
+    replaced = {name: found.name(NameKind.GROUP, name) for name in names}
+    assert len(set(replaced.values())) == len(names)
+    for name, other in replaced.items():
+        assert len(other.encode()) == len(name.encode())
+        assert coordinator_partition(other, count) == coordinator_partition(name, count)

@@ -70,6 +70,7 @@ def make_sandbox(root: Path) -> Path:
     shutil.copy(golden.ROOT / "protocol/4.3.1/clients.pcap", root)
     with tarfile.open(root / "support.tar.gz", "w:gz") as tar:
         tar.add(root / "orders-0", "orders-0")
+    (root / "key.txt").write_text("for examples")
     (root / "records.jsonl").write_text('{"key":"a","value":"b"}\n{"key":"c","value":null}\n')
     for folder in (".zfunc", ".config/fish/completions", "copy", "piece", "day", "mended", "tmp", "out"):
         (root / folder).mkdir(parents=True)

@@ -101,7 +101,7 @@ def key_file(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("release", ["0.10.2.2", "2.4.1", "3.9.1-live", "4.3.1", "4.3.1-live"])
+@pytest.mark.parametrize("release", ["0.10.2.2", "2.4.1", "3.9.1", "4.3.1"])
 def test_disk_stays_what_it_is_without_its_contents(release: str, restored: Path, tmp_path: Path) -> None:
     source, target = restored / "logs" / release, tmp_path / "shared"
     report = redact(source, target)
@@ -213,7 +213,7 @@ def test_unknown_kind_is_told_with_the_known_ones(restored: Path, tmp_path: Path
     assert not (tmp_path / "shared").exists()
 
 
-NAMES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x2FF), min_size=1, max_size=40)
+NAMES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x2FF), min_size=1, max_size=40).filter(str.isprintable)
 
 
 @given(st.sets(NAMES, min_size=2, max_size=8), st.integers(1, 60))

@@ -354,6 +354,7 @@ def options_of(name: str) -> list[tuple[str, click.Option]]:
 REQUIRED = {
     "build": ("--to", "new"),
     "compact": (".", "--to", "new"),
+    "redact": (".", "--to", "new"),
     "slice": (".", "--to", "new"),
     "rebuild-metadata": ("--node-id", "1", "--dry-run"),
 }

@@ -149,6 +149,7 @@ CASES = [
     Case("salvage SAMPLES/docs --to TO"),
     Case("compact SAMPLES/docs/test-1-0 --to TO"),
     Case("reindex SAMPLES/docs/test-1-0 --to TO"),
+    Case("redact SAMPLES/docs --keep topics --to TO"),
     Case("retain SAMPLES/docs/test-1-0 --retention-bytes 1 --to TO"),
     Case("rebuild-metadata SAMPLES/logs/4.3.1 --node-id 3001 --endpoint C://localhost:9093 --to TO"),
     Case("build items.jsonl --to TO"),

@@ -85,6 +85,7 @@ READING = [
     "verify PARTITION",
     "salvage PARTITION --to ../new",
     "reindex PARTITION --to ../new",
+    "redact PARTITION --to ../new",
     "ls PARTITION --deep",
     "diff PARTITION COPY",
 ]

@@ -136,6 +136,7 @@ def test_an_export_takes_no_pipe_for_a_file(table_format: str, root: Path) -> No
 NEW = {
     "salvage": f"salvage {INPUT} --to TARGET",
     "reindex": f"reindex {INPUT} --to TARGET",
+    "redact": f"redact {INPUT} --to TARGET",
     "slice": f"slice {INPUT} --to TARGET",
     "compact": f"compact {INPUT} --to TARGET",
     "retain": f"retain {INPUT} --to TARGET",

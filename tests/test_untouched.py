@@ -18,6 +18,7 @@ BY_PARTITION = {
     "salvage of a file": f"salvage PATH/{LOG} --to TARGET",
     "reindex": "reindex PATH --to TARGET",
     "reindex of a file": f"reindex PATH/{LOG} --to TARGET",
+    "redact": "redact PATH --to TARGET",
     "slice": "slice PATH --to TARGET",
     "slice of a file": f"slice PATH/{LOG} --to TARGET",
     "compact": "compact PATH --to TARGET",
@@ -29,7 +30,7 @@ BY_PARTITION = {
     "export, planned": "export PATH TARGET --dry-run",
 }
 """Command lines that write; PATH is a partition's directory."""
-BY_LOG_DIRECTORY = {name: BY_PARTITION[name] for name in ("salvage", "reindex", "export", "export by a URL")}
+BY_LOG_DIRECTORY = {name: BY_PARTITION[name] for name in ("salvage", "reindex", "redact", "export", "export by a URL")}
 
 
 @pytest.fixture

@@ -11,16 +11,15 @@ from kseg.output.forms import form_named
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_lines
 from kseg.rewrite.redact import (
-    Journal,
     RedactedDirectory,
     RedactOrder,
     RedactSettings,
     redact_directory,
     redact_orders,
     redact_settings,
+    unfinished_directory,
 )
 from kseg.rewrite.redacted_names import NameKind
-from kseg.store.target import check_outside
 from kseg.system.files import read_small
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.text.redact import RedactReport
@@ -62,23 +61,20 @@ def redact(options: RedactOptions) -> None:
     two runs give the same bytes, and a run that was stopped goes on when it is started again.
     """
     paths, work, talk = options.paths, options.work, options.talk
-    check_outside(options.directory, paths)
     kept = _kinds(options.keep)
     key = None if options.key_file is None else _key_of(options.key_file)
     processes = work.begin()
     settings = redact_settings(key, kept, paths)
-    journal = Journal(options.directory, settings)
-    orders = [each for each in redact_orders(paths, journal.directory, settings) if not journal.is_done(each)]
     report = RedactReport(kept, is_key_kept=key is not None)
-    with talk.bar() as bar:
-        on_read = bar.counting("redact", sum(order.size for order in orders))
-        with shared_work(
-            partial(_redacted, settings), orders, _cost_of, processes=processes, on_read=on_read, is_far=False
-        ) as results:
+    with unfinished_directory(options.directory, settings, paths) as unfinished, talk.bar() as bar:
+        found = redact_orders(paths, unfinished.directory, settings)
+        orders = [order for order in found if not unfinished.is_done(order)]
+        on_read = bar.counting("redact", sum(order.log_size for order in orders))
+        redact_one = partial(_redacted, settings, work.keep_cache)
+        with shared_work(redact_one, orders, _cost_of, processes=processes, on_read=on_read, is_far=False) as results:
             for _, redacted in results:
-                journal.note(redacted)
+                unfinished.note(redacted)
                 report.add(redacted)
-    journal.finish()
     form = form_named(options.output)
     if form.has_objects:
         form.write_object(report.as_object())
@@ -108,6 +104,7 @@ def _cost_of(order: RedactOrder) -> int:
     return order.size + SMALLEST_COST
 
 
-def _redacted(settings: RedactSettings, order: RedactOrder, on_read: OnRead) -> Iterator[RedactedDirectory]:
-    yield redact_directory(order, settings)
-    on_read(order.size)
+def _redacted(
+    settings: RedactSettings, keep_cache: bool, order: RedactOrder, on_read: OnRead
+) -> Iterator[RedactedDirectory]:
+    yield redact_directory(order, settings, keep_cache=keep_cache, on_read=on_read)

@@ -7,8 +7,9 @@ journal, so that a run that was stopped goes on where it was.
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from kseg.cluster.cluster import Cluster
@@ -25,12 +26,14 @@ from kseg.formats.file_names import (
     parse_partition_directory,
 )
 from kseg.log.partition import METADATA_TOPIC
+from kseg.reading.log_file import LogFile
 from kseg.redaction import PARTS, Redaction
 from kseg.rewrite.redacted_files import Surroundings, redact_file
 from kseg.rewrite.redacted_log import Noise, Places, redact_log
 from kseg.rewrite.redacted_names import NameKind, Names
 from kseg.rewrite.redacted_records import redacted_records
-from kseg.store.target import check_absent
+from kseg.store.target import check_absent, check_outside, new_directory, sync
+from kseg.system.new_directory import WriteError
 
 JOURNAL = "redact.journal"
 """A file of an unfinished directory: a line for the key, then one for each directory whose files are all there."""
@@ -57,20 +60,27 @@ class RedactSettings(NamedTuple):
 
 
 class RedactOrder(NamedTuple):
-    """A directory to redact: its path, its new path below the target, the topic of its logs, and its files."""
+    """A directory to redact: its path, its place in the new directory, the topic of its logs, and its files."""
 
     source: Path
-    target: Path
+    directory: Path
+    place: PurePath
     topic: str | None
     files: tuple[str, ...]
     size: int
+    log_size: int
+
+    @property
+    def target(self) -> Path:
+        """Where it is written."""
+        return self.directory / self.place
 
 
 class RedactedDirectory(NamedTuple):
     """What was done in a directory: its new name, what was replaced, and what became noise or zeros, by bytes."""
 
     source: Path
-    target: Path
+    place: PurePath
     files: int
     size: int
     batches: int = 0
@@ -86,7 +96,7 @@ def redact_settings(key: str | None, kept: Sequence[NameKind], paths: Sequence[P
     assert redaction is not None
     cluster, counts = Cluster(paths, pass_over), dict[str, int]()
     for topic in COORDINATOR_TOPICS:
-        replicas = cluster.topic(topic)
+        replicas = [each for each in cluster.topic(topic) if each.topic == topic]
         places = [place for each in replicas for place in each.places]
         told = partition_count(cluster.own_metadata, topic, [each.partition for each in replicas])
         ids = stored_ids(topic, map(whole_log, replicas))
@@ -94,32 +104,33 @@ def redact_settings(key: str | None, kept: Sequence[NameKind], paths: Sequence[P
     return RedactSettings(redaction, tuple(kept), counts, is_key_known=key is not None)
 
 
-def redact_orders(paths: Sequence[Path], target: Path, settings: RedactSettings) -> Iterator[RedactOrder]:
+def redact_orders(paths: Sequence[Path], directory: Path, settings: RedactSettings) -> Iterator[RedactOrder]:
     """Yield an order for each directory below some paths, the directories themselves included.
 
     Raises OpenError if a directory can't be listed.
     """
     names = _names(settings)
     for number, path in enumerate(paths, 1):
-        place = target if len(paths) == 1 else target / f"disk-{number}"
+        place = PurePath() if len(paths) == 1 else PurePath(f"disk-{number}")
         if parse_partition_directory(path.absolute()) is not None:
             place /= _directory_name(path.absolute().name, names)
-        yield from _below(path, place, names)
+        yield from _below(path, directory, place, names)
 
 
-def _below(source: Path, target: Path, names: Names) -> Iterator[RedactOrder]:
+def _below(source: Path, directory: Path, place: PurePath, names: Names) -> Iterator[RedactOrder]:
     try:
         entries = sorted(os.scandir(source), key=lambda entry: entry.name)
     except OSError as error:
         raise OpenError(f"can't be listed: {error.strerror}", source) from error
     directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-    size = sum(entry.stat(follow_symlinks=False).st_size for entry in files)
+    sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in files}
+    log_size = sum(size for name, size in sizes.items() if parse_file_name(name).kind in LOG_KINDS)
     partition = parse_partition_directory(source.absolute())
     topic = None if partition is None else partition.topic
-    yield RedactOrder(source, target, topic, tuple(entry.name for entry in files), size)
+    yield RedactOrder(source, directory, place, topic, tuple(sizes), sum(sizes.values()), log_size)
     for name in directories:
-        yield from _below(source / name, target / _directory_name(name, names), names)
+        yield from _below(source / name, directory, place / _directory_name(name, names), names)
 
 
 def _directory_name(name: str, names: Names) -> str:
@@ -133,8 +144,14 @@ def _names(settings: RedactSettings) -> Names:
     return Names(settings.redaction.redactor(), settings.kept, settings.partition_counts)
 
 
-def redact_directory(order: RedactOrder, settings: RedactSettings) -> RedactedDirectory:
-    """Write the files of a directory.
+def redact_directory(
+    order: RedactOrder,
+    settings: RedactSettings,
+    *,
+    keep_cache: bool = True,
+    on_read: Callable[[int], None] = lambda _: None,
+) -> RedactedDirectory:
+    """Write the files of a directory; `on_read` takes the size of each log.
 
     Raises OpenError if a file can't be opened, OSError if the system can't read or write.
     """
@@ -148,11 +165,13 @@ def redact_directory(order: RedactOrder, settings: RedactSettings) -> RedactedDi
         parsed, source = parse_file_name(name), order.source / name
         target = order.target / (name if parsed.kind is not FileKind.UNKNOWN else names.path(name))
         target.unlink(missing_ok=True)
-        own_noise = Noise(settings.redaction.key, f"{order.target.name}/{name}")
+        own_noise = Noise(settings.redaction.key, (order.place / target.name).as_posix())
         if parsed.kind in LOG_KINDS:
             topic = METADATA_TOPIC if parsed.kind is FileKind.METADATA_SNAPSHOT else order.topic
             records = redacted_records(topic, redactor, names)
-            places[_stem(name)], tally = redact_log(source, target, records, own_noise)
+            with LogFile(source, keep_cache=keep_cache) as log:
+                places[_stem(name)], tally = redact_log(log, target, records, own_noise)
+                on_read(log.file_size)
             batches, count = batches + tally.batches, count + tally.records
             noise.update({str(kind): size for kind, size in tally.noise.items()})
         else:
@@ -165,7 +184,7 @@ def redact_directory(order: RedactOrder, settings: RedactSettings) -> RedactedDi
         os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     return RedactedDirectory(
         order.source,
-        order.target,
+        order.place,
         len(order.files),
         order.size,
         batches,
@@ -201,48 +220,65 @@ def _write(target: Path, content: bytes | None, size: int) -> None:
             file.write(content)
 
 
-class Journal:
-    """An unfinished directory and its journal, which names the directories below it that are complete."""
+class Unfinished(NamedTuple):
+    """A directory that is being filled, and the directories below it whose files an earlier run has all written."""
 
-    def __init__(self, target: Path, settings: RedactSettings) -> None:
-        """Take the directory that is to be made. Raises UsageError if it is there, or was begun with another key."""
-        check_absent(target)
-        self.target = target
-        self.directory = target.with_name(f"{target.name}{UNFINISHED}")
-        self._path = self.directory / JOURNAL
-        self._head = json.dumps({"key": settings.fingerprint, "keep": sorted(settings.kept)})
-        self.done = self._begin()
-
-    def _begin(self) -> frozenset[str]:
-        if self._path.exists():
-            head, *done = self._path.read_text(encoding="utf-8").splitlines() or [""]
-            if head != self._head or '"key": null' in head:
-                raise UsageError(
-                    "was begun with another key or --keep; give the same --key-file, or remove it", self.directory
-                )
-            return frozenset(done)
-        self.directory.mkdir(parents=True)
-        self._add(self._head)
-        return frozenset()
+    directory: Path
+    done: frozenset[str] = frozenset()
+    journal: Path | None = None
 
     def is_done(self, order: RedactOrder) -> bool:
-        """Whether the files of a directory were all written by an earlier run."""
-        return self._name(order.target) in self.done
+        """Whether an earlier run has written all files of a directory."""
+        return order.place.as_posix() in self.done
 
     def note(self, redacted: RedactedDirectory) -> None:
-        """Remember that all files of a directory are written."""
-        self._add(self._name(redacted.target))
+        """Remember that all files of a directory are written, so that a later run need not write them again."""
+        if self.journal is not None:
+            sync(path for path in (self.directory / redacted.place).iterdir() if path.is_file())
+            _add_line(self.journal, redacted.place.as_posix())
 
-    def finish(self) -> None:
-        """Give the directory its name."""
-        self._path.unlink()
-        self.directory.rename(self.target)
 
-    def _name(self, path: Path) -> str:
-        return path.relative_to(self.directory).as_posix()
+@contextmanager
+def unfinished_directory(target: Path, settings: RedactSettings, inputs: Sequence[Path]) -> Iterator[Unfinished]:
+    """Yield a directory to fill, which becomes the target at the end.
 
-    def _add(self, line: str) -> None:
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(f"{line}\n")
-            file.flush()
-            os.fsync(file.fileno())
+    If somebody has the key, what a stopped run wrote stays for the next one; else nothing is left of it.
+
+    Raises UsageError if the target is there, lies within the input, or was begun with another key; WriteError.
+    """
+    check_outside(target, inputs)
+    if settings.fingerprint is None:
+        with new_directory(target, inputs) as directory:
+            yield Unfinished(directory)
+        return
+    check_absent(target)
+    directory = target.with_name(f"{target.name}{UNFINISHED}")
+    journal = directory / JOURNAL
+    head = json.dumps({"key": settings.fingerprint, "keep": sorted(settings.kept)})
+    try:
+        yield Unfinished(directory, _begin(journal, head), journal)
+        journal.unlink()
+        sync((directory,))
+        directory.rename(target)
+    except OSError as error:
+        raise WriteError(f"can't be written: {error.strerror}", error.filename or directory) from error
+
+
+def _begin(journal: Path, head: str) -> frozenset[str]:
+    if journal.exists():
+        begun, *done = journal.read_text(encoding="utf-8").splitlines() or [""]
+        if begun != head:
+            raise UsageError(
+                "was begun with another key or --keep; give the same --key-file, or remove it", journal.parent
+            )
+        return frozenset(done)
+    journal.parent.mkdir(parents=True, exist_ok=True)
+    _add_line(journal, head)
+    return frozenset()
+
+
+def _add_line(journal: Path, line: str) -> None:
+    with journal.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+        file.flush()
+        os.fsync(file.fileno())

@@ -90,30 +90,29 @@ class LogTally(NamedTuple):
     noise: Mapping[DamageKind, int]
 
 
-def redact_log(source: Path, target: Path, records: Redacted, noise: Noise) -> tuple[Places, LogTally]:
+def redact_log(log: LogFile, target: Path, records: Redacted, noise: Noise) -> tuple[Places, LogTally]:
     """Write a redacted log to a path where there is no file.
 
-    Raises OpenError if the log can't be opened, OSError if the system can't read or write.
+    Raises OSError if the system can't read or write.
     """
     rewriter = _Rewriter(records, noise)
     places = Places([], [])
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
     try:
-        with LogFile(source) as log:
-            end = 0
-            for item in log.runs():
-                for position, piece in rewriter.damage(log, item) if isinstance(item, Damage) else rewriter.run(item):
-                    places.old.append(position)
-                    places.new.append(end)
-                    if isinstance(piece, int):
-                        end += piece
-                        os.ftruncate(descriptor, end)
-                        os.lseek(descriptor, 0, os.SEEK_END)
-                    else:
-                        write_whole(descriptor, piece)
-                        end += len(piece)
-            places.old.append(log.stored_size)
-            places.new.append(end)
+        end = 0
+        for item in log.runs():
+            for position, piece in rewriter.damage(log, item) if isinstance(item, Damage) else rewriter.run(item):
+                places.old.append(position)
+                places.new.append(end)
+                if isinstance(piece, int):
+                    end += piece
+                    os.ftruncate(descriptor, end)
+                    os.lseek(descriptor, 0, os.SEEK_END)
+                else:
+                    write_whole(descriptor, piece)
+                    end += len(piece)
+        places.old.append(log.size)
+        places.new.append(end)
     finally:
         os.close(descriptor)
     return places, LogTally(rewriter.batches, rewriter.records, dict(rewriter.noise))

@@ -18,7 +18,8 @@ from kseg.decode.internal_records import (
     FRAME_VERSION,
     header_number,
 )
-from kseg.formats.codes import VERSION
+from kseg.formats.codes import VERSION, ControlType
+from kseg.formats.header_fields import CONTROL_KEY_TYPE
 from kseg.formats.messages import UNKNOWN_TAGGED_FIELDS, Fields, MessageError, build_message, parse_message
 from kseg.formats.schemas import (
     METADATA_RECORDS,
@@ -216,7 +217,12 @@ class _InternalRecords:
 
     def control(self, key: bytes | None, value: bytes | None) -> Pair:
         """Replace a control record: only the voters of a quorum have names."""
-        if key is not None and len(key) >= 4 and value is not None and key[2:4] == b"\0\x06":
+        if (
+            key
+            and len(key) >= CONTROL_KEY_TYPE.end
+            and value
+            and CONTROL_KEY_TYPE.read(key) == ControlType.KRAFT_VOTERS
+        ):
             return key, self._parsed(message_schema("VotersRecord"), 0, value, 0) or self._opaque(value)
         return key, value
 

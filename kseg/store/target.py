@@ -120,7 +120,7 @@ def _unfinished(path: Path, held: HeldDirectory) -> Iterator[Path]:
             filled = own.lasting_path
             yield filled
             _require_within(own, held)
-            _sync(filled)
+            sync((*filled.rglob("*"), filled))
             os.fchmod(own.descriptor, 0o755)
             os.rename(made.name, path.name, src_dir_fd=held.descriptor, dst_dir_fd=held.descriptor)
             held.require_in_place()
@@ -172,8 +172,9 @@ def check_absent(path: Path) -> None:
     raise UsageError("exists already: give a new or an empty directory", path)
 
 
-def _sync(directory: Path) -> None:
-    for path in (*directory.rglob("*"), directory):
+def sync(paths: Iterable[Path]) -> None:
+    """Wait until files and directories are on the disk. Raises OSError if the system can't write them."""
+    for path in paths:
         descriptor = os.open(path, os.O_RDONLY)
         try:
             os.fsync(descriptor)

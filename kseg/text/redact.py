@@ -36,7 +36,7 @@ class RedactReport:
         self.batches += redacted.batches
         self.records += redacted.records
         self._noise.update(redacted.noise)
-        self._zeros += [str(redacted.target / name) for name in redacted.zeros]
+        self._zeros += [str(redacted.place / name) for name in redacted.zeros]
         for kind, names in redacted.names.items():
             self._names[kind] |= names
 
@@ -44,8 +44,8 @@ class RedactReport:
         """Return the report as JSON has it."""
         return {
             "type": "redaction",
-            "directories": self.directories,
-            "files": self.files,
+            "directoryCount": self.directories,
+            "fileCount": self.files,
             "bytes": self.size,
             "batches": self.batches,
             "records": self.records,

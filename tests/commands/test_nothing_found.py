@@ -57,7 +57,7 @@ CASES = {
     "serve orders-0 --topic nope -- true": (2, "--topic nope"),
 }
 """Command lines; how they end, and what stderr names."""
-NO_FILTER = {"browse", "build", "completion", "help", "rebuild-metadata", "spark-export"}
+NO_FILTER = {"browse", "build", "completion", "help", "rebuild-metadata", "redact", "spark-export"}
 """Commands that select nothing, that need a screen, or that do what `export` does elsewhere."""
 
 

@@ -5,6 +5,7 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 import kseg as library
 from kseg.coordinators.home_partition import coordinator_partition
 from kseg.redaction import PARTS, Redaction
-from kseg.rewrite.redact import Journal, redact_directory, redact_orders, redact_settings
+from kseg.rewrite.redact import redact_directory, redact_orders, redact_settings, unfinished_directory
 from kseg.rewrite.redacted_names import KAFKAS_TOPICS, NameKind, Names
 from tests import golden
 from tests.loops import for_each, some_of_each
@@ -166,20 +167,23 @@ def test_stopped_run_goes_on_with_its_key(restored: Path, tmp_path: Path, key_fi
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     redact(source, whole, "--key-file", str(key_file))
     settings = redact_settings("a long secret", (), [source])
-    journal = Journal(stopped, settings)
-    done, half, *_ = redact_orders([source], journal.directory, settings)
-    journal.note(redact_directory(done, settings))
-    redact_directory(half, settings)
-    last = max(path for path in half.target.iterdir() if path.is_file())
-    last.write_bytes(last.read_bytes()[:1])  # what a run had not written to the end when it was killed
+    with suppress(KeyboardInterrupt), unfinished_directory(stopped, settings, [source]) as unfinished:
+        done, half, *_ = redact_orders([source], unfinished.directory, settings)
+        unfinished.note(redact_directory(done, settings))
+        redact_directory(half, settings)
+        last = max(path for path in half.target.iterdir() if path.is_file())
+        last.write_bytes(last.read_bytes()[:1])  # what a run had not written to the end when it was killed
+        raise KeyboardInterrupt
     redact(source, stopped, "--key-file", str(key_file))
     assert digests(stopped) == digests(whole)
-    assert not journal.directory.exists()
+    assert not unfinished.directory.exists()
 
 
 def test_stopped_run_is_not_continued_with_another_key(restored: Path, tmp_path: Path, key_file: Path) -> None:
     source = restored / "logs" / "3.9.1"
-    Journal(tmp_path / "stopped", redact_settings("another one", (), [source]))
+    settings = redact_settings("another one", (), [source])
+    with suppress(KeyboardInterrupt), unfinished_directory(tmp_path / "stopped", settings, [source]):
+        raise KeyboardInterrupt
     ran = kseg(["redact", str(source), "--to", "stopped", "--key-file", str(key_file)], tmp_path)
     assert ran.status == 2
     assert b"was begun with another key or --keep; give the same --key-file, or remove it" in ran.stderr
@@ -191,7 +195,7 @@ def test_file_that_is_not_kafkas_becomes_zeros(tmp_path: Path, restored: Path) -
     (source / "customers.csv").write_text("name,card\nAlice,4711\n", encoding="utf-8")
     report = redact(source, tmp_path / "shared")
     (name,) = report["zeroFiles"]
-    written = tmp_path / "shared" / Path(name).name
+    written = tmp_path / "shared" / name
     assert written.read_bytes() == bytes(21)
     assert re.fullmatch(r"\w[\w-]{8}\.csv", written.name)
     assert written.name != "customers.csv"

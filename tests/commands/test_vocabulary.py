@@ -110,10 +110,10 @@ NO_DATA = {"completion", "help", "build"}
 READING = [
     name
     for name in COMMANDS
-    if name not in {*NO_DATA, "explain", "browse", "protocol", "where", "groups", "rebuild-metadata"}
+    if name not in {*NO_DATA, "explain", "browse", "protocol", "where", "groups", "rebuild-metadata", "redact"}
 ]
 """Commands that read several partitions of a log directory, so that these can be chosen."""
-TIMES_IN_UTC = {"serve", "salvage", "explain", "browse", "reindex", "where", "get", "plan-move"}
+TIMES_IN_UTC = {"serve", "salvage", "explain", "browse", "reindex", "where", "get", "plan-move", "redact"}
 """Commands whose times are about files and bytes, or that have none."""
 
 PENDING: set[tuple[str, str]] = set()

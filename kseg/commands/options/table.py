@@ -488,7 +488,7 @@ OTHER = (
         "Show a progress bar on stderr. [default: on a terminal]", bool),
     Option("-q --quiet", EVERY_COMMAND, "Print only problems.", bool),
     Option("-v --verbose", "browse build completion diff explain get groups help ls metadata plan-move protocol"
-        " rebuild-metadata reindex report retain slice where", "Print what the run took at the end.", bool,
+        " rebuild-metadata redact reindex report retain slice where", "Print what the run took at the end.", bool,
         callback=types.tell_at_the_end),
     Option("-v --verbose", "compact dump export lookup query salvage txns",
         "Print which copy of each partition answers, and what the run took.", bool, callback=types.tell_at_the_end),

@@ -1,24 +1,53 @@
 """`kseg doctor`: what is wrong with a broker's directories, the worst first."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from kseg.cluster.now import settle_now
+from kseg.cluster.now import Now, settle_now
 from kseg.commands.options.command import WorkOptions, command
 from kseg.doctor.check_up import CheckUpInWork
-from kseg.doctor.examination import ExaminationSettings, examine, plan_examination
+from kseg.doctor.examination import CheckUp, ExaminationSettings, examine, plan_examination
 from kseg.doctor.kinds import KINDS
+from kseg.errors import UsageError
 from kseg.log.selection import PartitionChoice
 from kseg.output.forms import form_named
 from kseg.output.progress import Talk
-from kseg.output.streams import flush_stdout
+from kseg.output.streams import flush_stdout, write_lines
+from kseg.store.target import NewFile
 from kseg.text.doctor_page import DoctorReport
 from kseg.text.findings import passed_over_line, write_explanation
 from kseg.times import parse_zone, time_or_none
+from kseg.verify.verify import VerificationPlan
 
 if TYPE_CHECKING:
     from kseg.text.broker_log import LogAnswer
+    from kseg.text.bundle import Bundle
+
+
+BUNDLE = "bundle"
+"""What --explain explains without a kind of finding."""
+
+
+class BundleOptions(NamedTuple):
+    """The file of a bundle, the kinds of names that stay in it, and the file with the key of the others."""
+
+    bundle: Path | None
+    keep: str
+    key_file: Path | None
+
+    def begin(self, inputs: Iterable[Path]) -> "Bundle | None":
+        """Return the bundle to write, if one is wanted. Raises UsageError for what doesn't go together."""
+        if self.bundle is None:
+            if self.keep or self.key_file is not None:
+                raise UsageError("--keep and --key-file need --bundle")
+            return None
+        from kseg.rewrite.redact import key_in
+        from kseg.rewrite.redacted_names import name_kinds
+        from kseg.text.bundle import Bundle
+
+        key = None if self.key_file is None else key_in(self.key_file)
+        return Bundle(NewFile(self.bundle, inputs), key, name_kinds(self.keep))
 
 
 class DoctorOptions(NamedTuple):
@@ -27,6 +56,7 @@ class DoctorOptions(NamedTuple):
     paths: tuple[Path, ...]
     choice: PartitionChoice
     explain: str | None
+    bundling: BundleOptions
     broker_log: Path | None
     quick: bool
     now: str | None
@@ -53,6 +83,7 @@ def doctor(options: DoctorOptions) -> None:
       kseg doctor kafka-logs/ -o json | jq -r 'select(.severity == "error") | .command'
       kseg doctor --explain torn-tail
       kseg doctor --broker-log server.log kafka-logs/
+      kseg doctor kafka-logs/ --bundle facts.tar.zst
 
     PATHS are log directories (all disks of a broker together), partition directories, or parents of these; by default
     the current directory. `doctor` makes all checks of `kseg verify`, judges open transactions by their coordinators
@@ -70,13 +101,19 @@ def doctor(options: DoctorOptions) -> None:
     With --broker-log, a section before the page lists the known lines of a broker's log: the findings that each tells
     of, the file to look at, and whether it was found in PATHS. Without PATHS only the log is read.
 
+    --bundle writes facts for a bug report: findings, sizes, offsets, times, settings, numbers of records, but no keys,
+    values, headers or names. Names become others; --keep topics leaves those of topics. --bundle FILE --explain lists
+    its members, and writes nothing.
+
     Findings are errors, warnings and notes, as for `verify`. The exit status is 1 if there are errors or warnings;
     those of a broker's log count only without PATHS.
     """
-    if options.explain is not None:
-        write_explanation(options.explain, KINDS)
-        return
     paths, work, talk = options.paths, options.work, options.talk
+    bundle = options.bundling.begin(paths or (Path(),))
+    is_shown = options.explain == BUNDLE
+    if options.explain is not None and not (bundle and is_shown):
+        write_explained(options.explain)
+        return
     answer = None if options.broker_log is None else read_answer(options.broker_log, talk)
     if answer is not None and not paths:
         write_answer(answer, options)
@@ -88,7 +125,11 @@ def doctor(options: DoctorOptions) -> None:
     plan = plan_examination(paths or (Path(),), talk.refuse, options.choice)
     now = settle_now(given_ms, plan.cluster)
     settings = ExaminationSettings(
-        now, is_quick=options.quick, keep_cache=work.keep_cache, static=options.server_properties
+        now,
+        is_quick=options.quick,
+        keep_cache=work.keep_cache,
+        counts_records=bundle is not None and not options.quick,
+        static=options.server_properties,
     )
     for passed_over in plan.passed_over:
         talk.note(passed_over_line(passed_over))
@@ -102,13 +143,40 @@ def doctor(options: DoctorOptions) -> None:
         unread = lambda path, reason: talk.note(f"{path}: not read: {reason}: retention is Kafka's default here")  # noqa: E731
         for examined in examine(plan, settings, processes=processes, on_read=on_read, on_unread=unread):
             found.take(examined)
+            if bundle is not None:
+                bundle.take(examined)
             for problem in examined.verified.problems:
                 talk.refuse(problem)
         found.take_commits()
         report.is_complete = not talk.status
     flush_stdout()
     talk.note(*now.sentences())
+    if bundle is not None:
+        write_bundle(bundle, found.result(), plan, now, options)
     talk.end_with(not found.result().is_well)
+
+
+def write_explained(name: str) -> None:
+    """Write what a kind of finding means, or what a bundle has."""
+    if name != BUNDLE:
+        write_explanation(name, KINDS)
+        return
+    from kseg.text.bundle import explain_members
+
+    write_lines(explain_members())
+    flush_stdout()
+
+
+def write_bundle(bundle: "Bundle", found: CheckUp, plan: VerificationPlan, now: Now, options: DoctorOptions) -> None:
+    """Write a bundle, or only say what would be in it."""
+    from kseg.text.bundle import BundleFacts
+
+    cluster, paths = plan.cluster, options.paths or (Path(),)
+    metadata = [cluster.metadata(each) for each in cluster.clusters or (None,)]
+    facts = BundleFacts(
+        found, bundle.listings, [each for each in metadata if each], paths, not options.talk.status, now
+    )
+    options.talk.note(*bundle.write(facts, is_shown=options.explain == BUNDLE))
 
 
 def read_answer(path: Path, talk: Talk) -> "LogAnswer":

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg.commands.options.command import WorkOptions, command
-from kseg.errors import UsageError
 from kseg.output.forms import form_named
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_lines
@@ -14,18 +13,15 @@ from kseg.rewrite.redact import (
     RedactedDirectory,
     RedactOrder,
     RedactSettings,
+    key_in,
     redact_directory,
     redact_orders,
     redact_settings,
     unfinished_directory,
 )
-from kseg.rewrite.redacted_names import NameKind
-from kseg.system.files import read_small
+from kseg.rewrite.redacted_names import name_kinds
 from kseg.system.shared_work import SMALLEST_COST, OnRead, shared_work
 from kseg.text.redact import RedactReport
-
-_LARGEST_KEY = 1 << 16
-"""Bytes of the largest file with a key."""
 
 
 class RedactOptions(NamedTuple):
@@ -61,8 +57,8 @@ def redact(options: RedactOptions) -> None:
     two runs give the same bytes, and a run that was stopped goes on when it is started again.
     """
     paths, work, talk = options.paths, options.work, options.talk
-    kept = _kinds(options.keep)
-    key = None if options.key_file is None else _key_of(options.key_file)
+    kept = name_kinds(options.keep)
+    key = None if options.key_file is None else key_in(options.key_file)
     processes = work.begin()
     settings = redact_settings(key, kept, paths)
     report = RedactReport(kept, is_key_kept=key is not None)
@@ -81,23 +77,6 @@ def redact(options: RedactOptions) -> None:
     elif not talk.is_quiet:
         write_lines(report.lines())
     flush_stdout()
-
-
-def _kinds(text: str) -> tuple[NameKind, ...]:
-    """The kinds of --keep. Raises UsageError for an unknown one."""
-    wanted = [word for word in text.split(",") if word]
-    for word in wanted:
-        if word not in set(NameKind):
-            raise UsageError(f"--keep {word}: no kind of names; the kinds are {', '.join(NameKind)}")
-    return tuple(kind for kind in NameKind if kind in wanted)
-
-
-def _key_of(path: Path) -> str:
-    """The key in a file. Raises UsageError for an empty one, OpenError for one that can't be read."""
-    key = read_small(path, _LARGEST_KEY).decode("utf-8", "surrogateescape").strip()
-    if not key:
-        raise UsageError("is empty: write a long random key into it, as `openssl rand -hex 32` gives one", path)
-    return key
 
 
 def _cost_of(order: RedactOrder) -> int:

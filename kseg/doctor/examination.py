@@ -49,13 +49,15 @@ class ExaminationSettings:
 
     now: the time to judge by; the clock's goes on, and gives way to that of a file that was written later. is_quick:
     read names, small files and ends of logs alone. keep_cache: leave what is read in the page cache. tells_cleaning:
-    say what the log cleaner would do. static: what the broker's server.properties sets.
+    say what the log cleaner would do. counts_records: count records and batches from all headers. static: what the
+    broker's server.properties sets.
     """
 
     now: Now
     is_quick: bool = False
     keep_cache: bool = False
     tells_cleaning: bool = False
+    counts_records: bool = False
     static: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -266,7 +268,11 @@ def examine_partition(
         verified = verify_partition(partition, keep_cache=settings.keep_cache, on_read=on_read, on_slice=see)
     verified = _without_finished_tail(verified)
     listing_settings = ListingSettings(
-        retention, as_the_topic_sets(each.own, RollSettings()), keep_cache=settings.keep_cache, cleaning=each.cleaning
+        retention,
+        as_the_topic_sets(each.own, RollSettings()),
+        deep=settings.counts_records,
+        keep_cache=settings.keep_cache,
+        cleaning=each.cleaning,
     )
     listing = replace(list_partition(partition, listing_settings), tier=each.tier)
     # What was written while this was read isn't in the future.

@@ -33,11 +33,14 @@ from kseg.rewrite.redacted_log import Noise, Places, redact_log
 from kseg.rewrite.redacted_names import NameKind, Names
 from kseg.rewrite.redacted_records import redacted_records
 from kseg.store.target import check_absent, check_outside, new_directory, sync
+from kseg.system.files import read_small
 from kseg.system.new_directory import WriteError
 
 JOURNAL = "redact.journal"
 """A file of an unfinished directory: a line for the key, then one for each directory whose files are all there."""
 UNFINISHED = ".kseg-unfinished"
+_LARGEST_KEY = 1 << 16
+"""Bytes of the largest file with a key."""
 _LARGEST_FILE = 256 << 20
 """Bytes of the largest file beside the logs that is read."""
 
@@ -90,6 +93,14 @@ class RedactedDirectory(NamedTuple):
     names: Mapping[NameKind, frozenset[str]] = {}
 
 
+def key_in(path: Path) -> str:
+    """Return the key in a file. Raises UsageError for an empty one, OpenError for one that can't be read."""
+    key = read_small(path, _LARGEST_KEY).decode("utf-8", "surrogateescape").strip()
+    if not key:
+        raise UsageError("is empty: write a long random key into it, as `openssl rand -hex 32` gives one", path)
+    return key
+
+
 def redact_settings(key: str | None, kept: Sequence[NameKind], paths: Sequence[Path]) -> RedactSettings:
     """Return the settings for some paths, whose metadata and ids tell how many partitions coordinators have."""
     redaction = Redaction.of(PARTS, key)
@@ -113,7 +124,7 @@ def redact_orders(paths: Sequence[Path], directory: Path, settings: RedactSettin
     for number, path in enumerate(paths, 1):
         place = PurePath() if len(paths) == 1 else PurePath(f"disk-{number}")
         if parse_partition_directory(path.absolute()) is not None:
-            place /= _directory_name(path.absolute().name, names)
+            place /= names.directory(path.absolute().name)
         yield from _below(path, directory, place, names)
 
 
@@ -130,14 +141,7 @@ def _below(source: Path, directory: Path, place: PurePath, names: Names) -> Iter
     topic = None if partition is None else partition.topic
     yield RedactOrder(source, directory, place, topic, tuple(sizes), sum(sizes.values()), log_size)
     for name in directories:
-        yield from _below(source / name, directory, place / _directory_name(name, names), names)
-
-
-def _directory_name(name: str, names: Names) -> str:
-    partition = parse_partition_directory(name)
-    if partition is None:
-        return names.path(name)
-    return f"{names.topic(partition.topic)}{name[len(partition.topic) :]}"
+        yield from _below(source / name, directory, place / names.directory(name), names)
 
 
 def _names(settings: RedactSettings) -> Names:

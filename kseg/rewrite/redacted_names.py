@@ -7,6 +7,8 @@ from hashlib import blake2b
 from types import MappingProxyType
 
 from kseg.coordinators.home_partition import COORDINATOR_PARTITIONS, coordinator_partition
+from kseg.errors import UsageError
+from kseg.formats.file_names import parse_partition_directory
 from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kseg.redaction import Redactor
 
@@ -24,6 +26,15 @@ class NameKind(StrEnum):
     HEADER_KEY = "header-keys"
     PATH = "paths"
     OTHER = "other-names"
+
+
+def name_kinds(text: str) -> tuple[NameKind, ...]:
+    """Return the kinds in a list with commas. Raises UsageError for an unknown one."""
+    wanted = [word for word in text.split(",") if word]
+    for word in wanted:
+        if word not in set(NameKind):
+            raise UsageError(f"--keep {word}: no kind of names; the kinds are {', '.join(NameKind)}")
+    return tuple(kind for kind in NameKind if kind in wanted)
 
 
 KAFKAS_TOPICS = frozenset(
@@ -85,6 +96,11 @@ class Names:
         """Return what stands for a principal such as `User:alice`; its type stays."""
         kind, colon, own = name.partition(":")
         return f"{kind}:{self.name(NameKind.PRINCIPAL, own)}" if colon else self.name(NameKind.PRINCIPAL, name)
+
+    def directory(self, name: str) -> str:
+        """Return what stands for a directory's name; of a partition's the number and the suffix stay."""
+        partition = parse_partition_directory(name)
+        return self.path(name) if partition is None else f"{self.topic(partition.topic)}{name[len(partition.topic) :]}"
 
     def path(self, name: str) -> str:
         """Return what stands for a directory's or file's name that isn't Kafka's; its extension stays."""

@@ -150,6 +150,11 @@ _FRAMED: Mapping[str, _Tables] = MappingProxyType(
 )
 
 
+def is_readable(text: str) -> bool:
+    """Return whether a setting's text may stay: a number, or a word of Kafka's own."""
+    return text in WORDS or _NUMBERS.fullmatch(text) is not None
+
+
 class Redacted(NamedTuple):
     """How records of a topic are replaced: keys with values, keys of headers with values, and control records."""
 
@@ -285,7 +290,7 @@ class _InternalRecords:
             return self._names.topic(value)
         if kind is NameKind.PRINCIPAL:
             return self._names.principal(value)
-        if kind is NameKind.OTHER and (value in WORDS or _NUMBERS.fullmatch(value)):
+        if kind is NameKind.OTHER and is_readable(value):
             return value
         return self._names.name(kind, value)
 

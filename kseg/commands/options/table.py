@@ -209,6 +209,8 @@ OUTPUT = (
     Option("--to", "retain", "Copy to this new directory, without the segments that would be deleted.", _PATH, "DIR",
         name="directory"),
     Option("--to", "get report", "Write to this new file. [default: stdout]", _PATH, "FILE", name="file"),
+    Option("--bundle", "doctor", "Write facts for a bug report into this archive, without contents and names.",
+        _PATH, "FILE.tar.zst"),
     Option("--to", EXPORTS, "Write to this directory or URL; all paths are SOURCEs then.", metavar="DEST",
         name="destination"),
     Option("--keep-diverged", "salvage", "Write records of lineages that the cluster abandoned to this new directory.",
@@ -454,10 +456,10 @@ DECODING = (
 )
 
 SECURITY = (
-    Option("--keep", "redact", "Leave names of these kinds as they are, such as topics,groups.", metavar="KIND,…",
-        default="", values=Late("kseg.rewrite.redacted_names", "NameKind"), is_list=True),
-    Option("--key-file", "redact", "Use the key in this file: the same one, the same bytes. [default: a secret one]",
-        _PATH, "FILE"),
+    Option("--keep", "redact doctor", "Leave names of these kinds as they are, such as topics,groups.",
+        metavar="KIND,…", default="", values=Late("kseg.rewrite.redacted_names", "NameKind"), is_list=True),
+    Option("--key-file", "redact doctor",
+        "Use the key in this file: the same one, the same bytes. [default: a secret one]", _PATH, "FILE"),
     Option("--redact", "build dump export lookup protocol",
         "Replace keys, values or header values by keyed substitutes; may be repeated.", ("keys", "values", "headers"),
         multiple=True),
@@ -480,8 +482,10 @@ SECURITY = (
 )
 
 OTHER = (
-    Option("--explain", "doctor verify", "Explain a finding, its risk and what to do; `all` for all findings.",
+    Option("--explain", "verify", "Explain a finding, its risk and what to do; `all` for all findings.",
         metavar="ID", values=Late("kseg.commands.completion", "findings")),
+    Option("--explain", "doctor", "Explain a finding, or `all` of them; without an ID the members of a bundle.",
+        metavar="ID", values=Late("kseg.commands.completion", "findings"), flag_value="bundle"),
     Option("--explain", "txns", "Explain the latest transaction of this producer or transactional id, or @OFFSET.",
         metavar="ID"),
     Option("--progress/--no-progress", f"{WORKING} dump {EXPORTS}",

@@ -298,11 +298,23 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
-def test_readme_lists_each_command_once_and_the_core_first() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^\| `kseg ([\w-]+)` \|", text, re.MULTILINE)
-    assert listed[:6] == list(COMMANDS)[:6] == ["dump", "ls", "lookup", "doctor", "verify", "salvage"]
+def test_readme_lists_each_command_once() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Commands\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"`([\w-]+)`", text)
     assert sorted(listed) == sorted(COMMANDS)
+
+
+def test_readme_is_short() -> None:
+    assert (ROOT / "README.md").read_text(encoding="utf-8").count("\n") < 120
+
+
+def test_commands_of_readmes_table_run(restored: Path, tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^\| .* \| `kseg (.*)` \|$", text, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        arguments = [str(tmp_path / part) if part == "lake" else part for part in shlex.split(command)]
+        assert run.kseg(arguments, restored).status in (0, 1), command
 
 
 def test_architecture_lists_each_module() -> None:

@@ -15,6 +15,10 @@ from rich.text import Text
 
 GOLDEN = Path(__file__).resolve().parent.parent.parent / "golden"
 COLUMNS = 104
+KAFKAS_TOOL = "kafka-dump-log.sh --print-data-log --files 210-wiped-batch/00000000000000021933.log"
+RECORDED = Path(__file__).resolve().parent.parent.parent / "docs" / "pictures" / "dump-log-segments.txt"
+"""Output of KAFKAS_TOOL, of Kafka 4.3.1: its records, and the exception that it ends with."""
+LAST_LINES = 4
 DAMAGE = (
     "kseg dump -o table --limit 8 210-wiped-batch/00000000000000021933.log",
     "kseg verify 210-wiped-batch",
@@ -53,7 +57,16 @@ line-height: {line_height}px; font-variant-east-asian: full-width; }}
 
 def damage() -> str:
     """A damaged segment: printed, checked, saved."""
-    return _picture("A batch of this segment was overwritten with zeros", GOLDEN / "damaged", DAMAGE)
+    return _picture(
+        "A batch of this segment was overwritten with zeros", GOLDEN / "damaged", DAMAGE, (KAFKAS_TOOL, _tools_end())
+    )
+
+
+def _tools_end() -> str:
+    """The last lines of Kafka's tool, cut like those of a terminal that doesn't wrap."""
+    lines = RECORDED.read_text(encoding="utf-8").splitlines()[-LAST_LINES:]
+    *records, exception = (line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in lines)
+    return "\n".join(["…", *records, f"\x1b[31m{exception}\x1b[0m"])
 
 
 def first_look() -> str:
@@ -61,11 +74,13 @@ def first_look() -> str:
     return _picture("What is there, and what is in it", GOLDEN / "logs", FIRST_LOOK)
 
 
-def _picture(title: str, directory: Path, commands: Sequence[str]) -> str:
+def _picture(title: str, directory: Path, commands: Sequence[str], before: tuple[str, str] | None = None) -> str:
+    """Show runs of commands in a directory; before: another command and its output, which are shown first."""
     console = Console(record=True, file=StringIO(), width=COLUMNS, force_terminal=True, highlight=False)
-    for command in commands:
+    runs = [(command, shown(command, directory)) for command in commands]
+    for command, output in [before, *runs] if before else runs:
         console.print(Text.assemble(("$ ", PROMPT), command), soft_wrap=True)
-        console.print(Text.from_ansi(shown(command, directory)))
+        console.print(Text.from_ansi(output))
         console.print()
     return console.export_svg(title=title, theme=DIMMED_MONOKAI, code_format=FRAME, unique_id="kseg")
 

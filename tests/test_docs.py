@@ -240,7 +240,7 @@ def examples() -> list[Example]:
     shown = {line: f"kseg {each.name} --help" for each in helps() for line in each.examples}
     shown |= dict.fromkeys((task.line for task in TASKS), "kseg help")
     for place, text in blocks("sh"):
-        if not place.startswith("docs/reference/commands.md"):
+        if not place.startswith("docs/reference/commands/"):
             shown |= dict.fromkeys((line for line in text.splitlines() if re.search(r"(^|\| )kseg ", line)), place)
     once = {re.sub("([<>]) +", r"\1", line): line for line in shown}  # which differ in a blank do the same
     return [Example(shown[line], line) for line in once.values()]

@@ -25,7 +25,7 @@ def test_generated_files_are_up_to_date() -> None:
     assert (ran.returncode, ran.stdout) == (0, ""), ran.stdout + ran.stderr
 
 
-QUICK = ("docs/reference/commands.md", "docs/reference/findings.md", "docs/reference/limits.md")
+QUICK = ("docs/reference/findings.md", "docs/reference/limits.md")
 """Files that are generated at once."""
 
 
@@ -40,20 +40,20 @@ def test_pages_that_are_out_of_date_or_of_nothing_are_named_and_mended(
         shutil.copy(ROOT / name, tmp_path / name)
     for name in FOLDERS:
         shutil.copytree(ROOT / name, tmp_path / name)
-    page = tmp_path / "docs" / "reference" / "commands.md"
+    page = tmp_path / "docs" / "reference" / "limits.md"
     page.write_text("old\n", encoding="utf-8")
     left = tmp_path / "share" / "man" / "man1" / "kseg-gone.1"
     left.touch()
     monkeypatch.setattr(sys, "argv", ["generate.py", "--check"])
     assert (generate.main(), page.read_text(encoding="utf-8")) == (1, "old\n")
-    names = ("docs/reference/commands.md", "share/man/man1/kseg-gone.1")
+    names = ("docs/reference/limits.md", "share/man/man1/kseg-gone.1")
     assert capsys.readouterr().out == "".join(
         f"{each} is out of date: run python tools/generate.py\n" for each in names
     )
     monkeypatch.setattr(sys, "argv", ["generate.py"])
     assert generate.main() == 0
     assert not left.exists()
-    assert page.read_bytes() == (ROOT / "docs" / "reference" / "commands.md").read_bytes()
+    assert page.read_bytes() == (ROOT / "docs" / "reference" / "limits.md").read_bytes()
 
 
 def test_picture_takes_nothing_from_other_hosts() -> None:
@@ -62,41 +62,29 @@ def test_picture_takes_nothing_from_other_hosts() -> None:
     assert "@import" not in picture
 
 
-COMMANDS_PAGE = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
-
-
-def section(title: str) -> str:
-    """A part of the page of commands, by its heading."""
-    return next(text for text in COMMANDS_PAGE.split("\n## ") if text.startswith(f"{title}\n"))
+REFERENCE = ROOT / "docs" / "reference" / "commands"
 
 
 def options_in(text: str) -> dict[str, str]:
-    """What a section's table says, by what is to be written."""
+    """Meanings in a page's tables, by the options as they are written."""
     return dict(re.findall(r"^\| `(-.+?)` \| (.*) \|$", text, re.MULTILINE))
 
 
 @for_each("command", COMMANDS)
-def test_each_option_of_a_command_stands_in_its_section_or_among_the_shared_ones_that_it_names(command: str) -> None:
-    text = section(f"kseg {command}")
-    named = set(re.findall(r"`(-[^`]+)`", text.split("Shared options: ")[1]))
-    shared = options_in(section("Shared options"))
-    there = options_in(text) | {option: meaning for option, meaning in shared.items() if named & set(names_of(option))}
+def test_each_option_of_a_command_is_on_its_page(command: str) -> None:
+    there = options_in((REFERENCE / f"{command}.md").read_text(encoding="utf-8"))
     (each,) = [found for found in helps() if found.name == command]
     assert there == {option.replace("|", "\\|"): meaning.replace("|", "\\|") for _, (option, meaning) in each.options()}
 
 
-def names_of(option: str) -> list[str]:
-    """The names of an option, of what is to be written for it."""
-    return re.split(r"[ ,]+", option)
-
-
-def test_options_stand_seldom_more_than_once() -> None:
-    rows = re.findall(r"^\| `--?[a-z].*$", COMMANDS_PAGE, re.MULTILINE)
-    assert len(rows) < sum(len([*each.options()]) for each in helps()) / 2
-
-
 def test_page_has_the_examples_of_dump() -> None:
-    assert "kseg dump 00000000000000203000.log --print-data-log\n" in section("kseg dump")
+    text = (REFERENCE / "dump.md").read_text(encoding="utf-8")
+    assert "kseg dump 00000000000000203000.log --print-data-log\n" in text
+
+
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [each.name for each in REFERENCE.iterdir() if f"- reference/commands/{each.name}\n" not in navigation] == []
 
 
 PAGES = sorted((ROOT / "share" / "man" / "man1").iterdir())

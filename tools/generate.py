@@ -17,7 +17,6 @@ FILES = {
     "docs/pictures/browse.svg": "tools.generators.screens:record",
     "docs/pictures/browse-damage.svg": "tools.generators.screens:damage",
     "docs/developers/architecture.md": "tools.generators.module_listing:page",
-    "docs/reference/commands.md": "tools.generators.command_line:page",
     "docs/reference/findings.md": "tools.generators.findings:page",
     "docs/reference/formats.md": "tools.generators.formats:page",
     "docs/reference/streams.md": "tools.generators.streams:page",
@@ -30,7 +29,10 @@ FILES = {
     "docs/pictures/report-codecs.svg": "tools.generators.report_pictures:codecs_picture",
 }
 """Each generated file, and the function that gives its text."""
-FOLDERS = {"share": "tools.generators.shared_files:files"}
+FOLDERS = {
+    "share": "tools.generators.shared_files:files",
+    "docs/reference/commands": "tools.generators.command_line:pages",
+}
 """Each folder that has nothing but generated files, and the function that gives their texts by their paths in it."""
 
 

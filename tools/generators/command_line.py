@@ -1,36 +1,30 @@
-"""docs/reference/commands.md and the texts of man pages, from the commands' own help."""
+"""docs/reference/commands/ and the texts of man pages, from the commands' own help."""
 
 import inspect
 import re
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import click
 
 from kseg.cli import COMMANDS, cli
 from kseg.commands.guide import SITUATIONS, VARIABLES
 from kseg.commands.options.command import TableCommand
-from kseg.commands.options.table import OPTIONS
 
-INTRODUCTION = """# The command line
+NOTICE = "Generated from `kseg{} --help` by `python tools/generate.py`: edit the command, not this page."
+INTRODUCTION = f"""# The command line
 
-Made from `kseg COMMAND --help` by `python tools/generate.py`: edit the commands, not this page.
+{NOTICE.format(" COMMAND")}
 
-`-o` chooses the form of the output, and `--to` names the new directory of a command that makes one; `--from` says which
-form the input has. Options of many commands are listed once, under [Shared options](#shared-options); each command
-names those that it has. The [environment](environment.md) can set each option,
-[exit status](exit-status.md) says how a command ends, and [streams](streams.md) has the fields of JSON and CSV.
+`-o` chooses the form of the output, `--to` names the new directory of a command that writes one, and `--from` gives
+the form of the input. The [environment](../environment.md) can set each option, [exit status](../exit-status.md) lists
+how a command can end, and [streams](../streams.md) has the fields of JSON and CSV.
 
 """
-
-
-_SHARING = 5
-"""Commands that an option has at least to be listed among the shared ones."""
 ABOUT = {
-    "Input": "PATHS may lead into a .tar, .tar.gz, .tar.zst or .zip, or be `-`, or a [bucket](../how-to/buckets.md).",
-    "Selection": "Given options must all hold. [Find records](../how-to/find-records.md) shows them at work.",
+    "Input": "PATHS may lead into a .tar, .tar.gz, .tar.zst or .zip, be `-` or a [bucket](../../how-to/buckets.md).",
+    "Selection": "Given options must all hold. [Find records](../../how-to/find-records.md) shows them at work.",
 }
-"""What is to be said of shared options, by their heading."""
+"""Sentences below a heading of options, on commands that read PATHS and select records."""
 
 
 Record = tuple[str, str]
@@ -67,59 +61,38 @@ def helps() -> Iterator[Help]:
         yield Help(name, command)
 
 
-def page() -> str:
-    """The page of all commands."""
-    commands = [*helps()]
-    counts = Counter((heading, option) for each in commands for heading, option in each.options())
-    often = [option for option, count in reversed(counts.most_common()) if count >= _SHARING]
-    shared = set({_name(written): (heading, (written, meaning)) for heading, (written, meaning) in often}.values())
-    parts = [INTRODUCTION, "| what to do | with |\n|---|---|\n"]
+def pages() -> dict[str, str]:
+    """Return the pages about commands, by their names: one of all, and one of each."""
+    return {"index.md": _overview(), **{f"{each.name}.md": command_page(each) for each in helps()}}
+
+
+def _overview() -> str:
+    """Tasks with their commands, and a list of all commands."""
+    parts = [INTRODUCTION, "| task | command |\n|---|---|\n"]
     for situation in SITUATIONS:
         parts.append(f"| **{situation.name}** | |\n")
         parts += [f"| {task.wanted} | `{task.line}` |\n" for task in situation.tasks]
-    parts += ["\n| command | what it does |\n|---|---|\n"]
-    parts += [f"| [`kseg {name}`](#kseg-{name}) | {line} |\n" for name, line in COMMANDS.items()]
-    parts.append("\n## Shared options\n")
-    for heading, options in _by_heading(option for option in counts if option in shared).items():
-        about = f"\n{ABOUT[heading]}\n" if heading in ABOUT else ""
-        parts.append(f"\n### {heading}\n{about}{_table(options)}")
-    parts += [_section(each, shared) for each in commands]
+    parts += ["\n| command | purpose |\n|---|---|\n"]
+    parts += [f"| [`kseg {name}`]({name}.md) | {line} |\n" for name, line in COMMANDS.items()]
     return "".join(parts)
 
 
-def _by_heading(options: Iterable[tuple[str, Record]]) -> dict[str, list[Record]]:
-    """Options under the table's headings, in its order."""
-    found: dict[str, list[Record]] = {heading: [] for heading, _ in OPTIONS}
-    for heading, option in options:
-        found[heading].append(option)
-    return {heading: records for heading, records in found.items() if records}
-
-
-def _section(each: Help, shared: Container[tuple[str, Record]]) -> str:
-    """A command's part of the page."""
-    parts = [f"\n## kseg {each.name}\n\n```text\n{each.usage}\n```\n\n{each.paragraphs[0]}\n"]
+def command_page(each: Help) -> str:
+    """Return the page of a command: usage, examples, paragraphs, and a table of options for each heading."""
+    parts = [f"# kseg {each.name}\n\n{each.paragraphs[0]}\n\n```text\n{each.usage}\n```\n"]
     if each.examples:
         parts.append("\n```sh\n" + "".join(f"{line}\n" for line in each.examples) + "```\n")
     parts += [f"\n{paragraph}\n" for paragraph in each.paragraphs[1:]]
-    for heading, options in _by_heading(option for option in each.options() if option not in shared).items():
-        parts.append(f"\n### {heading}\n{_table(options)}")
-    names = [
-        f"[{heading}](#{heading.lower()}): {', '.join(f'`{_name(written)}`' for written, _ in options)}"
-        for heading, options in _by_heading(option for option in each.options() if option in shared).items()
-    ]
-    parts.append(f"\nShared options: {' · '.join(names)}\n")
+    for heading, options in each.sections.items():
+        about = f"\n{ABOUT[heading]}\n" if heading in ABOUT and len(options) > 1 else ""
+        parts.append(f"\n## {heading}\n{about}{_table(options)}")
+    parts.append(f"\n{NOTICE.format(f' {each.name}')}\n")
     return "".join(parts)
-
-
-def _name(written: str) -> str:
-    """The longest name of an option, of what is written for it."""
-    words = written.split(" / ")[0].replace(",", " ").split()
-    return max((word for word in words if word.startswith("-")), key=len)
 
 
 def _table(options: Iterable[Record]) -> str:
     rows = [f"| `{_cell(option)}` | {_cell(meaning)} |\n" for option, meaning in options]
-    return "".join(["\n| option | |\n|---|---|\n", *rows])
+    return "".join(["\n| option | meaning |\n|---|---|\n", *rows])
 
 
 def _cell(text: str) -> str:

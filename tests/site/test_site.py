@@ -22,7 +22,7 @@ PAGES = sorted(path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html"
     "make site"
 ]
 SCHEMES, WIDTHS = ("light", "dark"), (400, 1600)
-SPREAD = ("index.html", "reference/commands.html", "reference/findings.html", "python/index.html")
+SPREAD = ("index.html", "reference/commands/dump.html", "reference/findings.html", "python/index.html")
 """Pages that are looked at in all widths and colours: text, options, wide tables, code."""
 
 
@@ -111,5 +111,23 @@ def test_search_finds_an_option(browser: Any, server: str, place: str) -> None:
         found.page.keyboard.type("--drop-offset")
         found.page.locator(".md-search-result__link").first.wait_for()
         links = found.page.locator(".md-search-result__link").evaluate_all("all => all.map(each => each.href)")
-        assert any("reference/commands.html" in link for link in links)
+        assert any("reference/commands/slice.html" in link for link in links)
         assert found.messages == []
+
+
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        ("poison pill", "how-to/unreadable-batch.html"),
+        ("Excel", "how-to/find-records.html"),
+        ("disk full", "how-to/retention.html"),
+        ("stuck consumer", "how-to/groups.html"),
+    ],
+)
+def test_search_knows_the_words_of_users(browser: Any, server: str, words: str, page: str) -> None:
+    with opened(browser, f"{server}/index.html") as found:
+        found.page.locator("[data-md-component=search-query]").click()
+        found.page.keyboard.type(words)
+        found.page.locator(".md-search-result__link").first.wait_for()
+        links = found.page.locator(".md-search-result__link").evaluate_all("all => all.map(each => each.href)")
+        assert any(page in link for link in links)

@@ -159,7 +159,8 @@ def cli(command: click.Context) -> None:
     """Read Apache Kafka's files on disk: segments, indexes, snapshots, checkpoints. No broker, no JVM.
 
     \b
-    kseg help COMMAND      one command: examples, options
+    kseg COMMAND -h        one command: examples, the most used options
+    kseg help COMMAND      the same with all options
     kseg help commands     all commands
     kseg help environment  variables, and a file of defaults
     kseg --version         version and kernel

@@ -139,6 +139,38 @@ OTHER_WORDS = {
 }
 """The same of options."""
 
+FIRST_OPTIONS = {
+    "dump": "--print-data-log --topic --from-offset --from-time --key --grep --limit --output --value-decoder --like",
+    "ls": "--topic --by --sort --top --deep --chart --output --now",
+    "lookup": "--offset --timestamp --topic --partition --key --print-data-log --output",
+    "doctor": "--quick --explain --broker-log --topic --bundle --output --now",
+    "verify": "--cluster --explain --topic --output --limit",
+    "salvage": "--to --dry-run --topic --drop-unreadable --output",
+    "diff": "--records --leader --topic --output",
+    "report": "--to --quick --output --days --now --topic",
+    "redact": "--to --keep --key-file --output",
+    "get": "--offset --field --topic --partition --to",
+    "reindex": "--to --dry-run --topic --index-interval-bytes",
+    "explain": "--batch --offset --position --grammar --output",
+    "browse": "--offset --position --key-decoder --value-decoder --tz",
+    "build": "--to --from --base-offset --compression --magic --timestamp",
+    "slice": "--to --from-offset --to-offset --from-time --to-time --drop-offset --drop-key",
+    "retain": "--free --retention-ms --retention-bytes --now --output --topic",
+    "compact": "--to --dry-run --now --output --topic",
+    "where": "--topic --key --partitions --group --transactional-id --output",
+    "protocol": "--from --api --port --print-data-log --output",
+    "serve": "--listen --advertise --topic --tls-cert --sasl-users --strict",
+    "groups": "--group --show --at --topic --output --chart --now",
+    "txns": "--open --explain --topic --output --now",
+    "query": "--files --topic --output --value-decoder --explain --memory",
+    "plan-move": "--within --by-capacity --output --topic",
+    "metadata": "--show --settings --topic --at --as-commands --output",
+    "rebuild-metadata": "--to --node-id --endpoint --accept-loss --dry-run",
+    "export": "--to --topic --format --table --mode --value-decoder --from-time --dry-run",
+    "spark-export": "--to --master --topic --format --mode --packages --conf --dry-run",
+}
+"""By command: the options that most people need, for `-h`; as many of them as a screen of 24 lines has room for."""
+
 VARIABLES = {
     "KSEG_COMMAND_OPTION": "Any option: KSEG_DUMP_OUTPUT=json is `kseg dump -o json`; the command line comes first.",
     "KSEG_CONFIG": 'A TOML file of defaults: `tz = "local"` for all commands, a table such as [dump] for one.',

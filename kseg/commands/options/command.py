@@ -1,5 +1,6 @@
 """The decorator that makes a command of parameters in the table, and the values that several commands share."""
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
@@ -23,6 +24,12 @@ Values = TypeVar("Values")
 Run = Callable[[Values], None]
 
 
+SHORT = "-h"
+"""Shows a first screen of help; `--help` shows all."""
+SCREEN_COLUMNS, SCREEN_LINES = 80, 24
+SHOWN_EXAMPLES = 3
+
+
 class TableCommand(click.Command):
     """A command whose help has its options under headings."""
 
@@ -30,6 +37,14 @@ class TableCommand(click.Command):
     """The heading of each parameter, by its name."""
     values: type
     """The values that the command runs with."""
+
+    def get_help_option_names(self, ctx: click.Context) -> list[str]:
+        """Leave `-h` to the first screen."""
+        return [name for name in super().get_help_option_names(ctx) if name != SHORT]
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Add `-h`, as click adds `--help`."""
+        return [*super().get_params(ctx), _short_help_option()]
 
     def sections(self, context: click.Context) -> dict[str, list[tuple[str, str]]]:
         """Return what to write for each option and what it means, under the headings; --help is among the last."""
@@ -46,6 +61,56 @@ class TableCommand(click.Command):
         for heading, records in self.sections(ctx).items():
             with formatter.section(heading):
                 formatter.write_dl(records)
+
+
+class ShortHelp:
+    """A first screen of help: purpose, three examples, and the options that most people need."""
+
+    def __init__(self, made: TableCommand, context: click.Context) -> None:
+        """Take a command, and the context that it is asked in."""
+        self._made, self._context = made, context
+
+    def text(self) -> str:
+        """Return lines that fit a screen of 80 columns and 24 lines."""
+        from kseg.commands.guide import FIRST_OPTIONS
+
+        wanted = FIRST_OPTIONS.get(str(self._made.name), "").split()
+        shown = [record for name in wanted if (record := self._record(name)) is not None]
+        while (text := self._with(shown)).count("\n") >= SCREEN_LINES and shown:
+            shown.pop()
+        return text
+
+    def _record(self, name: str) -> tuple[str, str] | None:
+        """Return an option and its meaning; with a long list of values, the option alone."""
+        for each in self._made.get_params(self._context):
+            if isinstance(each, click.Option) and name in each.opts:
+                record = each.get_help_record(self._context)
+                return (name, record[1]) if record and len(record[0]) > SCREEN_COLUMNS / 2 else record
+        return None
+
+    def _with(self, options: list[tuple[str, str]]) -> str:
+        formatter = click.HelpFormatter(width=SCREEN_COLUMNS)
+        self._made.format_usage(self._context, formatter)
+        purpose, _, rest = inspect.cleandoc(self._made.help or "").partition("\n\n")
+        formatter.write(f"\n{purpose}\n")
+        lines = rest.partition("\b\nExamples:\n")[2].partition("\n\n")[0].splitlines()
+        examples = [line for line in lines if len(line) <= SCREEN_COLUMNS - 2][:SHOWN_EXAMPLES]
+        if examples:
+            with formatter.section("Examples"):
+                formatter.write("".join(f"{line}\n" for line in examples))
+        if options:
+            with formatter.section("Options"):
+                formatter.write_dl(options)
+        count = sum(isinstance(each, click.Option) and not each.hidden for each in self._made.params)
+        formatter.write(f"\n`{self._context.command_path} --help` explains all {count} options.\n")
+        return formatter.getvalue()
+
+
+def _show_short_help(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        assert isinstance(context.command, TableCommand)
+        click.echo(ShortHelp(context.command, context).text(), nl=False)
+        context.exit()
 
 
 def command(
@@ -84,6 +149,17 @@ def command(
         return made
 
     return decorate
+
+
+def _short_help_option() -> click.Option:
+    return click.Option(
+        [SHORT, "short_help"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_short_help,
+        help="Show purpose, examples and the most used options.",
+    )
 
 
 def values_of(kind: type[Values], given: Mapping[str, Any]) -> Values:

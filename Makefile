@@ -7,7 +7,7 @@ VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
 KERNEL := $(VENV)/kernel# a file that names the kernel that could be built; kseg is installed then
 DEVELOPMENT := $(VENV)/development# a file: what tests and checks need is installed, and kseg
-KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h \
+KERNEL_SOURCES := kseg/kernel/fast.pyx $(wildcard kseg/kernel/fast/*.pxi) kseg/kernel/crc.h kseg/kernel/escape.h kseg/kernel/keyed.h \
     setup.py kseg/kernel/positions.py kseg/formats/header_fields.py
 PEERS := $(VENV)/peers# a file: the libraries that kseg is compared with are installed
 DIST := $(VENV)/dist# a file: what checks wheels is installed

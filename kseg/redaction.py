@@ -91,6 +91,22 @@ def _fingerprint(key: bytes) -> str:
     return scrypt(key, salt=b"kseg fingerprint", n=1 << 16, r=8, p=2, maxmem=1 << 27, dklen=16).hex()
 
 
+class SecretTables(NamedTuple):
+    """A key, and what stands for single characters of words, single printable ones, and single bytes."""
+
+    key: bytes
+    words: bytes
+    printables: bytes
+    any: bytes
+
+
+@cache
+def printable_characters() -> bytes:
+    """Whether Python can print a character, for all that `_CHARACTERS` has: those with a gap closed up."""
+    first, gap, gap_size, total = _CHARACTERS[4]
+    return bytes(chr(code if code < gap else code + gap_size).isprintable() for code in range(first + total))
+
+
 class Redactor:
     """Replaces contents: the same becomes the same; null stays null, empty stays empty.
 
@@ -107,6 +123,10 @@ class Redactor:
         self._cache: dict[bytes, bytes] = {}
         self._starts = dict[bytes, tuple[blake2b, ...]]()
         self._single: dict[bytes, bytes] = {}
+
+    def secret_tables(self) -> SecretTables:
+        """What the compiled kernel needs to replace contents as this does."""
+        return SecretTables(self._key, *(self._singles(alphabet) for alphabet in (_WORD, _PRINTABLE, _ANY)))
 
     def replace(self, content: bytes | None) -> bytes | None:
         """What stands for a content."""
@@ -204,11 +224,14 @@ class Redactor:
         return starts
 
     def _permuted_single(self, content: bytes, alphabet: bytes) -> bytes:
+        return bytes((self._singles(alphabet)[alphabet.index(content)],))
+
+    def _singles(self, alphabet: bytes) -> bytes:
         table = self._single.get(alphabet)
         if table is None:
             shuffled = sorted(alphabet, key=lambda byte: blake2b(bytes((byte,)), key=self._key).digest())
             table = self._single[alphabet] = bytes(shuffled)
-        return bytes((table[alphabet.index(content)],))
+        return table
 
 
 def _kind(content: bytes) -> bytes | None:

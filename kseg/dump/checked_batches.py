@@ -15,14 +15,14 @@ from kseg.formats.codes import (
     NO_TIMESTAMP,
     Codec,
 )
-from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, Bodies
+from kseg.kernel.contract import LEAST, MOST, ROW, SIZE, START, Bodies, ReplaceContents
 from kseg.reading.batch import BatchHeader, parse_header
 from kseg.reading.blocks import Damage
 from kseg.reading.bodies import Slice, with_bodies
 from kseg.reading.log_file import BUFFER_SIZE, LogFile, Run
 
 if TYPE_CHECKING:
-    from kseg.redaction import Redaction, Redactor
+    from kseg.redaction import Redaction
 
 
 def redacted_slices(pieces: Iterator[Slice | Damage], redaction: "Redaction | None") -> Iterator[Slice | Damage]:
@@ -34,18 +34,14 @@ def redacted_slices(pieces: Iterator[Slice | Damage], redaction: "Redaction | No
     if redaction is None or "headers" not in redaction.parts:
         yield from pieces
         return
-    redactor = redaction.redactor()
+    replace = kernel.load().Replacer(redaction.redactor(), keeps_keys=True)
     for piece in pieces:
-        yield piece if isinstance(piece, Damage) else _redacted(piece, redactor)
+        yield piece if isinstance(piece, Damage) else _redacted(piece, replace)
 
 
-def _redacted(piece: Slice, redactor: "Redactor") -> Slice:
+def _redacted(piece: Slice, replace: ReplaceContents) -> Slice:
     rows, buffer = piece.run.rows, bytearray(piece.run.buffer)
     replace_contents = kernel.load().replace_contents
-
-    def replace(key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
-        return key, redactor.replace(value)
-
     bodies: list[bytes | None] = []
     for row in range(piece.first, piece.last):
         start = rows[row * ROW + START]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from kseg.kernel.record import Record
+    from kseg.redaction import Redactor
 
 
 class Slot(IntEnum):
@@ -233,6 +234,17 @@ DecodeControl = Callable[[bytes, "bytes | None"], "bytes | None"]
 
 ReplaceContents = Callable[["bytes | None", "bytes | None"], tuple["bytes | None", "bytes | None"]]
 """Key and value of a record or of a header → what takes their places: null for null, else as many bytes."""
+
+
+class _Replacer(Protocol):
+    """Replaces keys and values as a Redactor does; with `keeps_keys` values alone.
+
+    It serves as ReplaceContents, and the compiled kernel then calls nothing for each record.
+    """
+
+    def __init__(self, redactor: "Redactor", *, keeps_keys: bool = False) -> None: ...
+
+    def __call__(self, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]: ...
 
 
 class Stop(IntEnum):
@@ -493,6 +505,7 @@ class Kernel(Protocol):
     Output: type[_Output]
     Renderer: type[_Renderer]
     Bodies: type[_Bodies]
+    Replacer: type[_Replacer]
     Encoded: type[_Encoded]
 
     def scan(self, buffer: memoryview, start: int, end: int, rows: Rows, count: int) -> tuple[int, int, int, int]:

@@ -31,8 +31,23 @@ cdef extern from "escape.h" nogil:
     void escape_prepare()
     void escape_words(uint8_t** out, const uint8_t** at, const uint8_t* stop)
 
+cdef extern from "keyed.h" nogil:
+    enum: KEYED_IS_HERE, KEYED_LONGEST_KEY, KEYED_SLOTS
+    ctypedef struct keyed_pair:
+        pass
+    ctypedef struct keyed_secret:
+        uint8_t* key
+        size_t key_size
+        const uint8_t** singles
+        const uint8_t* printable
+        keyed_pair* known
+    void keyed_prepare()
+    void keyed_begin(keyed_secret* secret)
+    int keyed_replace(const keyed_secret* secret, uint8_t* at, size_t size)
+
 NAME = "fast"
 crc_prepare()
+keyed_prepare()
 escape_prepare()
 
 include "fast/contract.pxi"

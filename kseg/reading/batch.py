@@ -360,7 +360,7 @@ class Batch:
         return chain.from_iterable(self._record_lists(on_damage))
 
     def _record_lists(self, on_damage: OnDamage) -> Iterator[list[Record]]:
-        failure = self._body.failure
+        failure = self.body.failure
         for part in self._read():
             if isinstance(part, list):
                 yield part
@@ -385,8 +385,8 @@ class Batch:
 
     def problem(self) -> BatchProblem | None:
         """What keeps its records from being read to the end; None if nothing does."""
-        if self._body.failure is not None:
-            return BatchProblem(None, self._body.failure)
+        if self.body.failure is not None:
+            return BatchProblem(None, self.body.failure)
         rows, bodies = self._row()
         reader = kernel.load().Renderer(_PRINTING_NOTHING, kernel.load().Output(len, 0))
         reader.render(memoryview(self.raw), rows, 0, 1, self.position, bodies)
@@ -395,7 +395,8 @@ class Batch:
         return None
 
     @cached_property
-    def _body(self) -> Body:
+    def body(self) -> Body:
+        """What a compressed body holds, as far as it can be decompressed; empty without a codec."""
         if self.codec == Codec.NONE:
             return Body(b"")
         raw = memoryview(self.raw)
@@ -416,7 +417,7 @@ class Batch:
         """The table of this one batch for the kernel, and its body."""
         rows = new_rows(1)
         rows[1], rows[2] = self.size, int(self.is_valid)
-        return rows, None if self.codec == Codec.NONE else [self._body.data]
+        return rows, None if self.codec == Codec.NONE else [self.body.data]
 
 
 def check_on_damage(on_damage: OnDamage) -> None:

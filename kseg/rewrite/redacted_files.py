@@ -92,7 +92,7 @@ def _offset_index(content: bytes, around: Surroundings) -> bytes:
 
     def moved(entry: Entry) -> Entry:
         offset, position = entry
-        if places is None or places.are_same or position < 0:
+        if places is None or position < 0:
             return entry
         return offset, min(places.moved(position), _LARGEST_POSITION)
 

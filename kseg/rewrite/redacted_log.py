@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kseg import kernel
-from kseg.codecs.bodies import compress, decompress
+from kseg.codecs.bodies import compress
 from kseg.errors import RecordError
 from kseg.formats.codes import (
     BATCH_HEADER_SIZE,
@@ -75,11 +75,6 @@ class Places(NamedTuple):
         """Return the new position of a byte."""
         slot = bisect_right(self.old, position) - 1
         return position if slot < 0 else position - self.old[slot] + self.new[slot]
-
-    @property
-    def are_same(self) -> bool:
-        """Whether nothing has moved."""
-        return self.old == self.new
 
 
 class LogTally(NamedTuple):
@@ -179,7 +174,7 @@ class _Rewriter:
         body = batch.raw[BATCH_HEADER_SIZE:]
         problem = batch.problem()
         if batch.codec != Codec.NONE and body:
-            opened = decompress(batch.codec, batch.magic, memoryview(body))
+            opened = batch.body
             if opened.failure is not None:
                 return self._as_bad(batch, BATCH_HEADER_SIZE, BATCH_HEADER_SIZE + _MAGICS)
             changed = self._contents(batch, opened.data, is_whole=problem is None)
@@ -226,8 +221,8 @@ class _Rewriter:
             return _sealed(raw, batch.magic)
         value = wrapper_value(memoryview(batch.raw))
         start = len(raw) if value is None else len(raw) - len(value)
-        opened = None if value is None else decompress(batch.codec, batch.magic, value)
-        if value is None or opened is None or opened.failure is not None or not batch.raw.endswith(bytes(value)):
+        opened = batch.body
+        if value is None or opened.failure is not None or not batch.raw.endswith(bytes(value)):
             return self._as_bad(batch, start, start + _MAGICS)
         entries, at = bytearray(opened.data), 0
         while (

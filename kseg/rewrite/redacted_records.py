@@ -5,10 +5,11 @@ length, but for those that `KEPT` names: what a newer Kafka adds is replaced unt
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from kseg import kernel
 from kseg.decode.internal_records import (
     CONSUMER_PROTOCOL_TYPE,
     EARLY_METADATA_RECORDS,
@@ -36,12 +37,12 @@ from kseg.formats.schemas import (
     MessageSchema,
     message_schema,
 )
+from kseg.kernel.contract import ReplaceContents
 from kseg.log.partition import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kseg.redaction import Redactor
 from kseg.rewrite.redacted_names import NameKind, Names
 
 Pair = tuple[bytes | None, bytes | None]
-Replace = Callable[[bytes | None, bytes | None], Pair]
 _Tables = tuple[Mapping[int, MessageSchema], ...]
 
 KINDS: Mapping[str, NameKind] = MappingProxyType(
@@ -158,23 +159,16 @@ def is_readable(text: str) -> bool:
 class Redacted(NamedTuple):
     """How records of a topic are replaced: keys with values, keys of headers with values, and control records."""
 
-    record: Replace
-    header: Replace
-    control: Replace
+    record: ReplaceContents
+    header: ReplaceContents
+    control: ReplaceContents
 
 
 def redacted_records(topic: str | None, redactor: Redactor, names: Names) -> Redacted:
     """Return what replaces the contents of a topic's records; None: of a log whose topic isn't known."""
-    own = _InternalRecords(redactor, names)
-
-    def contents(key: bytes | None, value: bytes | None) -> Pair:
-        return redactor.replace(key), redactor.replace(value)
-
-    def header(key: bytes | None, value: bytes | None) -> Pair:
-        kept = key if names.is_kept(NameKind.HEADER_KEY) else redactor.replace(key)
-        return kept, redactor.replace(value)
-
-    record: Replace = contents
+    own, replacer = _InternalRecords(redactor, names), kernel.load().Replacer
+    record: ReplaceContents = replacer(redactor)
+    header = replacer(redactor, keeps_keys=names.is_kept(NameKind.HEADER_KEY))
     if topic is not None and topic in _COORDINATORS:
         keys, values = _COORDINATORS[topic]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kseg.formats.codes import Codec, TimestampType, compressed_body
 from kseg.kernel.contract import LibraryFunctions, RecordFilter, RecordProblem, ReplaceContents, Rows
@@ -10,6 +10,9 @@ from kseg.kernel.record import Header as RecordHeader
 from kseg.kernel.record import Record
 from kseg.kernel.twin.headers import Header
 from kseg.kernel.twin.records import Cursor, RecordValues, read_record, read_rows
+
+if TYPE_CHECKING:
+    from kseg.redaction import Redactor
 
 _64_BITS = 2**64 - 1
 _INCREMENT, _FIRST_FACTOR, _SECOND_FACTOR = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -123,6 +126,17 @@ def _record(batch: Header, values: RecordValues) -> Record:
 def int32(number: int) -> int:
     """The number as 32 bits hold it: a batch that is wrong can have any base sequence."""
     return (number + 2**31) % 2**32 - 2**31
+
+
+class Replacer:
+    """Replaces keys and values; see the contract."""
+
+    def __init__(self, redactor: "Redactor", *, keeps_keys: bool = False) -> None:
+        self._replace, self._keeps_keys = redactor.replace, keeps_keys
+
+    def __call__(self, key: bytes | None, value: bytes | None) -> tuple[bytes | None, bytes | None]:
+        """What stands for a key and its value."""
+        return key if self._keeps_keys else self._replace(key), self._replace(value)
 
 
 def replace_contents(

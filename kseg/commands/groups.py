@@ -97,6 +97,8 @@ def groups(options: GroupsOptions) -> None:
     counted to --now; by default that is the clock's time while a broker runs on the disks, and else the newest time
     that a broker wrote to them.
 
+    COORD PART and COORD OFFSET are the partition and offset of __consumer_offsets that have the group or commit.
+
     A negative lag is a commit beyond the log end: records were lost, or the topic was re-created. Its consumer gets
     OFFSET_OUT_OF_RANGE and uses auto.offset.reset. A group's lag is the sum of the lags that are known and not
     negative, and says how many it leaves out.

@@ -61,8 +61,13 @@ def txns(options: TxnsOptions) -> None:
 
     Open transactions hold back the last stable offset. One hangs if no coordinator will end it: __transaction_state, in
     the log directories of the partitions, doesn't have it, as for `kafka-transactions.sh find-hanging`. The command
-    that aborts a hanging or overdue one is printed with the reason. Without that topic only the age is known, with
-    --now. By default transactions that a coordinator knows are as old as by the clock while a broker runs on the disks,
+    that aborts a hanging or overdue one is printed with the reason. Without that topic the age decides, with --now:
+    one hangs if its last record is older than --transaction-max-timeout-ms. The others end when their coordinator's
+    timeout has passed (ENDS); with --open the commands that end these sooner are printed too. BEGAN is the
+    coordinator's time, PRODUCED the producer's own of the first batch. COORD PART and COORD OFFSET are the partition
+    and offset of __transaction_state that have a transactional id, COORD EPOCH is that of the marker.
+
+    By default transactions that a coordinator knows are as old as by the clock while a broker runs on the disks,
     and else by the newest time that a broker wrote to them. If disks were copied one after another, give as --now the
     time when the first copy started.
 
@@ -85,7 +90,7 @@ def txns(options: TxnsOptions) -> None:
         only_open=options.only_open,
         log_dirs=cluster.metadata_dirs(),
     )
-    reading.age_ms = now.ms
+    reading.age_ms, reading.zone = now.ms, zone
     coordinators, others = reading.split(choice)
     if not coordinators and not others:
         require_choice(paths, choice)
@@ -101,7 +106,7 @@ def txns(options: TxnsOptions) -> None:
     if not writer.form.has_one_kind and options.explain is None:
         shows_all = options.verbose or not writer.form.is_for_people
         writer.write(STABLE_OFFSETS, [row for row in reading.stable_rows if row.open_transactions or shows_all])
-    for line in reading.abort_lines if writer.form.is_for_people else ():
+    for line in reading.abort_lines() if writer.form.is_for_people else ():
         write_line(line)
     flush_stdout()
     taken = taken_of(each for each in found if choice.takes(each.topic, each.partition))

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, tzinfo
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -32,6 +33,7 @@ from kseg.log.transactions import (
 )
 from kseg.system.shared_work import OnRead
 from kseg.tiered.placed_tiers import placed_at
+from kseg.times import duration_text, time_text
 from kseg.verify.verify import VerificationPlan, Verified, verify_paths
 
 if TYPE_CHECKING:
@@ -41,13 +43,28 @@ if TYPE_CHECKING:
 class Verdict(NamedTuple):
     """What is known of an open transaction: `is_hanging` None if that can't be known; the reason, in words.
 
-    coordinator: the state of its transactional id; None if none is known. is_certain: the coordinators' state decided.
+    coordinator: the state of its transactional id; None if none is known. is_certain: the coordinators' state decided,
+    and not the age alone. is_coordinated: the coordinator has it in this partition, and is to end it.
     """
 
     is_hanging: bool | None
     reason: str
     coordinator: CoordinatorTransaction | None = None
     is_certain: bool = True
+    is_coordinated: bool = False
+
+    def sentence(self, zone: tzinfo = UTC) -> str:
+        """The reason, and of an open transaction that its coordinator knows when it ends without anybody's help."""
+        ends = end_text(self.coordinator, zone) if self.coordinator is not None and self.is_coordinated else None
+        return self.reason if ends is None else f"{self.reason}; ends {ends}"
+
+
+def end_text(coordinator: CoordinatorTransaction, zone: tzinfo = UTC) -> str | None:
+    """How and when a transaction ends that nobody commits or aborts; None if its timeout doesn't end it."""
+    ends_ms = coordinator.timeout_timestamp
+    if ends_ms is None:
+        return None
+    return f"by its timeout of {duration_text(coordinator.timeout_ms)} at {time_text(ends_ms, zone)}"
 
 
 def abort_command(opened: Transaction, bootstrap_server: str, *, by_offset: bool) -> str | None:
@@ -171,11 +188,12 @@ class Coordinators:
         coordinator = self._by_producer.get(opened.producer_id)
         if coordinator is not None and coordinator.coordinator_partition in self._unread:
             unread = self._unread[coordinator.coordinator_partition]
-            return Verdict(is_old, unread, coordinator, is_certain=False)
+            return _verdict_by_age(unread, is_old, timeout_ms, coordinator)
         if coordinator is not None and (opened.topic, opened.partition) in coordinator.partitions:
-            return Verdict(False, f"{coordinator.state} as {coordinator.transactional_id}", coordinator)
+            reason = f"{coordinator.state} as {coordinator.transactional_id}"
+            return Verdict(False, reason, coordinator, is_coordinated=True)
         if coordinator is None and not self.is_whole:
-            return Verdict(is_old, self._why_unknown(), is_certain=False)
+            return _verdict_by_age(self._why_unknown(), is_old, timeout_ms)
         if coordinator is None:
             reason = f"no transactional id has producer {opened.producer_id}"
         else:
@@ -192,8 +210,20 @@ class Coordinators:
         return f"only {missing_text(TOPIC, len(self.partitions), self.count)}"
 
 
+def _verdict_by_age(
+    reason: str, is_old: bool | None, timeout_ms: int, coordinator: CoordinatorTransaction | None = None
+) -> Verdict:
+    """The verdict where the coordinators can't be asked: by the age alone, if there is a time to judge by."""
+    age = None if is_old is None else _old_text(timeout_ms) if is_old else _young_text(timeout_ms)
+    return Verdict(is_old, reason if age is None else f"{reason}; {age}", coordinator, is_certain=False)
+
+
 def _young_text(timeout_ms: int) -> str:
-    return f"its last record is not older than {timeout_ms} ms"
+    return f"its last record is not older than {duration_text(timeout_ms)}"
+
+
+def _old_text(timeout_ms: int) -> str:
+    return f"its last record is older than {duration_text(timeout_ms)}, the longest that a transaction may take"
 
 
 def _first_offset_problem(place: PartitionLog) -> str | None:
@@ -387,7 +417,7 @@ def _judged(findings: Iterable[Finding], verdicts: dict[int, tuple[int | None, V
         first_offset, verdict = verdicts[finding.producer_id]
         sentence = finding.sentence.replace(open_since(finding.first_offset), open_since(first_offset), 1)
         if not sentence.endswith(verdict.reason):
-            sentence = f"{sentence}; {verdict.reason}"
+            sentence = f"{sentence}; {verdict.sentence()}"
         yield replace(finding, id=_id_of(finding, verdict), sentence=sentence, first_offset=first_offset)
 
 

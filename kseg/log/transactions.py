@@ -322,6 +322,12 @@ class CoordinatorTransaction:
         """Whether markers are still to be written."""
         return self.state in OPEN_STATES
 
+    @property
+    def timeout_timestamp(self) -> int | None:
+        """When its coordinator aborts it if nobody ends it; None if none will: its markers are being written."""
+        is_counted = self.state == "Ongoing" and self.start_timestamp != NO_TIMESTAMP
+        return self.start_timestamp + self.timeout_ms if is_counted else None
+
     def duration_ms(self, now_ms: int | None) -> int | None:
         """How long it took up to its last change, or has been open by now; None if that isn't known."""
         end = now_ms if self.is_open else self.last_update_timestamp

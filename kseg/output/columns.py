@@ -77,7 +77,7 @@ class Column(NamedTuple, Generic[Row]):
     `show` gives the text for people; None shows the value in its field's unit. `is_right` sets it to the right; None
     does so with numbers that aren't timestamps. `in_zone` makes the same column with its times in another zone than
     UTC; None: it has no times. `rank`: where a terminal has no room for all columns, those of the highest rank are left
-    out first, those of rank 0 never. `is_sentence`: its texts are shortened at their end.
+    out first, those of rank 0 never. `is_sentence`: its texts are never shortened, but folded.
     """
 
     field: Field
@@ -106,10 +106,10 @@ class Column(NamedTuple, Generic[Row]):
         """What people see of it where there is no room for all."""
         is_path, is_time = self.field.unit is Unit.PATH, self.field.unit is Unit.ISO_TIME
         cut = None
-        if self.field.kind in _CUT_KINDS and not is_time:
-            has_beginning = self.is_sentence or self.field is FOR_PEOPLE
-            cut = Cut(LEAST_TEXT, in_middle=False) if has_beginning else Cut(LEAST_PATH, in_middle=True)
-        return Head(self.title, cut, self.rank, is_path)
+        if self.is_sentence or (self.field.kind in _CUT_KINDS and not is_time):
+            is_end_cut = self.field is FOR_PEOPLE and not self.is_sentence
+            cut = Cut(LEAST_TEXT, in_middle=False) if is_end_cut else Cut(LEAST_PATH, in_middle=True)
+        return Head(self.title, cut, self.rank, is_path, self.is_sentence)
 
     def text(self, row: Row) -> str:
         """Return the text that a person sees of a row."""

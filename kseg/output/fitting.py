@@ -38,13 +38,14 @@ class Head(NamedTuple):
     """What a column is when there is no room for all: its title, how its texts are cut (None: never), its rank.
 
     Columns of the highest rank are left out first; those of the same rank from the right. is_path: the directory that
-    its paths have in common can be said above.
+    its paths have in common can be said above. is_sentence: its texts are never cut; long ones get lines of their own.
     """
 
     title: str
     cut: Cut | None = None
     rank: int = 1
     is_path: bool = False
+    is_sentence: bool = False
 
 
 def room_on_terminal() -> int | None:
@@ -59,18 +60,30 @@ def room_on_terminal() -> int | None:
 class Fitting:
     """A table's columns and texts as there is room for them. Rows may come in pieces: the first decides for all.
 
-    above and below: lines around the table. places: of the columns that are shown.
+    above and below: lines around the table. places: of the columns that are shown. sentences: of columns whose texts
+    stand below their row, by `lines_of`.
     """
 
-    def __init__(self, heads: Sequence[Head], room: int | None, gap: int = 2, *, has_choice: bool = True) -> None:
+    def __init__(
+        self,
+        heads: Sequence[Head],
+        room: int | None,
+        gap: int = 2,
+        *,
+        has_choice: bool = True,
+        folds_cells: bool = False,
+    ) -> None:
         """Take the columns, the characters of a line (None: any number), and how many stand between two columns.
 
         has_choice: the command has --columns. Without it, all columns are what somebody asked for: none is folded.
+        folds_cells: the table folds sentences within their column, of `width_at`; none stands below its row.
         """
+        self._folds_cells = folds_cells
         self._has_choice = has_choice
         self.above: list[str] = []
         self.below: list[str] = []
         self.places = list(range(len(heads)))
+        self.sentences: list[int] = []
         self._heads = heads
         self._room = room
         self._gap = gap
@@ -86,9 +99,30 @@ class Fitting:
             self._widths = self._cut_widths(rows, self._room) or self._widths
         cuts = [(place, self._heads[place].cut, width) for place, width in zip(self.places, self._widths, strict=True)]
         return [
-            [row[place] if cut is None else cut.shortened(row[place], width) for place, cut, width in cuts]
+            [
+                row[place] if cut is None or self._folds_at(place) else cut.shortened(row[place], width)
+                for place, cut, width in cuts
+            ]
             for row in rows
         ]
+
+    def _folds_at(self, place: int) -> bool:
+        return self._folds_cells and self._heads[place].is_sentence
+
+    def width_at(self, place: int) -> int | None:
+        """Return the width in which a shown column is to be folded; None for one that isn't."""
+        if self._widths is None or not self._folds_at(place):
+            return None
+        return self._widths[self.places.index(place)]
+
+    def lines_of(self, texts: list[str]) -> list[str]:
+        """Return the lines below a row: its sentences, folded; none of one that has none."""
+        if not self.sentences or self._room is None:
+            return []
+        from textwrap import wrap
+
+        told = [f"  {self._heads[place].title}: {texts[place]}" for place in self.sentences if texts[place]]
+        return [line for text in told for line in wrap(text, self._room, subsequent_indent=" " * 4)]
 
     def _begin(self, rows: list[list[str]], room: int, *, is_whole: bool) -> tuple[list[list[str]], list[int]]:
         """Choose the columns; the rows without what is said above, and the columns' widths."""
@@ -99,6 +133,9 @@ class Fitting:
             rows = [list(row) for row in rows]
             paths = (place for place in self.places if heads[place].is_path)
             self.above += [line for place in paths for line in _without_directory(heads, rows, place)]
+        if self._width(rows) > room and not self._folds_cells:
+            self.sentences = [place for place in self.places if self._is_long(rows, place)]
+            self.places = [place for place in self.places if place not in self.sentences]
         left_out: list[int] = []
         while (widths := self._cut_widths(rows, room)) is None:
             rank, place = max((heads[place].rank, place) for place in self.places)
@@ -112,6 +149,9 @@ class Fitting:
             choice = ", --columns chooses" if self._has_choice else ""
             self.below = [f"Hidden columns: {titles} (--wide shows all{choice})"]
         return rows, widths
+
+    def _is_long(self, rows: list[list[str]], place: int) -> bool:
+        return self._heads[place].is_sentence and _widest(self._heads, rows, place) > LEAST_PATH
 
     def _width(self, rows: list[list[str]]) -> int:
         return sum(_widest(self._heads, rows, place) for place in self.places) + self._gap * (len(self.places) - 1)

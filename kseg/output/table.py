@@ -101,22 +101,25 @@ class GrowingLines(Generic[Row]):
             self._write(line)
 
     def _write_piece(self, *, is_last: bool) -> None:
-        texts = self._fitting.take(self._texts, is_whole=is_last)
+        whole, texts = self._texts, self._fitting.take(self._texts, is_whole=is_last)
         if self._widths is None:
             for above in self._fitting.above:
                 self._write(above)
             shown = [self._columns[place] for place in self._fitting.places]
-            texts = [[column.title for column in shown], *texts]
+            texts, whole = [[column.title for column in shown], *texts], [[""] * len(self._columns), *whole]
             self._widths = [1 if column.is_set_right else -1 for column in shown]
         self._widths = _widened(self._widths, texts)
-        for cells in texts:
+        for cells, row in zip(texts, whole, strict=True):
             self._write(aligned_line(cells, self._widths))
+            for line in self._fitting.lines_of(row):
+                self._write(line)
         self._texts = []
 
 
 def rich_fitting(columns: Sequence[Column[Row]], room: int | None, *, has_choice: bool = True) -> Fitting:
     """The fitting of a table with lines, in so many characters; the rest as in Fitting."""
-    return Fitting([column.head for column in columns], room and room - 2 * _EDGE, _GAP, has_choice=has_choice)
+    heads = [column.head for column in columns]
+    return Fitting(heads, room and room - 2 * _EDGE, _GAP, has_choice=has_choice, folds_cells=True)
 
 
 def write_rich_table(
@@ -147,8 +150,14 @@ def write_rich_table(
     fit = fitting or rich_fitting(columns, None)
     texts = fit.take(texts, is_whole=True)
     table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", pad_edge=False)
-    for column in (columns[place] for place in fit.places):
-        table.add_column(column.title, justify="right" if column.is_set_right else "left", no_wrap=True)
+    for place in fit.places:
+        column, folded = columns[place], fit.width_at(place)
+        table.add_column(
+            column.title,
+            justify="right" if column.is_set_right else "left",
+            no_wrap=folded is None,
+            width=folded,
+        )
     for row, shown in zip(rows, texts, strict=True):
         table.add_row(*map(_plain, shown), style=style(row) if style else None)
     from kseg.output.pager import paged

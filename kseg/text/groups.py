@@ -172,7 +172,7 @@ GROUPS: Section[Group] = Section(
     "Groups",
     (
         Column(fields.GROUP, "GROUP", lambda row: row.group, rank=0),
-        Column(fields.COORDINATOR_PARTITION, "COORD", lambda row: row.coordinator_partition, rank=5),
+        Column(fields.COORDINATOR_PARTITION, "COORD PART", lambda row: row.coordinator_partition, rank=5),
         Column(fields.GROUP_TYPE, "TYPE", lambda row: row.type, rank=3),
         Column(fields.STATE, "STATE", lambda row: row.state, rank=0),
         Column(fields.PROTOCOL_TYPE, NOT_SHOWN, lambda row: row.protocol_type),
@@ -210,7 +210,7 @@ COMMITS: Section[OffsetCommit] = Section(
         timestamp_column(fields.EXPIRE_TIMESTAMP, NOT_SHOWN, lambda row: row.expire_timestamp),
         iso_time_column(fields.EXPIRE_TIME, lambda row: row.expire_timestamp),
         Column(fields.TOPIC_ID, NOT_SHOWN, lambda row: row.topic_id),
-        Column(fields.RECORD_OFFSET, "AT", lambda row: row.record_offset, rank=5),
+        Column(fields.RECORD_OFFSET, "COORD OFFSET", lambda row: row.record_offset, rank=5),
         Column(fields.PENDING_PRODUCER_ID, "PENDING PRODUCER", lambda row: row.producer_id, rank=4),
         Column(fields.METADATA, "METADATA", lambda row: row.metadata, rank=6),
     ),

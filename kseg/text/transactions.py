@@ -1,7 +1,9 @@
 """Columns of `kseg txns` and of `kseg plan-move`."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, tzinfo
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -9,7 +11,14 @@ from kseg.cluster.joined_log import whole_log
 from kseg.cluster.move_plan import Fill, Move, MovePlan
 from kseg.cluster.replicas import PartitionReplicas
 from kseg.coordinators.explained_transaction import explain_transaction
-from kseg.coordinators.transactions import Coordinators, Judge, Verdict, abort_command, find_start_command
+from kseg.coordinators.transactions import (
+    Coordinators,
+    Judge,
+    Verdict,
+    abort_command,
+    end_text,
+    find_start_command,
+)
 from kseg.errors import counted
 from kseg.log.partition import PartitionLog
 from kseg.log.selection import PartitionChoice
@@ -52,11 +61,14 @@ class TransactionRow(NamedTuple):
         return False if self.verdict is None else self.verdict.is_hanging
 
     @property
+    def coordinator(self) -> CoordinatorTransaction | None:
+        """What is to end it, of one that is open; None if nothing is, or that isn't known."""
+        return self.verdict.coordinator if self.verdict is not None and self.verdict.is_coordinated else None
+
+    @property
     def is_overdue(self) -> bool:
         """Whether its coordinator is to abort it and hasn't."""
-        coordinator = None if self.verdict is None else self.verdict.coordinator
-        has_it = coordinator and (self.transaction.topic, self.transaction.partition) in coordinator.partitions
-        return bool(coordinator and has_it and not self.is_hanging and coordinator.is_overdue(self.age_ms))
+        return bool(self.coordinator and self.coordinator.is_overdue(self.age_ms))
 
     @property
     def badness(self) -> int:
@@ -70,12 +82,17 @@ class TransactionRow(NamedTuple):
         return None if coordinator is None else coordinator.transactional_id
 
     @property
+    def timeout_timestamp(self) -> int | None:
+        """When its coordinator ends it if nobody else does; None if it won't, or that isn't known."""
+        return None if self.coordinator is None else self.coordinator.timeout_timestamp
+
+    @property
     def duration_ms(self) -> int | None:
         """How long it took or has been open: as its coordinator has it; of one that hangs, since its last record."""
         if self.verdict is None:
             return self.transaction.duration_ms
-        if self.verdict.coordinator is not None and self.verdict.is_hanging is False:
-            return self.verdict.coordinator.duration_ms(self.age_ms)
+        if self.coordinator is not None:
+            return self.coordinator.duration_ms(self.age_ms)
         last = self.transaction.last_timestamp
         return None if self.now_ms is None or last is None else max(0, self.now_ms - last)
 
@@ -103,6 +120,8 @@ class CoordinatorRow(NamedTuple):
 
 
 Judged = TypeVar("Judged", TransactionRow, CoordinatorRow)
+MOST_SOONER = 20
+"""Transactions that end by their timeouts of which the commands that end them sooner are shown."""
 MOST_HELD = 100_000
 """Transactions that have ended which are held back until the open ones are known."""
 
@@ -132,10 +151,9 @@ class StableRow(NamedTuple):
 class TransactionRows:
     """Reads partitions one after another.
 
-    age_ms: the time that coordinators' times are counted to; by default the given one. Once all rows were taken:
-    has_ages: whether there were such; found_bad: whether a transaction hangs or is overdue; stable_rows: partitions'
-    last stable offsets; abort_lines: comments and commands that end these; unreadable: what couldn't be read;
-    transactional_ids: how many there were.
+    age_ms: the time that coordinators' times are counted to; by default the given one. zone: of times in lines. Once
+    all rows were taken: has_ages: whether there were such; found_bad: whether a transaction hangs or is overdue;
+    stable_rows: partitions' last stable offsets; unreadable: what couldn't be read; transactional_ids: how many.
     """
 
     def __init__(
@@ -165,6 +183,7 @@ class TransactionRows:
         self._only_open = only_open
         self._now_ms = now_ms
         self.age_ms = now_ms
+        self.zone: tzinfo = UTC
         self._coordinators = Coordinators([*log_dirs, *(place.path.absolute().parent for place in self._places)])
         self._judge = Judge(self._coordinators, now_ms, timeout_ms)
         self._bootstrap_server = bootstrap_server
@@ -174,7 +193,8 @@ class TransactionRows:
         self.has_ages = False
         self.transactional_ids = 0
         self.stable_rows: list[StableRow] = []
-        self.abort_lines: list[str] = []
+        self._abort_lines: list[str] = []
+        self._sooner: list[tuple[bool, str, str]] = []
         self.unreadable: list[Unreadable] = []
 
     def split(self, choice: PartitionChoice) -> tuple[list[PartitionLog], list[PartitionLog]]:
@@ -193,10 +213,18 @@ class TransactionRows:
         if self._unjudged:
             yield self._unjudged_text()
 
+    def abort_lines(self) -> Iterator[str]:
+        """Comments and commands: those that end hanging and overdue transactions; then those that end others sooner."""
+        yield from self._abort_lines
+        for _, *lines in sorted(self._sooner, key=itemgetter(0))[:MOST_SOONER]:  # those in partitions here first
+            yield from lines
+        if len(self._sooner) > MOST_SOONER:
+            yield f"# {len(self._sooner) - MOST_SOONER} more end by their timeouts: --topic and --partition choose some"
+
     def _unjudged_text(self) -> str:
-        counted = "1 open transaction" if len(self._unjudged) == 1 else f"{len(self._unjudged)} open transactions"
+        number = counted(len(self._unjudged), "open transaction")
         return (
-            f"{counted} can't be judged: {self._unjudged[0]}; give all log directories of the cluster"
+            f"{number} can't be judged: {self._unjudged[0]}; give all log directories of the cluster"
             f"{'' if self._now_ms is not None else ' and --now'}, or ask"
             " `kafka-transactions.sh --bootstrap-server HOST:9092 find-hanging --broker-id ID`"
         )
@@ -216,16 +244,26 @@ class TransactionRows:
     def _note_overdue(self, row: CoordinatorRow) -> None:
         """Remembers what to do about an overdue transaction in partitions that aren't here."""
         self.has_ages |= row.transaction.is_open
-        if not row.is_overdue:
-            return
-        self.found_bad = True
+        self.found_bad |= bool(row.is_overdue)
+        reason = _overdue_text(row.transaction) if row.is_overdue else self._sooner_text(row.transaction)
         here = {(place.topic, place.partition) for place in self._places}
-        for topic, partition in (each for each in row.transaction.partitions if each not in here):
-            self.abort_lines += [
-                f"# {topic}-{partition}: {_overdue_text(row.transaction)}; this prints where it begins, for"
+        for topic, partition in row.transaction.partitions if reason else ():
+            if (topic, partition) in here:
+                continue
+            lines = (
+                f"# {topic}-{partition}: {reason}; this prints where it begins, for"
                 " `kafka-transactions.sh abort --start-offset`",
                 find_start_command(topic, partition, self._bootstrap_server),
-            ]
+            )
+            if row.is_overdue:
+                self._abort_lines += lines
+            else:
+                self._sooner.append((True, *lines))
+
+    def _sooner_text(self, coordinator: CoordinatorTransaction) -> str | None:
+        """When a transaction ends without the command that follows; None where that isn't wanted."""
+        ends = end_text(coordinator, self.zone) if self._only_open else None
+        return None if ends is None else f"{_state_text(coordinator)}; ends {ends}, or now by this command"
 
     def rows(self, partitions: Iterable[PartitionLog]) -> Iterator[TransactionRow]:
         """The transactions of other partitions."""
@@ -260,25 +298,36 @@ class TransactionRows:
         verdicts = self._judge.verdicts(found.partition, found.open_transactions)
         for opened, verdict in verdicts.items():
             row = TransactionRow(opened, verdict, self._now_ms, self.age_ms)
-            self.has_ages |= verdict.coordinator is not None and verdict.is_hanging is False
+            self.has_ages |= row.coordinator is not None
             self.found_bad |= row.badness == 0
-            line = None
-            if not verdict.is_certain:
+            if verdict.is_hanging is None:
                 self._unjudged.append(verdict.reason)
-            elif row.badness == 0:
-                line = abort_command(opened, self._bootstrap_server, by_offset=self._coordinators.are_kraft)
-            if line is not None:
-                place = f"{opened.topic}-{opened.partition} from offset {opened.first_offset}"
-                coordinator = verdict.coordinator if row.is_overdue else None
-                reason = verdict.reason if coordinator is None else _overdue_text(coordinator)
-                self.abort_lines += [f"# {place}: {reason}", line]
-            yield row._replace(abort_command=line)
+            line = abort_command(opened, self._bootstrap_server, by_offset=self._coordinators.are_kraft)
+            place = f"# {opened.topic}-{opened.partition} from offset {opened.first_offset}"
+            if row.badness == 0 and line is not None:
+                reason = _reason(verdict) if row.coordinator is None else _overdue_text(row.coordinator)
+                self._abort_lines += [f"{place}: {reason}", line]
+            elif row.coordinator is not None and line is not None:
+                sooner = self._sooner_text(row.coordinator)
+                self._sooner += [] if sooner is None else [(False, f"{place}: {sooner}", line)]
+            yield row._replace(abort_command=line if row.badness == 0 else None)
+
+
+def _reason(verdict: Verdict) -> str:
+    """Why a transaction hangs, and what to ask first where the age alone says so."""
+    return verdict.reason if verdict.is_certain else f"{verdict.reason}: {_ASK_FIRST}"
+
+
+_ASK_FIRST = "if `kafka-transactions.sh find-hanging` has it too"
+
+
+def _state_text(coordinator: CoordinatorTransaction) -> str:
+    return f"{coordinator.state} as {coordinator.transactional_id}"
 
 
 def _overdue_text(coordinator: CoordinatorTransaction) -> str:
     allowed = duration_text(coordinator.timeout_ms)
-    state = f"{coordinator.state} as {coordinator.transactional_id}"
-    return f"{state} for longer than its {allowed}: if its coordinator doesn't abort it"
+    return f"{_state_text(coordinator)} for longer than its {allowed}: if its coordinator doesn't abort it"
 
 
 def nothing_open_text(partitions: int, coordinators: int, transactional_ids: int) -> str:
@@ -355,38 +404,58 @@ def _outcome(row: TransactionRow) -> str:
     return "hanging" if row.is_hanging else str(row.transaction.outcome)
 
 
+def _why_column(zone: tzinfo = UTC) -> Column[TransactionRow]:
+    """Make the column that says what is known of an open transaction, with its times in a zone."""
+
+    def sentence(row: TransactionRow) -> str:
+        return "" if row.verdict is None else row.verdict.sentence(zone)
+
+    def reason(row: TransactionRow) -> str | None:
+        return None if row.verdict is None else row.verdict.reason
+
+    return Column(fields.REASON, "WHY", reason, sentence, in_zone=_why_column, rank=0, is_sentence=True)
+
+
+def _ends_column(zone: tzinfo = UTC) -> Column[CoordinatorRow]:
+    """Make the column that says how a transaction ends that nobody ends, with its times in a zone."""
+
+    def timestamp(row: CoordinatorRow) -> int | None:
+        return row.transaction.timeout_timestamp
+
+    def sentence(row: CoordinatorRow) -> str:
+        return end_text(row.transaction, zone) or ""
+
+    return Column(fields.TIMEOUT_TIMESTAMP, "ENDS", timestamp, sentence, in_zone=_ends_column, rank=0, is_sentence=True)
+
+
 TRANSACTIONS: Section[TransactionRow] = Section(
     "transaction",
     "Transactions",
     (
         Column(fields.TOPIC, "TOPIC", lambda row: row.transaction.topic, rank=0),
         Column(fields.PARTITION, "PART", lambda row: row.transaction.partition, rank=0),
-        Column(fields.PRODUCER_ID, "PRODUCER", lambda row: row.transaction.producer_id, rank=2),
+        Column(fields.PRODUCER_ID, "PRODUCER", lambda row: row.transaction.producer_id, rank=0),
         Column(fields.PRODUCER_EPOCH, "EPOCH", lambda row: row.transaction.producer_epoch, rank=3),
         Column(fields.STATE, "STATE", lambda row: str(row.transaction.outcome), _outcome, rank=0),
         Column(fields.IS_HANGING, NOT_SHOWN, lambda row: row.is_hanging),
         Column(fields.BLOCKS_LAST_STABLE_OFFSET, NOT_SHOWN, lambda row: row.transaction.is_open),
-        Column(fields.FIRST_OFFSET, "FIRST", lambda row: row.transaction.first_offset),
+        Column(fields.FIRST_OFFSET, "FIRST", lambda row: row.transaction.first_offset, rank=0),
         Column(fields.LAST_OFFSET, "LAST", lambda row: row.transaction.last_offset, rank=2),
         Column(fields.END_OFFSET, "MARKER", lambda row: row.transaction.end_offset, rank=2),
         Column(fields.RECORDS, "RECORDS", lambda row: row.transaction.records, rank=3),
         Column(fields.BATCHES, NOT_SHOWN, lambda row: row.transaction.batches),
-        timestamp_column(fields.FIRST_TIMESTAMP, "BEGAN", lambda row: row.transaction.first_timestamp),
+        timestamp_column(fields.FIRST_TIMESTAMP, "PRODUCED", lambda row: row.transaction.first_timestamp),
         iso_time_column(fields.FIRST_TIME, lambda row: row.transaction.first_timestamp),
         timestamp_column(fields.LAST_TIMESTAMP, NOT_SHOWN, lambda row: row.transaction.last_timestamp),
         iso_time_column(fields.LAST_TIME, lambda row: row.transaction.last_timestamp),
         timestamp_column(fields.END_TIMESTAMP, NOT_SHOWN, lambda row: row.transaction.end_timestamp),
         iso_time_column(fields.END_TIME, lambda row: row.transaction.end_timestamp),
-        Column(fields.DURATION_MS, "TOOK", lambda row: row.duration_ms, _duration, is_right=False),
-        Column(fields.COORDINATOR_EPOCH, "COORD", lambda row: row.transaction.coordinator_epoch, rank=4),
+        Column(fields.DURATION_MS, "TOOK", lambda row: row.duration_ms, _duration, is_right=False, rank=2),
+        Column(fields.COORDINATOR_EPOCH, "COORD EPOCH", lambda row: row.transaction.coordinator_epoch, rank=4),
         Column(fields.TRANSACTIONAL_ID, NOT_SHOWN, lambda row: row.transactional_id),
-        Column(
-            fields.REASON,
-            "WHY",
-            lambda row: None if row.verdict is None else row.verdict.reason,
-            lambda row: "" if row.verdict is None else row.verdict.reason,
-            rank=0,
-        ),
+        timestamp_column(fields.TIMEOUT_TIMESTAMP, NOT_SHOWN, lambda row: row.timeout_timestamp),
+        iso_time_column(fields.TIMEOUT_TIME, lambda row: row.timeout_timestamp),
+        _why_column(),
         Column(fields.ABORT_COMMAND, NOT_SHOWN, lambda row: row.abort_command),
         Column(fields.EVIDENCE, NOT_SHOWN, lambda row: row.transaction.evidence),
     ),
@@ -397,8 +466,8 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
     "Transactional ids",
     (
         Column(fields.TRANSACTIONAL_ID, "TRANSACTIONAL ID", lambda row: row.transaction.transactional_id, rank=0),
-        Column(fields.COORDINATOR_PARTITION, "COORD", lambda row: row.transaction.coordinator_partition, rank=4),
-        Column(fields.PRODUCER_ID, "PRODUCER", lambda row: row.transaction.producer_id, rank=2),
+        Column(fields.COORDINATOR_PARTITION, "COORD PART", lambda row: row.transaction.coordinator_partition, rank=4),
+        Column(fields.PRODUCER_ID, "PRODUCER", lambda row: row.transaction.producer_id, rank=0),
         Column(fields.PRODUCER_EPOCH, "EPOCH", lambda row: row.transaction.producer_epoch, rank=3),
         Column(fields.STATE, "STATE", lambda row: row.transaction.state, rank=0),
         Column(fields.IS_OPEN, NOT_SHOWN, lambda row: row.transaction.is_open),
@@ -409,18 +478,22 @@ COORDINATOR_TRANSACTIONS: Section[CoordinatorRow] = Section(
             lambda row: "yes" if row.is_overdue else "",
             rank=0,
         ),
-        timestamp_column(fields.START_TIMESTAMP, "BEGAN", lambda row: row.transaction.start_timestamp),
+        timestamp_column(fields.START_TIMESTAMP, "BEGAN", lambda row: row.transaction.start_timestamp, rank=0),
         iso_time_column(fields.START_TIME, lambda row: row.transaction.start_timestamp),
-        timestamp_column(fields.LAST_UPDATE_TIMESTAMP, "CHANGED", lambda row: row.transaction.last_update_timestamp),
+        timestamp_column(
+            fields.LAST_UPDATE_TIMESTAMP, "CHANGED", lambda row: row.transaction.last_update_timestamp, rank=2
+        ),
         iso_time_column(fields.LAST_UPDATE_TIME, lambda row: row.transaction.last_update_timestamp),
-        Column(fields.DURATION_MS, "TOOK", lambda row: row.duration_ms, _duration, is_right=False),
+        Column(fields.DURATION_MS, "TOOK", lambda row: row.duration_ms, _duration, is_right=False, rank=2),
         Column(fields.TIMEOUT_MS, "TIMEOUT", lambda row: row.transaction.timeout_ms, rank=3),
+        _ends_column(),
+        iso_time_column(fields.TIMEOUT_TIME, lambda row: row.transaction.timeout_timestamp),
         Column(
             fields.PREVIOUS_PRODUCER_ID, NOT_SHOWN, lambda row: unless_negative(row.transaction.previous_producer_id)
         ),
         Column(fields.NEXT_PRODUCER_ID, NOT_SHOWN, lambda row: unless_negative(row.transaction.next_producer_id)),
         Column(fields.CLIENT_TRANSACTION_VERSION, NOT_SHOWN, lambda row: row.transaction.client_transaction_version),
-        Column(fields.RECORD_OFFSET, "AT", lambda row: row.transaction.record_offset, rank=5),
+        Column(fields.RECORD_OFFSET, "COORD OFFSET", lambda row: row.transaction.record_offset, rank=5),
         listed_column(
             fields.TRANSACTION_PARTITIONS,
             "PARTITIONS",

@@ -23,6 +23,7 @@ from tests import golden
 from tests.log.edits import v2_batches
 from tests.log_files import COMMIT, NewBatch, NewRecord, batch_bytes, marker, write_segment
 from tests.run import kseg
+from tests.terminal import in_terminal
 
 LOGS = golden.ROOT / "logs"
 
@@ -82,6 +83,8 @@ def test_json_tells_all_of_a_transaction(tmp_path: Path) -> None:
         "durationMs": None,
         "coordinatorEpoch": None,
         "transactionalId": None,
+        "timeoutTimestamp": None,
+        "timeoutTime": None,
         "reason": "__transaction_state isn't here",
         "abortCommand": None,
         "evidence": None,
@@ -96,15 +99,27 @@ def test_json_tells_all_of_a_transaction(tmp_path: Path) -> None:
     }
 
 
-def test_without_coordinators_the_age_alone_decides_and_nothing_is_to_be_aborted(tmp_path: Path) -> None:
+def test_without_coordinators_the_age_alone_decides(tmp_path: Path) -> None:
     write_two(tmp_path)
+    (tmp_path / "meta.properties").write_text("version=1\n")
     run = kseg(["txns", "orders-4", "--now", "1970-01-01T00:15:03.001", "-o", "csv", "--open"], tmp_path)
     assert run.status == 1
     (row,) = csv.DictReader(io.StringIO(run.stdout.decode()))
-    assert (row["isHanging"], row["durationMs"], row["abortCommand"]) == ("true", "900001", "")
+    abort = (
+        "kafka-transactions.sh --bootstrap-server localhost:9092 abort --topic orders --partition 4 --start-offset 2"
+    )
+    assert (row["isHanging"], row["durationMs"], row["abortCommand"]) == ("true", "900001", abort)
+    said = kseg(["txns", "orders-4", "--now", "1970-01-01T00:15:03.001", "--open"], tmp_path)
+    assert said.stderr == b""
+    assert said.stdout.decode().splitlines()[-2:] == [
+        "# orders-4 from offset 2: __transaction_state isn't here; its last record is older than 15m00s, the longest"
+        " that a transaction may take: if `kafka-transactions.sh find-hanging` has it too",
+        abort,
+    ]
     assert kseg(["txns", "orders-4", "--now", "903000"], tmp_path).status == 0
     assert kseg(["txns", "orders-4", "--now", "3002", "--transaction-max-timeout-ms", "1"], tmp_path).status == 1
-    assert b"kafka-transactions.sh" not in kseg(["txns", "orders-4", "--now", "now"], tmp_path).stdout
+    young = kseg(["txns", "orders-4", "--now", "903000", "--open"], tmp_path)
+    assert b"kafka-transactions.sh" not in young.stdout + young.stderr
 
 
 # --- judged by the coordinator ---------------------------------------------------------------------------------------
@@ -158,12 +173,41 @@ def test_one_that_its_coordinator_will_end_is_open_however_old(tmp_path: Path) -
     write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [3, 4]}))
     run = kseg(["txns", ".", "--open", "--now", "64000"], tmp_path)
     assert (run.status, run.stderr) == (0, b"")
-    assert b"abort" not in run.stdout
+    tool = "kafka-transactions.sh --bootstrap-server localhost:9092"
+    state = "Ongoing as pay; ends by its timeout of 1m00s at 1970-01-01T00:01:04.000Z"
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    assert kseg(["txns", ".", "--open", "--now", "64000"], tmp_path).stdout.decode().splitlines()[-4:] == [
+        f"# orders-4 from offset 2: {state}, or now by this command",
+        f"{tool} abort --topic orders --partition 4 --start-offset 2",
+        f"# orders-3: {state}, or now by this command; this prints where it begins, for"
+        " `kafka-transactions.sh abort --start-offset`",
+        f"{tool} describe-producers --topic orders --partition 3",
+    ]
+    assert f"  {state}\n" in run.stdout.decode()
+    assert b"abort" not in kseg(["txns", ".", "--now", "64000"], tmp_path).stdout
     row = opened(tmp_path, "--now", "64001")
     assert (row["isHanging"], row["reason"], row["transactionalId"]) == (False, "Ongoing as pay", "pay")
+    assert (row["timeoutTimestamp"], row["timeoutTime"]) == (64_000, "1970-01-01T00:01:04.000Z")
     coordinator = objects([".", "--open", "--now", "64001"], tmp_path)[0]
     assert row["durationMs"] == coordinator["durationMs"] == 60_001
     assert coordinator["isOverdue"] is True
+
+
+def test_commands_that_end_very_many_sooner_are_not_all_shown(tmp_path: Path) -> None:
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": list(range(25))}))
+    said = kseg(["txns", ".", "--open", "--now", "5000"], tmp_path).stdout.decode().splitlines()
+    assert said[-1] == "# 5 more end by their timeouts: --topic and --partition choose some"
+    assert sum(line.startswith("kafka-transactions.sh") for line in said) == 20
+
+
+def test_terminal_of_80_columns_shows_what_one_acts_by(tmp_path: Path) -> None:
+    write_two(tmp_path)
+    write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}))
+    shown = in_terminal(tmp_path, "txns", ".", "--open", "--now", "5000", columns=80).replace("\r", "")
+    titles = [line.split() for line in shown.splitlines() if "PRODUCER" in line and "Hidden" not in line]
+    for line, began in zip(titles, ("BEGAN", "PRODUCED"), strict=True):
+        assert {"PRODUCER", "STATE", began} <= set(line)
+    assert "    WHY: Ongoing as pay; ends by its timeout of 1m00s at\n      1970-01-01T00:01:04.000Z\n" in shown
 
 
 def test_overdue_one_comes_first_with_the_command_that_ends_it(tmp_path: Path) -> None:
@@ -243,7 +287,10 @@ def test_verify_says_the_same_of_it(tmp_path: Path) -> None:
     write_coordinator(tmp_path, ("pay", 8, ONGOING, {"orders": [4]}))
     living = kseg(["verify", "-v", "orders-4"], tmp_path)
     assert living.status == 0
-    assert b"note open-transaction: producer 8: open since offset 2; Ongoing as pay\n" in living.stdout
+    assert (
+        b"note open-transaction: producer 8: open since offset 2; Ongoing as pay; ends by its timeout of"
+        in living.stdout
+    )
     write_coordinator(tmp_path, ("pay", 8, COMPLETE_ABORT, {}))
     hanging = kseg(["verify", "orders-4"], tmp_path)
     assert hanging.status == 1
@@ -293,7 +340,7 @@ def test_without_a_time_the_newest_that_brokers_wrote_decides(
     if is_hanging:
         assert (run.status, verified.status, run.stderr) == (1, 1, b"")
         return
-    reason = "pay is CompleteCommit, without this partition; its last record is not older than 900000 ms by the newest"
+    reason = "pay is CompleteCommit, without this partition; its last record is not older than 15m00s by the newest"
     assert row["reason"] == f"{reason} time here"
     assert (run.status, verified.status) == (0, 0)
     assert b"and --now, or ask" in run.stderr
@@ -501,7 +548,11 @@ def test_verify_judges_all_of_many_open_ones(tmp_path: Path) -> None:
     assert run.status == 1
     assert b"warning hanging-transaction: producer 125: open since offset 25; gone is CompleteAbort" in run.stdout
     assert run.stdout.count(b"note open-transaction") == 20
-    assert b"producer 119: open since offset 19; Ongoing as pay-19; 5 more like this in the file\n" in run.stdout
+    ends = b"ends by its timeout of 1m00s at 1970-01-01T00:01:04.000Z"
+    assert (
+        b"producer 119: open since offset 19; Ongoing as pay-19; %s; 5 more like this in the file\n" % ends
+        in run.stdout
+    )
 
 
 def test_the_line_that_aborts_has_the_form_that_the_brokers_take(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from kseg.text.groups import (
     member_rows,
     share_partition_rows,
 )
+from kseg.text.retention import total_object
 from kseg.times import parse_zone, time_or_none
 
 RESET_CSV = "reset-csv"
@@ -92,10 +93,12 @@ def groups(options: GroupsOptions) -> None:
     --chart draws the lags of each group's partitions as bars, largest first.
 
     Rows with the largest lag come first, in JSON and CSV too; then commits beyond the log end, then unknown lags. WHY
-    says why a commit lags: its group has no members, an open transaction blocks it, or retention deleted records. A
-    group has the reason of the commit that lags most, and who left last if older records still know it. Ages are
+    says why a commit lags: its group has no members, an open transaction holds records back, or retention deleted some.
+    A group has the reason of the commit that lags most, and who left last if older records still know it. Ages are
     counted to --now; by default that is the clock's time while a broker runs on the disks, and else the newest time
-    that a broker wrote to them.
+    that a broker wrote to them, as WHY then says.
+
+    The exit status is 1 if records can't be read, or if brokers fail at a record and don't load its groups.
 
     COORD PART and COORD OFFSET are the partition and offset of __consumer_offsets that have the group or commit.
 
@@ -121,7 +124,7 @@ def groups(options: GroupsOptions) -> None:
     at_ms = time_or_none(options.at, zone)
     given_ms = time_or_none(options.now, zone)
     now = settle_now(at_ms if given_ms is None else given_ms, Cluster(options.paths, pass_over))
-    view = read_groups(options.paths, at_ms, talk.refuse, now.ms)
+    view = read_groups(options.paths, at_ms, talk.refuse, now)
     found = chosen_groups(view.groups, options.pattern, options.choice)
     writer = RowWriter(rows.form(zone))
     plan = reset_plan(found, names_groups=not NOT_A_GLOB.fullmatch(options.pattern)) if is_reset else ResetPlan()
@@ -132,6 +135,8 @@ def groups(options: GroupsOptions) -> None:
     for name, write in SECTIONS.items():
         if wanted in (None, name) and not options.is_chart:
             write(writer, found)
+    if writer.form.has_objects and not talk.is_quiet:
+        writer.form.write_object(total_object(writer.count, now, zone))
     flush_stdout()
     has_ages = wanted not in ("members", ALONE[RESET_CSV]) and any(group.lag for group in found) and writer.count
     talk.note(
@@ -149,4 +154,4 @@ def groups(options: GroupsOptions) -> None:
             " be compacted away"
         )
     has_no_plan = is_reset and not plan.lines
-    talk.end_with(bool(view.unreadable) or has_no_plan)
+    talk.end_with(bool(view.unreadable or view.unloadable) or has_no_plan)

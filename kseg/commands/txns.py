@@ -13,6 +13,7 @@ from kseg.log.selection import PartitionChoice
 from kseg.output.forms import RowWriter
 from kseg.output.progress import Talk
 from kseg.output.streams import flush_stdout, write_line
+from kseg.text.retention import total_object
 from kseg.text.transactions import (
     CLUES,
     COORDINATOR_TRANSACTIONS,
@@ -106,6 +107,8 @@ def txns(options: TxnsOptions) -> None:
     if not writer.form.has_one_kind and options.explain is None:
         shows_all = options.verbose or not writer.form.is_for_people
         writer.write(STABLE_OFFSETS, [row for row in reading.stable_rows if row.open_transactions or shows_all])
+    if writer.form.has_objects and options.explain is None and not talk.is_quiet:
+        writer.form.write_object(total_object(writer.count, now, zone))
     for line in reading.abort_lines() if writer.form.is_for_people else ():
         write_line(line)
     flush_stdout()

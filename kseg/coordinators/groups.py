@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import Refuse, once, pass_over
 from kseg.cluster.metadata_copy import partition_count
+from kseg.cluster.now import Now
 from kseg.cluster.partitions import PartitionsBeside
 from kseg.cluster.schemas_topic import TopicPlaces, find_topic
 from kseg.coordinators.departures import Departures
@@ -56,7 +57,7 @@ class GroupsView:
 
     `later_count`: keys of which the log has only records later than the time that was asked for; what they said before
     may have been compacted away. `notes`: which partitions brokers don't load, and which aren't here, in words.
-    `partitions`, `records`: how many were read.
+    `partitions`, `records`: how many were read. `unloadable`: how many of the partitions brokers don't load.
     """
 
     groups: tuple[Group, ...]
@@ -65,6 +66,7 @@ class GroupsView:
     notes: tuple[str, ...] = ()
     partitions: int = 1
     records: int = 0
+    unloadable: int = 0
 
     def reading_text(self) -> str:
         """Return what was read, in words."""
@@ -86,7 +88,7 @@ class _Entry(NamedTuple):
 
 
 def read_groups(
-    paths: Path | Sequence[Path], at_ms: int | None = None, refuse: Refuse | None = None, now_ms: int | None = None
+    paths: Path | Sequence[Path], at_ms: int | None = None, refuse: Refuse | None = None, now: Now | None = None
 ) -> GroupsView:
     """The groups in partition directories of `__consumer_offsets`, or in all of log directories, at a time.
 
@@ -98,17 +100,17 @@ def read_groups(
         paths: a directory, or several; parents of log directories too.
         at_ms: milliseconds since 1970; None: at the log's end.
         refuse: takes the errors of paths that can't be listed while others can; None lets them be raised.
-        now_ms: the time that ages in reasons of lags are counted to; None leaves them out.
+        now: the time that ages in reasons of lags are counted to; None leaves them out.
 
     Raises:
         OpenError: there is no such directory, or no such topic in it.
     """
     refuse_once = None if refuse is None else once(refuse)
-    return read_groups_in(find_topic(paths, TOPIC, refuse_once), at_ms, refuse_once, now_ms)
+    return read_groups_in(find_topic(paths, TOPIC, refuse_once), at_ms, refuse_once, now)
 
 
 def read_groups_in(
-    places: TopicPlaces, at_ms: int | None = None, refuse: Refuse | None = None, now_ms: int | None = None
+    places: TopicPlaces, at_ms: int | None = None, refuse: Refuse | None = None, now: Now | None = None
 ) -> GroupsView:
     """The groups in partitions of `__consumer_offsets`; arguments are as for `read_groups`.
 
@@ -129,7 +131,7 @@ def read_groups_in(
     if any(group.share_partitions for group in groups):
         groups = [_with_start_offsets(group, shares) for group in groups]
     return GroupsView(
-        tuple(_completed(group, None if at_ms is not None else beside, now_ms) for group in groups),
+        tuple(_completed(group, None if at_ms is not None else beside, now) for group in groups),
         sum(view.later_count for view in views),
         (*(unreadable for view in views for unreadable in view.unreadable), *shares.unreadable),
         (
@@ -138,6 +140,7 @@ def read_groups_in(
         ),
         len(views),
         sum(view.records for view in views),
+        sum(view.unloadable for view in views),
     )
 
 
@@ -146,9 +149,9 @@ def _with_start_offsets(group: Group, shares: ShareStates) -> Group:
     return replace(group, share_partitions=tuple(map(shares.completed, group.share_partitions)))
 
 
-def _completed(group: Group, beside: PartitionsBeside | None, now_ms: int | None) -> Group:
+def _completed(group: Group, beside: PartitionsBeside | None, now: Now | None) -> Group:
     """A group whose partitions know whether it has members, and the ends of their logs unless beside is None."""
-    presence = group.presence._replace(now_ms=now_ms)
+    presence = group.presence._replace(now=now)
 
     def ended(each: Ending) -> Ending:
         end = None if beside is None else beside.end_of(each.topic, each.partition, each.topic_id)
@@ -209,7 +212,7 @@ def partition_groups(
         for name in sorted(groups.keys() | pending.keys())
     )
     notes = tuple(_not_loaded(partition, loading))
-    return GroupsView(tuple(found), replay.later_count, tuple(unreadable), notes, records=count)
+    return GroupsView(tuple(found), replay.later_count, tuple(unreadable), notes, records=count, unloadable=len(notes))
 
 
 def _not_loaded(partition: PartitionLog, loading: GroupLoading) -> Iterator[str]:

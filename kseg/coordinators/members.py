@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
+from kseg.cluster.now import Now
 from kseg.cluster.partitions import LogEnd, PartitionsBeside, UnknownEnd
 from kseg.coordinators.departures import Departure
 from kseg.decode.internal_records import EARLY_SHARE_STATE_VALUES
@@ -25,12 +26,12 @@ class Presence(NamedTuple):
     """Whether somebody reads for a group.
 
     members: None for a group that only committed, of which no membership is known. last_left: of one without members,
-    who left last, if that is known. now_ms: the time to judge by; None for none.
+    who left last, if that is known. now: the time to judge by; None for none.
     """
 
     members: int | None = None
     last_left: Departure | None = None
-    now_ms: int | None = None
+    now: Now | None = None
 
 
 class OffsetCommit(NamedTuple):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import UTC, tzinfo
 
+from kseg.cluster.now import Now, NowSource
 from kseg.cluster.partitions import LogEnd, UnknownEnd
 from kseg.coordinators.members import Group, OffsetCommit, Presence, SharePartition
 from kseg.errors import counted
@@ -23,9 +24,11 @@ def lag_reason(row: OffsetCommit | SharePartition, zone: tzinfo = UTC) -> str | 
         return None
     if row.lag < 0:
         return f"beyond the log end by {-row.lag}: records were lost, or the topic was re-created"
-    reasons = [*_absence(row.presence, zone), *(_of_offsets(row, end) if isinstance(row, OffsetCommit) else ())]
-    if not reasons and isinstance(row, OffsetCommit):
-        reasons = [_no_commit(row, zone)]
+    reasons = list(_absence(row.presence, zone))
+    if isinstance(row, OffsetCommit):
+        held_back, is_most = _held_back(row, end)
+        reasons += [*(held_back if is_most else ()), *_deleted(row, end)]
+        reasons = [*(reasons or [_no_commit(row, zone)]), *(() if is_most else held_back)]
     return "; ".join(reasons) or None
 
 
@@ -52,14 +55,19 @@ def _largest(row: OffsetCommit | SharePartition) -> tuple[int, int]:
 def _absence(presence: Presence, zone: tzinfo) -> Iterator[str]:
     if presence.members == 0:
         left_ms = None if presence.last_left is None else presence.last_left.left_ms
-        yield "no members" if left_ms is None else f"no members since {_since(left_ms, presence.now_ms, zone)}"
+        yield "no members" if left_ms is None else f"no members since {_since(left_ms, presence.now, zone)}"
 
 
-def _of_offsets(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
-    """What of the lag lies behind an open transaction, if that is half of it or more; and what was deleted."""
-    behind = end.log_end_offset - end.last_stable_offset
-    if behind and behind >= end.last_stable_offset - commit.offset >= 0:
-        yield (f"blocked at an open transaction: last stable offset {end.last_stable_offset} of {end.log_end_offset}")
+def _held_back(commit: OffsetCommit, end: LogEnd) -> tuple[list[str], bool]:
+    """How much of the lag lies behind an open transaction, and whether that is half of it or more."""
+    behind, before = end.log_end_offset - end.last_stable_offset, end.last_stable_offset - commit.offset
+    if not behind or before < 0:
+        return [], False
+    share = f"an open transaction holds back {behind} of {counted(behind + before, 'offset')}"
+    return [f"{share}: last stable offset {end.last_stable_offset} of {end.log_end_offset}"], behind >= before
+
+
+def _deleted(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
     if commit.offset < end.log_start_offset:
         gone = counted(end.log_start_offset - commit.offset, "record")
         verb = "is" if gone.startswith("1 ") else "are"
@@ -68,12 +76,15 @@ def _of_offsets(commit: OffsetCommit, end: LogEnd) -> Iterator[str]:
 
 def _no_commit(commit: OffsetCommit, zone: tzinfo) -> str:
     who = "members, but no commit" if commit.presence.members else "no commit"
-    return f"{who} since {_since(commit.commit_timestamp, commit.presence.now_ms, zone)}"
+    return f"{who} since {_since(commit.commit_timestamp, commit.presence.now, zone)}"
 
 
-def _since(then_ms: int, now_ms: int | None, zone: tzinfo) -> str:
-    """A time, and how long ago it was."""
+def _since(then_ms: int, now: Now | None, zone: tzinfo) -> str:
+    """A time, and how long ago it was; before the newest time here where that is what is judged by."""
     if then_ms < 0:
         return "an unknown time"
-    age = "" if now_ms is None or now_ms < then_ms else f" ({duration_text(now_ms - then_ms)})"
-    return f"{time_text(then_ms, zone)}{age}"
+    time = time_text(then_ms, zone)
+    if now is None or now.ms < then_ms:
+        return time
+    before = " before the newest time here" if now.source is NowSource.DISK else ""
+    return f"{time} ({duration_text(now.ms - then_ms)}{before})"

@@ -36,6 +36,11 @@ def now_fields(now: Now, zone: tzinfo = UTC) -> dict[str, object]:
     return {fields.NOW.name: iso_time(now.ms, zone) or now.ms, fields.NOW_SOURCE.name: now.source.value}
 
 
+def total_object(rows: int, now: Now, zone: tzinfo) -> dict[str, object]:
+    """Return the last object of rows with ages: how many rows there are, and the time that ages are counted to."""
+    return {"type": "total", "rows": rows, **now_fields(now, zone)}
+
+
 def write_freeing(plan: FreeingPlan, form: Form, now: Now, zone: tzinfo, bootstrap_server: str) -> None:
     """Writes a plan to standard output, as text or objects."""
     if form.has_objects:

@@ -24,6 +24,8 @@ SUMMARIES = {
     ("retain", "--free", "5KB"): "plan",
     ("compact", "--topic", "txn", "--dry-run"): "compaction",
     ("doctor", "--quick"): "summary",
+    ("groups",): "total",
+    ("txns",): "total",
     ("report", "--quick"): "report",
 }
 """Commands that judge by a time, and their object that has it."""

@@ -25,7 +25,9 @@ LOGS = golden.ROOT / "logs"
 
 
 def objects(arguments: list[str], directory: Path = LOGS) -> list[dict[str, object]]:
-    return [json.loads(line) for line in kseg(["groups", "-o", "json", *arguments], directory).stdout.splitlines()]
+    """The rows, without what they add up to."""
+    printed = kseg(["groups", "-o", "json", *arguments], directory).stdout.splitlines()
+    return [row for row in map(json.loads, printed) if row["type"] != "total"]
 
 
 def test_text_has_groups_members_and_commits() -> None:
@@ -157,11 +159,43 @@ def test_what_the_disk_knows_of_a_lag_is_said(tmp_path: Path) -> None:
     assert found == {
         "g": found["low"],
         "low": "commit below the log start 3: 2 records are gone",
-        "open": "blocked at an open transaction: last stable offset 5 of 10",
+        "open": "an open transaction holds back 5 of 5 offsets: last stable offset 5 of 10",
         "beyond": "beyond the log end by 12: records were lost, or the topic was re-created",
         "elsewhere": "partition not here",
         "done": None,
     }
+
+
+def test_open_transaction_is_named_however_small_its_share_of_the_lag_is(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("open", 0, commit_timestamp=LEFT_AT)])])
+    write_segment(tmp_path / "open-0", [NewBatch(PLAIN), OPEN._replace(records=PLAIN[:1])])
+    assert reasons(tmp_path)["open"] == (
+        "no commit since 2023-11-14T22:14:20.000Z (3d00h); an open transaction holds back 1 of 6 offsets: last stable"
+        " offset 5 of 6"
+    )
+
+
+def test_reason_is_not_cut_on_a_terminal(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("a", 0, commit_timestamp=LEFT_AT)])])
+    write_segment(tmp_path / "a-0", [NewBatch(PLAIN)])
+    shown = in_terminal(tmp_path, "groups", ".", "--now", "2023-11-17T22:14:20Z", columns=80)
+    assert shown.count("    WHY: no commit since 2023-11-14T22:14:20.000Z (3d00h)\r\n") == 2
+
+
+def test_partition_that_brokers_do_not_load_makes_the_exit_status_1(tmp_path: Path) -> None:
+    records = [new_group("g"), new_member("g", "m", "billing-1"), new_member("g", "m", None)]
+    for written, expected in ((records[:2], (0, False)), (records, (1, True))):
+        write_segment(tmp_path / "__consumer_offsets-0", [NewBatch(written)])
+        run = kseg(["groups", "."], tmp_path)
+        assert (run.status, b"brokers don't load these groups" in run.stderr) == expected
+
+
+def test_last_object_says_by_which_time(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__consumer_offsets-0", [NewBatch([commit("a", 0)])])
+    run = kseg(["groups", ".", "-o", "json", "--now", "2023-11-17"], tmp_path)
+    total = {"type": "total", "rows": 2, "now": "2023-11-17T00:00:00.000Z", "nowSource": "given"}
+    assert json.loads(run.stdout.splitlines()[-1]) == total
+    assert b"nowSource" not in kseg(["groups", ".", "-o", "json", "-q"], tmp_path).stdout
 
 
 def test_topic_that_the_clusters_metadata_do_not_have_is_gone(tmp_path: Path) -> None:
@@ -214,7 +248,7 @@ def test_age_on_a_copied_disk_ends_at_the_newest_time_that_a_broker_wrote(tmp_pa
     )
     write_segment(tmp_path / "a-0", [NewBatch([NewRecord(b"k", b"v", LEFT_AT + 86_400_000)] * 5)])
     run = kseg(["groups", ".", "-o", "json", "--show", "commits"], tmp_path)
-    assert b"no members since 2023-11-14T22:14:20.000Z (9.000s)" in run.stdout
+    assert b"no members since 2023-11-14T22:14:20.000Z (9.000s before the newest time here)" in run.stdout
     said = b"kseg: now is 2023-11-14T22:14:29.000Z, the newest time a broker wrote: none uses the disk; --now chooses"
     assert run.stderr == said + b" another\n"
     assert b"now is" not in kseg(["groups", ".", "-q"], tmp_path).stderr

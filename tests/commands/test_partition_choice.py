@@ -109,7 +109,7 @@ def test_a_chosen_partition_on_two_disks_of_a_broker_is_found(disks: Path) -> No
 
 
 def test_groups_shows_the_commits_for_the_chosen_partitions() -> None:
-    arguments = ["groups", str(RELEASE), "-o", "json", "--show"]
+    arguments = ["groups", str(RELEASE), "-q", "-o", "json", "--show"]
     everything = kseg([*arguments, "commits"], golden.ROOT)
     commits = [json.loads(line) for line in everything.stdout.splitlines()]
     chosen = [each for each in commits if each["topic"].startswith("plain") and each["partition"] == 0]
@@ -132,6 +132,6 @@ def test_metadata_shows_the_chosen_partitions() -> None:
 def test_transactions_are_judged_by_coordinators_that_are_not_chosen(disks: Path) -> None:
     shutil.copytree(RELEASE / "__transaction_state-0", disks / "disk1/__transaction_state-0")
     shutil.copytree(RELEASE / "__consumer_offsets-1", disks / "disk2/__consumer_offsets-1")
-    ran = kseg(["txns", "disk1", "disk2", "--open", "-o", "json", "--topic", "__consumer*"], disks)
+    ran = kseg(["txns", "disk1", "disk2", "--open", "-q", "-o", "json", "--topic", "__consumer*"], disks)
     opened, stable = (json.loads(line) for line in ran.stdout.splitlines())
     assert (opened["topic"], opened["isHanging"]) == (stable["topic"], False) == ("__consumer_offsets", False)

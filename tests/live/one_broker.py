@@ -51,8 +51,8 @@ class OneBroker(NamedTuple):
         return rows
 
     def kseg(self, *arguments: str) -> list[dict[str, Any]]:
-        """The objects that kseg prints of both disks."""
+        """The objects that kseg prints of both disks, without what they add up to."""
         command, *options = arguments
         ran = run.kseg([command, *map(str, self.disks), *options, "-o", "json"], self.broker.work)
         assert ran.status in (0, 1), ran.stderr
-        return [json.loads(line) for line in ran.stdout.splitlines()]
+        return [row for row in map(json.loads, ran.stdout.splitlines()) if row.get("type") != "total"]

@@ -32,7 +32,7 @@ from kseg.doctor.kinds import (
 )
 from kseg.errors import OpenError, counted
 from kseg.findings.findings import Finding
-from kseg.formats.file_names import SUFFIXES, parse_file_name
+from kseg.formats.file_names import SUFFIXES, parse_file_name, parse_partition_directory
 from kseg.log.listing import PartitionListing
 from kseg.log.partition import COMPACTED_TOPICS, METADATA_TOPIC, OFFSETS_TOPIC
 from kseg.log.segment_listing import SegmentListing
@@ -296,7 +296,10 @@ class CheckUpInWork:
         if words is not None:
             trouble = replace(trouble, command=command_line(words), words=tuple(words))
         if partition is None:
-            return trouble
+            named = parse_partition_directory(trouble.file) or parse_partition_directory(trouble.file.parent)
+            if named is None or trouble.topic is not None:
+                return trouble
+            return replace(trouble, topic=named.topic, partition=named.partition)
         return replace(trouble, topic=partition.topic, partition=partition.partition, directory=partition.path)
 
     # --- times and sizes ---------------------------------------------------------------------------------------------
@@ -399,6 +402,12 @@ class _Due:
                 return f"{what} are older than {_RETENTION_OF[source]} for retention"
 
 
+def _abandoned_records(finding: Finding) -> int | None:
+    """The most records of a lineage that the cluster abandoned; None of other findings, or if that isn't known."""
+    first, last = finding.first_offset, finding.last_offset
+    return last - first + 1 if finding.id == "copies-diverged" and first is not None and last is not None else None
+
+
 def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
     size, variant, held_back = None, None, None
     if listing is not None and finding.id == "leftover-directory":
@@ -419,4 +428,5 @@ def _of_finding(finding: Finding, listing: PartitionListing | None) -> Trouble:
         size=size,
         held_back=held_back,
         variant=variant,
+        records=_abandoned_records(finding),
     )

@@ -321,8 +321,8 @@ class Trouble:
 
     `file` and `position` (bytes in it) say where, `first_offset` and `last_offset` which offsets; `sentence` says what,
     with numbers. size: bytes that it is about. held_back: offsets that read_committed consumers can't reach. variant:
-    the ending of a name that is left over. command: the line to run next, words: its words; None if nothing is to be
-    done. directory: of the partition.
+    the ending of a name that is left over. records: at most so many are of an abandoned lineage. command: the line to
+    run next, words: its words; None if nothing is to be done. directory: of the partition.
     """
 
     id: str
@@ -337,6 +337,7 @@ class Trouble:
     size: int | None = None
     held_back: int | None = None
     variant: str | None = None
+    records: int | None = None
     command: str | None = None
     words: tuple[str, ...] | None = None
     directory: Path | None = None

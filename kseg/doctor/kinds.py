@@ -12,10 +12,10 @@ from kseg.findings.finding_kind import FindingKind, Severity
 from kseg.findings.kinds import FINDINGS
 from kseg.findings.tier_kinds import TIER_FINDINGS
 from kseg.formats.codes import NO_TIMESTAMP
-from kseg.formats.file_names import FileKind, parse_file_name
+from kseg.formats.file_names import FileKind, parse_file_name, parse_partition_directory
 from kseg.index.header_scan import header_of
 from kseg.kernel.contract import ROW, VALID
-from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, PartitionLog
+from kseg.log.partition import LEADER_EPOCH_CHECKPOINT, METADATA_TOPIC, PARTITION_METADATA, PartitionLog
 from kseg.log.segment_listing import SegmentListing
 from kseg.log.segments import SegmentFiles
 from kseg.reading.batch import BatchHeader
@@ -134,11 +134,35 @@ def free_space(place: Place) -> Words:
     return ["retain", _where(place), "--free", str(place.size)]
 
 
+def _homes(place: Place) -> list[Path]:
+    """The directories of one partition in all log directories, and the one in question."""
+    found = parse_partition_directory(place.file)
+    name = place.file.name if found is None else f"{found.topic}-{found.partition}"
+    homes = (log_dir / name for log_dir in place.log_dirs if (log_dir / name).is_dir())
+    return list(dict.fromkeys([*homes, place.file]))
+
+
 def list_homes(place: Place) -> Words:
     """The directories of one partition on several disks of a broker."""
-    name = place.file.name
-    homes = [log_dir / name for log_dir in place.log_dirs if (log_dir / name).is_dir()]
-    return ["ls", *map(path_word, homes or [place.file])]
+    return ["ls", *map(path_word, _homes(place))]
+
+
+def compare_copies(place: Place) -> Words:
+    """The copies of one partition on several brokers."""
+    return ["diff", *map(path_word, _homes(place))]
+
+
+def show_metadata(show: str) -> NextStep:
+    """Make the step that shows a kind of rows of the metadata that are here."""
+
+    def step(place: Place) -> Words:
+        if not any((log_dir / f"{METADATA_TOPIC}-0").is_dir() for log_dir in place.log_dirs):
+            return explain(place)
+        found = parse_partition_directory(place.file) if show == "partitions" else None
+        chosen = [] if found is None else ["--topic", found.topic, "--partition", str(found.partition)]
+        return ["metadata", *map(path_word, place.log_dirs), "--show", show, *chosen]
+
+    return step
 
 
 def open_transactions(place: Place) -> Words:
@@ -397,18 +421,18 @@ KINDS: dict[str, FindingKind] = FINDINGS | TIER_FINDINGS | OWN
 CARE: dict[str, NextStep] = {
     # a broker stops, or deletes what is there
     "disk-full": free_space,
-    "identity-missing": explain,
-    "identity-differs": explain,
-    "bootstrap-checkpoint": explain,
+    "identity-missing": show_metadata("brokers"),
+    "identity-differs": show_metadata("brokers"),
+    "bootstrap-checkpoint": show_metadata("directories"),
     "unpadded-name": explain,
     "misnamed-file": explain,
     "unclean-index": explain,
-    "metadata-missing": explain,
-    "metadata-checkpoint": explain,
+    "metadata-missing": show_metadata("directories"),
+    "metadata-checkpoint": show_metadata("directories"),
     "other-owner": explain,
     "partition-twice": list_homes,
     "foreign-directory": explain,
-    "copy-missing": explain,
+    "copy-missing": show_metadata("partitions"),
     "time-index-zeros": reindex,
     "leftover-log": explain,
     "another-topics-id": explain,
@@ -427,7 +451,7 @@ CARE: dict[str, NextStep] = {
     "group-unloadable": keep_commits,
     "unclean-zeros": salvage,
     "log-end-lost": list_ends,
-    "orphan-index": explain,
+    "orphan-index": list_ends,
     "offset-below-base": salvage,
     "offset-too-far": explain,
     "offsets-fall": salvage,
@@ -455,11 +479,12 @@ CARE: dict[str, NextStep] = {
     "unreadable-text": mend_text,
     # warnings: what grows worse by itself
     "disk-nearly-full": free_space,
-    "directory-unknown": explain,
-    "other-topic-id": explain,
-    "not-in-metadata": explain,
-    "metadata-log": explain,
-    "metadata-checkpoint-old": explain,
+    "directory-unknown": show_metadata("brokers"),
+    "copies-diverged": compare_copies,
+    "other-topic-id": list_ends,
+    "not-in-metadata": list_ends,
+    "metadata-log": show_metadata("directories"),
+    "metadata-checkpoint-old": show_metadata("directories"),
     "hanging-transaction": open_transactions,
     "checkpoint-beyond-end": list_ends,
     "snapshot-beyond-end": list_ends,
@@ -496,7 +521,7 @@ CARE: dict[str, NextStep] = {
     "leftover-directory": list_ends,
     "leftover-file": explain,
     "clock-behind": explain,
-    "partial-disk": explain,
+    "partial-disk": show_metadata("partitions"),
     "zero-tail": list_ends,
     "open-transaction": open_transactions,
     "empty-directory": explain,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from kseg.findings.broker_log import KNOWN_LINES
 from kseg.findings.findings import Finding
-from kseg.formats.file_names import parse_file_name
+from kseg.formats.file_names import parse_file_name, parse_partition_directory
+from kseg.system.placed_path import is_far
 
 
 class AtStart(StrEnum):
@@ -73,7 +74,12 @@ def at_start(finding_id: str, *, is_recovered: bool) -> AtStart:
 
 
 def refusal(finding: Finding) -> str | None:
-    """What a broker logs as it refuses to start at a finding, with the names of files; None if that isn't known."""
+    """What a broker logs as it refuses to start at a finding, with the names of files; None if that isn't known.
+
+    A store's files are no broker's: why they can't be read says nothing of its own disk.
+    """
+    if is_far(finding.file):
+        return None
     for known in KNOWN_LINES:
         if finding.id in known.ids and any(
             fnmatch(f"/{finding.file}: {finding.sentence}", each) for each in known.refuses_at
@@ -84,8 +90,9 @@ def refusal(finding: Finding) -> str | None:
 
 def _filled(words: str, file: Path, *, is_directory: bool) -> str:
     """The words with the names that a broker has in them."""
+    name = parse_partition_directory(file) or parse_partition_directory(file.parent)
     directory = file if is_directory else file.parent
-    partition = file.name if is_directory else file.parent.name
+    partition = file.parent.name if name is None else f"{name.topic}-{name.partition}"
     offset = parse_file_name(file).base_offset
     filled = words.format(file=file, dir=directory, partition=partition, offset=offset)
     if filled.endswith(': "'):

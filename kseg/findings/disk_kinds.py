@@ -71,9 +71,17 @@ DISK_FINDINGS: dict[str, FindingKind] = {
     ),
     "partition-twice": FindingKind(
         _ERROR,
-        "Two log directories of one broker hold the same partition, both in use.",
+        "A broker's log directories hold a partition twice, both in use.",
         "The broker refuses to start.",
         "Keep the one with the larger log end offset, or combine both with `kseg salvage`.",
+    ),
+    "copies-diverged": FindingKind(
+        _WARNING,
+        "A copy of a partition has offsets that the cluster went on without: they were written before an unclean"
+        " election, or by a leader that was already replaced.",
+        "No consumer gets these records, and a broker that starts with the copy deletes them as it follows the leader.",
+        "The command compares the copies. If the records are still wanted, save them before the broker starts:"
+        " `kseg salvage` with all log directories, and `--keep-diverged`.",
     ),
     "foreign-directory": FindingKind(
         _ERROR,

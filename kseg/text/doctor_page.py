@@ -255,6 +255,7 @@ def trouble_object(each: Trouble) -> dict[str, object]:
         "producerId": each.producer_id,
         "bytes": each.size,
         "heldBack": each.held_back,
+        "records": each.records,
         "sentence": each.sentence,
         "command": each.command,
     }

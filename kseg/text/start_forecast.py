@@ -15,7 +15,7 @@ _STOPS = {
 
 
 def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
-    """What a start ends in; of several nodes that with the gravest end, and how many start well.
+    """What a start ends in; of several nodes each that doesn't start well, the gravest first, and how many do.
 
     is_all: whether everything was read.
     """
@@ -27,9 +27,10 @@ def forecast_sentence(forecast: StartForecast, *, is_all: bool) -> str:
         return _closed(f"A broker {_end(worst)}{bound}")
     if worst.consequence is AtStart.WELL:
         return f"{'Both' if len(nodes) == 2 else f'All {len(nodes)}'} nodes start well{bound}."
-    well = sum(each.consequence is AtStart.WELL for each in nodes)
-    verb = "starts" if well == 1 else "start"
-    return f"{_closed(f'{_name(worst)} {_end(worst)}')} {well} of {counted(len(nodes), 'node')} {verb} well{bound}."
+    bad = [each for each in nodes if each.consequence is not AtStart.WELL]
+    told = " ".join(_closed(f"{_name(each)} {_end(each)}") for each in bad)
+    well = len(nodes) - len(bad)
+    return f"{told} {well} of {counted(len(nodes), 'node')} {'starts' if well == 1 else 'start'} well{bound}."
 
 
 def _closed(sentence: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kseg.cluster.cluster import Cluster
 from kseg.cluster.directories import META_PROPERTIES, DirectoryIdentity, LogDir, read_identity
-from kseg.cluster.replicas import CopyStatus, topic_id_at
+from kseg.cluster.replicas import CopyStatus, LeftOut, left_out_of, topic_id_at
 from kseg.errors import FileError, counted
 from kseg.findings.findings import Findings
 from kseg.formats.file_names import (
@@ -193,6 +193,10 @@ def check_disks(cluster: Cluster, findings: Findings, choice: PartitionChoice) -
             by_node[each.identity.broker].append(each)
     for own in by_node.values():
         _compare_identities(own, findings)
+    if len(cluster.log_dirs) < 2:
+        return
+    for left_out in left_out_of(cluster.partitions_of_all(choice)):
+        _check_lineage(left_out, findings)
     disks = Counter((cluster.cluster_of(each.path), each.identity.broker) for each in cluster.log_dirs)
     if max(disks.values(), default=0) < 2:
         return
@@ -203,6 +207,19 @@ def check_disks(cluster: Cluster, findings: Findings, choice: PartitionChoice) -
                 where = first[copy.broker].path.parent
                 sentence = f"also in {where}, a log directory of the same broker"
                 findings.add("partition-twice", copy.place.path, sentence)
+
+
+def _check_lineage(left_out: LeftOut, findings: Findings) -> None:
+    """A copy's last offsets that are of a lineage which the cluster abandoned."""
+    if left_out.offsets is None:
+        return
+    first, end = left_out.offsets
+    whose = f"of leader epoch {left_out.leader_epoch}: the cluster went on without them"
+    if end is None:
+        sentence, last = f"offsets from {first} on are {whose}", None
+    else:
+        sentence, last = f"offsets {first} to {end - 1}, up to {counted(end - first, 'record')}, are {whose}", end - 1
+    findings.add("copies-diverged", Path(left_out.path), sentence, offsets=(first, last))
 
 
 def _compare_identities(own: Sequence[LogDir], findings: Findings) -> None:
@@ -282,16 +299,32 @@ def _check_node(
     homes = [(each, home) for each in chosen if (home := _home(metadata, own, each)) is not None]
     missing = [(each, home) for each, home in homes if (each.topic, each.partition) not in there]
     if missing and (2 * len(missing) > len(homes) > 1 or not any(map(_is_whole, own))):
-        sentence = f"{_as_of(metadata)} have {counted(len(homes), 'partition')} here, and {len(missing)} of them aren't"
+        gone = "it isn't" if len(homes) == 1 else counted(len(missing), "of them isn't", "of them aren't")
+        sentence = f"{_as_of(metadata)} have {counted(len(homes), 'partition')} here, and {gone}"
         findings.add("partial-disk", own[0].path, sentence)
         return
     for expected, home in missing:
-        sentence = f"{_as_of(metadata)} have it here, and no other replica in sync"
-        findings.add("copy-missing", home.path / f"{expected.topic}-{expected.partition}", sentence)
+        sentence = f"{_as_of(metadata)} have it in this log directory of node {home.identity.broker}"
+        elsewhere = ", ".join(_directories_of(cluster, expected)) or "no other directory of its name is here"
+        findings.add(
+            "copy-missing",
+            home.path / f"{expected.topic}-{expected.partition}",
+            f"{sentence}, and no other replica in sync; {elsewhere}",
+        )
 
 
 def _as_of(metadata: "ClusterMetadata") -> str:
-    return f"the metadata, up to offset {metadata.offset},"
+    return "the metadata" if metadata.offset < 0 else f"the metadata, up to offset {metadata.offset},"
+
+
+def _directories_of(cluster: Cluster, expected: "ClusterPartition") -> Iterator[str]:
+    """Where a partition's directories are, in use or put aside, and whose they are."""
+    for log_dir in cluster.log_dirs:
+        for path in log_dir.directories:
+            found = parse_partition_directory(path)
+            if found is not None and (found.topic, found.partition) == (expected.topic, expected.partition):
+                node = log_dir.identity.broker
+                yield f"{path} is here" if node is None else f"{path} of node {node} is here"
 
 
 def _check_topics(

@@ -237,6 +237,24 @@ def test_what_is_left_out_is_told(cluster: Path) -> None:
     ]
 
 
+def test_doctor_and_verify_find_copies_that_diverged(cluster: Path) -> None:
+    found = [json.loads(line) for line in run(["doctor", *BROKERS, "-o", "json"], cluster).stdout.splitlines()]
+    (diverged,) = [each for each in found if each.get("id") == "copies-diverged"]
+    told = {name: diverged[name] for name in ("file", "topic", "partition", "firstOffset", "lastOffset", "records")}
+    assert told == {
+        "file": "b3/orders-0",
+        "topic": "orders",
+        "partition": 0,
+        "firstOffset": 80,
+        "lastOffset": 119,
+        "records": 40,
+    }
+    assert diverged["command"] == "kseg diff b1/orders-0 b2/orders-0 b3/orders-0"
+    assert b"only here: 40 records" in run(str(diverged["command"]).split()[1:], cluster).stdout
+    sentence = "offsets 80 to 119, up to 40 records, are of leader epoch 3: the cluster went on without them"
+    assert f"warning copies-diverged: {sentence}" in run(["verify", *BROKERS], cluster).stdout.decode()
+
+
 def test_the_copy_that_answers_for_each_partition_is_told_if_that_is_asked_for(cluster: Path) -> None:
     told = [
         "orders-0: b1/orders-0 of broker 1, leader epoch 5, log end 105; 2 further copies",

@@ -232,6 +232,7 @@ def test_json_has_findings_disks_topics_and_a_summary(restored: Path) -> None:
         "producerId",
         "bytes",
         "heldBack",
+        "records",
         "sentence",
         "command",
     ]

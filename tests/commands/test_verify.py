@@ -139,6 +139,14 @@ def test_words_of_the_broker_that_go_on_are_not_cut_in_the_middle(tmp_path: Path
     assert line == f"A broker doesn't start: {words}"
 
 
+def test_words_of_the_broker_have_the_partitions_name(tmp_path: Path) -> None:
+    log_dir = edits.copy_partition(tmp_path, "3.6.2/plain-1").parent.rename(tmp_path / "disk")
+    (log_dir / "meta.properties").write_text("version=0\nbroker.id=1\n")
+    shutil.copytree(log_dir / "plain-1", log_dir / f"plain-1.{'0' * 32}-future")
+    line = kseg(["verify", "disk", "-v"], tmp_path).stdout.decode().splitlines()[0]
+    assert line == "A broker doesn't start: Error while renaming dir for plain-1 in log dir disk."
+
+
 def test_nodes_that_start_well_are_counted(tmp_path: Path) -> None:
     for node in (1, 2):
         log_dir = edits.copy_partition(tmp_path, "3.6.2/plain-1").parent.rename(tmp_path / f"disk{node}")
@@ -147,7 +155,11 @@ def test_nodes_that_start_well_are_counted(tmp_path: Path) -> None:
     assert sentence == "Both nodes start well."
     edits.write_checkpoint(tmp_path / "disk2" / "plain-1", "log-start-offset-checkpoint", 5000)
     sentence, _, *_ = kseg(["verify", "disk1", "disk2", "-v"], tmp_path).stdout.decode().splitlines()
-    assert sentence == "Node 2 starts, but loses up to 160 records of 1 partition. 1 of 2 nodes starts well."
+    bad = "Node {} starts, but loses up to 160 records of 1 partition."
+    assert sentence == f"{bad.format(2)} 1 of 2 nodes starts well."
+    edits.write_checkpoint(tmp_path / "disk1" / "plain-1", "log-start-offset-checkpoint", 5000)
+    sentence, _, *_ = kseg(["verify", "disk1", "disk2", "-v"], tmp_path).stdout.decode().splitlines()
+    assert sentence == f"{bad.format(1)} {bad.format(2)} 0 of 2 nodes start well."
 
 
 def test_remote_tier_is_no_log_directory_of_a_node(restored: Path) -> None:

@@ -404,6 +404,7 @@ def test_each_finding_has_a_test() -> None:
         "index-unreadable",
         "partial-disk",
         "group-unloadable",
+        "copies-diverged",
         *("changed-as-text", "foreign-content", "emptied-files"),
     }
     judged = {"hanging-transaction", "long-transaction"}

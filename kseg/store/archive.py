@@ -1,6 +1,6 @@
-"""Turns a user's paths into paths that can be read: unpacks archives and standard input as far as needed.
+"""Unpacking of archives and standard input, as far as a user's paths need it.
 
-Nothing in an archive decides where something is written, and no more is unpacked than the limit allows.
+No member of an archive decides where its content is written. A limit bounds the unpacked bytes.
 """
 
 import io
@@ -50,21 +50,21 @@ from kseg.system.placed_path import PlacedPath, Placement, StrPath
 
 MOST_MEMBERS = 1 << 20
 MOST_DIRECTORIES = 1 << 17
-"""Directories that are made for an archive: its members may name many more in few bytes."""
+"""The most directories made for one archive: a few bytes can name many more."""
 MOST_LEVELS = 64
-"""Directories above a member."""
+"""The most directories above a member."""
 _BLOCK = 1 << 12
-"""Blocks of this size become holes if they are zeros."""
+"""Size of a block in bytes; a block of zeros becomes a hole."""
 
 
 class ArchiveError(OpenError):
-    """An archive that can't be read, or must not be unpacked."""
+    """The error of an archive that can't be read or must not be unpacked."""
 
 
 class Inputs:
-    """Turns a user's paths into paths that can be read; a context manager that removes everything at its end.
+    """A context manager that turns a user's paths into readable ones, and removes everything it unpacked at its end.
 
-    problems: what couldn't be unpacked although the rest could.
+    problems: errors of paths that couldn't be unpacked while others could.
     """
 
     def __init__(
@@ -76,14 +76,15 @@ class Inputs:
         input_name: str = "log",
         beside: str = "",
     ) -> None:
-        """Unpacks nothing yet.
+        """Prepare the inputs without unpacking anything.
 
         Args:
             say: is called with each problem.
-            max_unpacked: the most bytes unpacked from all archives; None for MAX_UNPACKED or SHARE_OF_FREE of what is
-                free in the temporary directory when the first is unpacked, whichever is less.
+            max_unpacked: the most bytes unpacked from all archives. None means MAX_UNPACKED or, if less, SHARE_OF_FREE
+                of the temporary directory's free space when the first archive is unpacked.
             standard_input: the stream for `-`.
-            input_name: its contents, unless it is an archive: a FileKind, or the complete name of a Kafka file.
+            input_name: the content of standard input, unless it is an archive: a FileKind, or a complete name of a
+                Kafka file.
             beside: a partition that is unpacked too if it is next to one that is read.
         """
         self._say = say
@@ -108,50 +109,53 @@ class Inputs:
 
     @property
     def is_used(self) -> bool:
-        """Whether anything was unpacked."""
+        """True if anything was unpacked."""
         return self._scratch is not None
 
     def local(self, path: StrPath) -> StrPath:
-        """The path to read: the same one unless it leads into an archive, is a compressed file, or is `-`.
+        """Return the path to read, unpacking it if it leads into an archive, is a compressed file, or is `-`.
 
         Raises:
-            ArchiveError: it isn't an archive, leads out of itself, or is larger than the limit.
-            OpenError: it can't be opened, or doesn't have the file.
-            UsageError: for an `input_name` that isn't one.
+            ArchiveError: it isn't an archive, leads out of the archive, or is larger than the limit.
+            OpenError: it can't be opened, or the archive doesn't have the file.
+            UsageError: `input_name` isn't valid.
         """
         name = os.fspath(path)
         if name == STANDARD_INPUT:
-            return self._placed(self._from_standard_input())
+            return self._placed_path(self._from_standard_input())
         archive, inner = split_path(name)
         if archive is None:
             is_file = is_compressed_file(name) and os.path.isfile(name)  # noqa: PTH113
-            return self._placed(self._of_compressed_file(name)) if is_file else path
-        directory = self._directory_of(archive, _needed(inner))
+            return self._placed_path(self._of_compressed_file(name)) if is_file else path
+        directory = self._directory_of(archive, _needed_directory(inner))
         local = f"{directory}/{inner}" if inner else _innermost(directory)
         if not os.path.lexists(local):
             raise OpenError("isn't in the archive, or isn't a Kafka file", path)
-        return self._placed(local)
+        return self._placed_path(local)
 
     def all_local(self, path: StrPath) -> list[StrPath]:
-        """As `local`, for a path that may be a glob inside an archive. Raises OpenError too if nothing matches."""
+        """Return the paths to read, as `local` does; the path may be a glob inside an archive.
+
+        Also raises OpenError if nothing matches.
+        """
         archive, inner = split_path(os.fspath(path))
         if archive is None or not is_pattern(inner):
             return [self.local(path)]
         fixed = "/".join(takewhile(lambda part: not is_pattern(part), inner.split("/")))
         directory = self._directory_of(archive, fixed)
         if os.path.lexists(f"{directory}/{inner}"):
-            return [self._placed(f"{directory}/{inner}")]
+            return [self._placed_path(f"{directory}/{inner}")]
         found = matches(inner, f"{directory}/")
         if not found:
             raise OpenError("nothing in the archive matches", path)
-        return [*map(self._placed, found)]
+        return [*map(self._placed_path, found)]
 
     def refuse(self, error: OpenError) -> None:
-        """Reports a path that can't be read while others can."""
+        """Report a path that can't be read while others can."""
         self._problem(str(error))
 
     def _directory_of(self, archive: str, needed: str) -> str:
-        """Where an archive is unpacked, as far as it is needed."""
+        """Unpack an archive as far as needed and return the directory."""
         if (archive, needed) not in self._unpacked:
             descriptor, _ = open_regular(archive)
             with os.fdopen(descriptor, "rb") as file:
@@ -159,7 +163,7 @@ class Inputs:
         return self._unpacked[archive, needed]
 
     def _of_compressed_file(self, path: str) -> str:
-        """Where a compressed file is unpacked: beside others of its directory, in one of the same name."""
+        """Decompress a file into a directory with its parent's name, next to others from there, and return its path."""
         if (path, "") not in self._unpacked:
             target = self._target_of(path)
             descriptor, _ = open_regular(path)
@@ -193,12 +197,12 @@ class Inputs:
         except OSError as error:
             raise ArchiveError(f"can't be unpacked into {temporary_place()}: {error.strerror}", path) from error
 
-    def _placed(self, path: str) -> PlacedPath:
+    def _placed_path(self, path: str) -> PlacedPath:
         assert self._scratch is not None
         return self._scratch.path / path
 
     def _new_directory(self, name: str) -> str:
-        """An empty directory that is shown under a name."""
+        """Return a new, empty directory that messages show under the given name."""
         if self._scratch is None:
             root = str(self._stack.enter_context(scratch_directory()).resolve())
             self._scratch = Placement(root, "")
@@ -246,7 +250,7 @@ class Inputs:
                 self._problem(f"{name}/{inner}: is a link or a device: not unpacked")
 
     def _make_directories(self, directory: str, inner: str, name: str) -> None:
-        """Makes those that aren't there yet, down to a path in the archive."""
+        """Make the missing directories down to a path in the archive."""
         missing: list[str] = []
         while inner and not os.path.isdir(f"{directory}/{inner}"):  # noqa: PTH112
             missing.append(f"{directory}/{inner}")
@@ -267,7 +271,7 @@ class Inputs:
         _set_time(target, member.modified)
 
     def _copy(self, source: IO[bytes], target: BinaryIO, name: str) -> None:
-        """Copies everything; blocks of zeros, as in preallocated indexes, become holes."""
+        """Copy everything; blocks of zeros, as in preallocated indexes, become holes."""
         position = 0
         try:
             while piece := read_piece(source):
@@ -279,7 +283,7 @@ class Inputs:
             target.truncate(position)
 
     def _spend(self, size: int, name: str) -> None:
-        """Counts bytes that were unpacked, also from skipped members."""
+        """Count unpacked bytes, including those of skipped members."""
         self._left -= size
         if self._left < 0:
             raise self._too_large(name)
@@ -298,7 +302,7 @@ class Inputs:
         if key not in self._unpacked:
             if self._standard_input is None:
                 raise UsageError("there is no standard input")
-            stream = io.BufferedReader(cast(io.RawIOBase, _Peeked(self._standard_input)), MOST_READ)
+            stream = io.BufferedReader(cast(io.RawIOBase, _PeekedStream(self._standard_input)), MOST_READ)
             try:
                 first = stream.peek(TAR_MAGIC_END)
             except OSError as error:
@@ -317,7 +321,7 @@ class Inputs:
         return self._unpacked[key]
 
     def _store(self, stream: IO[bytes], file_name: str) -> str:
-        # In a directory named like a partition's, so that commands on partitions accept it too.
+        # The directory is named like a partition's, so that commands on partitions accept it too.
         directory = self._new_directory(STANDARD_INPUT)
         path = f"{directory}/stdin-0/{file_name}"
         os.mkdir(os.path.dirname(path))  # noqa: PTH102, PTH120
@@ -332,8 +336,8 @@ class Inputs:
         return path
 
 
-class _Peeked:
-    """A stream for io.BufferedReader: returns as many bytes as were asked for, unless it ends."""
+class _PeekedStream:
+    """A stream for io.BufferedReader that returns all requested bytes unless it ends."""
 
     closed = False
 
@@ -341,11 +345,11 @@ class _Peeked:
         self._stream = stream
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: memoryview) -> int:
-        """Fills the buffer as far as there are bytes."""
+        """Fill the buffer with the available bytes."""
         filled = 0
         while filled < len(buffer) and (piece := self._stream.read(len(buffer) - filled)):
             buffer[filled : filled + len(piece)] = piece
@@ -353,14 +357,13 @@ class _Peeked:
         return filled
 
     def flush(self) -> None:
-        """Nothing is written."""
+        """Do nothing: the stream is read only."""
 
     def close(self) -> None:
-        """Standard input stays open."""
+        """Do nothing: standard input stays open."""
 
 
 def _write_content(piece: bytes, target: BinaryIO, position: int) -> None:
-    """Writes the blocks of a piece that aren't zeros."""
     for at in range(0, len(piece), _BLOCK):
         block = piece[at : at + _BLOCK]
         if block.count(0) < len(block):
@@ -369,7 +372,10 @@ def _write_content(piece: bytes, target: BinaryIO, position: int) -> None:
 
 
 def _innermost(directory: str) -> str:
-    """The first directory with more than one entry: archives often have everything in a folder of their own name."""
+    """Return the first directory with more than one entry.
+
+    Archives often have everything in a folder of their own name.
+    """
     while len(names := os.listdir(directory)) == 1:  # noqa: PTH208
         inner = f"{directory}/{names[0]}"
         if not os.path.isdir(inner) or parse_partition_directory(inner) is not None:  # noqa: PTH112
@@ -379,21 +385,21 @@ def _innermost(directory: str) -> str:
 
 
 def _default_limit(directory: str) -> int:
-    """The default limit for unpacked bytes; it leaves most of the file system to others."""
+    """Return the default limit of unpacked bytes, which leaves most of the file system free."""
     return min(MAX_UNPACKED, int(shutil.disk_usage(directory).free * SHARE_OF_FREE))
 
 
-def _needed(inner: str) -> str:
-    """The directory in an archive that is needed to read a path: a file's own, for the indexes next to it."""
+def _needed_directory(inner: str) -> str:
+    """Return the directory that is needed to read a path: a file's parent, for the indexes next to the file."""
     path = PurePosixPath(inner)
     is_file = parse_file_name(path).kind is not FileKind.UNKNOWN
     return "" if not inner or (is_file and str(path.parent) == ".") else str(path.parent if is_file else path)
 
 
 def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> bool:
-    """Whether a member is needed: Kafka's files, and what is next to them, below a directory.
+    """Return whether a member is one of Kafka's files, or next to them, below a needed directory.
 
-    From the directory's disk, the checkpoints and the partition `beside` it are needed too.
+    The checkpoints of the disk and the partition `beside` are needed too.
     """
     parent, _, name = inner.rpartition("/")
     if needed:
@@ -409,7 +415,10 @@ def _is_needed(inner: str, needed: str, beside: str, *, is_directory: bool) -> b
 
 
 def _inner_path(member: str, archive: str) -> str | None:
-    """A member's path without `.`; None for the archive's own directory. Raises ArchiveError if it leads out of it."""
+    """Return a member's path without `.`; None for the archive's own directory.
+
+    Raises ArchiveError if the path leads out of the archive.
+    """
     parts = [part for part in member.split("/") if part not in ("", ".")]
     if member.startswith("/") or ".." in parts or "\0" in member:
         raise ArchiveError(f"its member {member!r} would be outside of it: kseg doesn't read this archive", archive)
@@ -418,14 +427,13 @@ def _inner_path(member: str, archive: str) -> str | None:
 
 @contextmanager
 def _new_file(path: str) -> Iterator[BinaryIO]:
-    """A file to write; it replaces one of the same name that was unpacked before, as with `tar x`."""
+    """Yield a file to write; it replaces one of the same name that was unpacked before, as with `tar x`."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
     with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
         yield file
 
 
 def _set_time(path: str, modified: float) -> None:
-    """Sets the time of the member, if it has one."""
     if modified > 0:
         try:
             os.utime(path, (modified, modified))
@@ -434,7 +442,7 @@ def _set_time(path: str, modified: float) -> None:
 
 
 def _file_name(wanted: str, first: bytes) -> str:
-    """A file name for standard input. Raises UsageError if Kafka has no such file."""
+    """Return a file name for standard input. Raises UsageError if Kafka has no such file."""
     name = parse_file_name(wanted)
     if name.kind is not FileKind.UNKNOWN and "/" not in wanted:
         return wanted
@@ -450,6 +458,6 @@ def _file_name(wanted: str, first: bytes) -> str:
 
 
 def _base_offset(first: bytes) -> int:
-    """The first offset of a log, from its first header; 0 if that is impossible."""
+    """Return the first offset of a log, from its first header; 0 if that is impossible."""
     offset = stored_offset(first)
     return offset if len(first) > MAGIC_POSITION and offset >= 0 and first[MAGIC_POSITION] == 2 else 0

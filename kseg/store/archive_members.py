@@ -1,4 +1,4 @@
-"""Reads archives member by member: .tar, .tar.gz, .tar.zst and .zip; and single files compressed by gzip or zstd."""
+"""Archives read member by member (.tar, .tar.gz, .tar.zst, .zip), and single files compressed by gzip or zstd."""
 
 import io
 import tarfile
@@ -13,30 +13,30 @@ from typing import IO, BinaryIO, NamedTuple, cast
 from kseg.errors import KsegError
 
 MOST_READ = 1 << 20
-"""The most bytes of a member that are read at once."""
+"""The most bytes of a member in one read."""
 TAR_MAGIC_END = 262
-"""Bytes that `is_archive` needs to recognise a tar."""
+"""Number of bytes that `is_archive` needs to recognise a tar."""
 _LARGEST_HEADER = 1 << 20
-"""The most bytes for names and attributes of one member of a tar."""
+"""The most bytes for the names and attributes of one member of a tar."""
 _TAR_READ = 1 << 16
-"""Bytes of a tar that are read at once."""
+"""Bytes of a tar in one read."""
 _TAIL = 2 * _TAR_READ
 _ZSTD_FED = 1 << 10
-"""Bytes of zstd that are decompressed at once: no four of them give more than a block of 128 KiB."""
+"""Bytes of zstd that are decompressed at once: no four bytes give more than a block of 128 KiB."""
 _GZIP, _ZSTD, _TAR, _TAR_AT = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"ustar", 257
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 _TYPE, _FILES = 0o170000, (0, 0o100000)
-"""Bits of a member's mode in a zip: its type, and the type of a file."""
+"""Bits of a member's mode in a zip: its type, and the type of a regular file."""
 _NOT_READABLE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError)
-"""What the libraries raise for bytes that aren't an archive, or are cut."""
+"""Errors that the libraries raise for truncated bytes and for other formats."""
 
 
 class CutError(Exception):
-    """Bytes of an archive can't be read."""
+    """The error of an archive that is truncated or corrupt."""
 
 
 class Member(NamedTuple):
-    """Something in an archive; if it is neither a directory nor a file, it is a link or a device."""
+    """A member of an archive: a directory, a file or, if neither, a link or a device."""
 
     name: str
     size: int
@@ -47,20 +47,20 @@ class Member(NamedTuple):
 
 
 def is_archive(first: bytes) -> bool:
-    """Whether some bytes begin an archive; Kafka's logs begin differently."""
+    """Return whether some bytes begin an archive; Kafka's logs begin differently."""
     return first.startswith((_GZIP, _ZSTD, *_ZIP)) or first[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR
 
 
 def is_zip(first: bytes) -> bool:
-    """Whether some bytes begin a .zip, whose list of members is at its end."""
+    """Return whether some bytes begin a .zip, whose list of members is at its end."""
     return first.startswith(_ZIP)
 
 
 def read_members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
-    """The members of an archive in order; each must be read before the next one is requested.
+    """Yield the members of an archive in order; read each one before you request the next.
 
-    `spend` is called with the number of bytes that were decompressed only to be skipped. Raises CutError where the
-    archive can't be read any further.
+    `spend` is called with the number of bytes that were decompressed only to be skipped. Raises CutError where the rest
+    of the archive can't be read.
     """
     try:
         yield from _members(file, spend)
@@ -79,7 +79,7 @@ def _members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
 
         with gzip.GzipFile(fileobj=file) as stream:
             yield from _tar_members(cast(BinaryIO, stream), spend)
-            while piece := stream.read(MOST_READ):  # up to the checksum
+            while piece := stream.read(MOST_READ):  # the last read checks the checksum
                 spend(len(piece))
     elif first.startswith(_ZSTD):
         yield from _tar_members(cast(BinaryIO, _ZstdStream(file)), spend)
@@ -88,7 +88,7 @@ def _members(file: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
 
 
 def opened_compressed(file: BinaryIO) -> IO[bytes]:
-    """The content of a compressed file, by its first bytes. Raises CutError if it isn't gzip or zstd."""
+    """Return the content of a compressed file; its first bytes tell the codec. Raises CutError for other formats."""
     try:
         first = file.peek(len(_ZSTD)) if isinstance(file, io.BufferedReader) else b""
     except OSError as error:
@@ -101,7 +101,7 @@ def opened_compressed(file: BinaryIO) -> IO[bytes]:
 
 
 def compressed_start(first: bytes) -> bytes | None:
-    """The first bytes of what is compressed, from its first bytes; None if these are no gzip or zstd, or hold a tar."""
+    """Return the first decompressed bytes; None if the input isn't gzip or zstd, or if it contains a tar."""
     if not first.startswith((_GZIP, _ZSTD)):
         return None
     try:
@@ -112,7 +112,7 @@ def compressed_start(first: bytes) -> bytes | None:
 
 
 class _GzipStream:
-    """A stream of gzip members, decompressed; where it is cut, all before that can be read."""
+    """A decompressed stream of gzip members; all bytes before a cut can be read."""
 
     def __init__(self, file: BinaryIO) -> None:
         import gzip
@@ -120,12 +120,12 @@ class _GzipStream:
         self._file = gzip.GzipFile(fileobj=file)
 
     def read(self, size: int) -> bytes:
-        """The next bytes, `size` at most; none at the end."""
+        """Return the next bytes, at most `size`; none at the end."""
         return self._file.read1(size)
 
 
 class _ZstdStream:
-    """A stream of zstd frames, decompressed; where it is cut, all before that can be read."""
+    """A decompressed stream of zstd frames; all bytes before a cut can be read."""
 
     def __init__(self, file: BinaryIO) -> None:
         import zstandard
@@ -139,7 +139,7 @@ class _ZstdStream:
         self._problem: ValueError | None = None
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer at the end. Raises ValueError for bytes that aren't zstd, or cut."""
+        """Return the next `size` bytes, fewer at the end. Raises ValueError if the stream is cut or isn't zstd."""
         pieces: list[memoryview] = []
         while size > 0 and (self._output or self._decompress()):
             pieces.append(self._output[:size])
@@ -150,7 +150,7 @@ class _ZstdStream:
         return b"".join(pieces)
 
     def _decompress(self) -> bool:
-        """Decompresses some more; whether there was any."""
+        """Decompress more, and return whether there was any input left."""
         while not self._output and self._problem is None:
             fed = self._input or self._file.read(_ZSTD_FED)
             if not fed:
@@ -166,8 +166,8 @@ class _ZstdStream:
         return self._problem is None
 
 
-class _Metered:
-    """A stream that limits how much a tar's headers can read at once, whatever they claim."""
+class _MeteredStream:
+    """A stream that limits how many bytes a tar's headers can read at once, whatever sizes they claim."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -177,7 +177,7 @@ class _Metered:
         self._tail_size = 0
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes, fewer at the end."""
+        """Return the next `size` bytes, fewer at the end."""
         if self.allowed is not None:
             self.allowed -= size
             if self.allowed < 0:
@@ -191,7 +191,7 @@ class _Metered:
         return piece
 
     def is_end(self, position: int) -> bool:
-        """Whether the block of zeros that ends a tar is there."""
+        """Return whether the block of zeros that ends a tar is at a position."""
         tail = b"".join(self._tail)
         at = position - self._total + len(tail)
         block = tail[at : at + tarfile.BLOCKSIZE] if at >= 0 else b""
@@ -199,7 +199,7 @@ class _Metered:
 
 
 def _tar_members(stream: BinaryIO, spend: Callable[[int], None]) -> Iterator[Member]:
-    metered = _Metered(stream)
+    metered = _MeteredStream(stream)
     metered.allowed = _LARGEST_HEADER
     with tarfile.open(fileobj=cast(IO[bytes], metered), mode="r|", bufsize=_TAR_READ) as tar:
         info = _next_member(tar, metered)
@@ -216,7 +216,7 @@ def _tar_members(stream: BinaryIO, spend: Callable[[int], None]) -> Iterator[Mem
             _pass_over(tar, spend)
             info = _next_member(tar, metered)
         if not metered.is_end(tar.offset):
-            # The library takes bytes that aren't a header for the end.
+            # The library treats bytes that aren't a header as the end.
             raise ValueError(f"there is no header at position {tar.offset}")
 
 
@@ -228,14 +228,14 @@ def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _pass_over(tar: tarfile.TarFile, spend: Callable[[int], None]) -> None:
-    """Reads the rest of a member's content, which may be long."""
+    """Skip the rest of a member's content in small reads: it may be long."""
     stream = tar.fileobj
     assert stream is not None
     while (left := tar.offset - stream.tell()) > 0 and (piece := stream.read(min(left, MOST_READ))):
         spend(len(piece))
 
 
-def _next_member(tar: tarfile.TarFile, metered: _Metered) -> tarfile.TarInfo | None:
+def _next_member(tar: tarfile.TarFile, metered: _MeteredStream) -> tarfile.TarInfo | None:
     metered.allowed = _LARGEST_HEADER
     try:
         found = tar.next()
@@ -262,14 +262,14 @@ def _zip_members(file: BinaryIO) -> Iterator[Member]:
 
 def _zip_content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        # The library decompresses all that it reads of others at once.
+        # For other formats the library would decompress everything that it reads at once.
         raise ValueError(f"is packed by method {info.compress_type}: unpack it with the program that packed it")
     return archive.open(info)
 
 
 @contextmanager
 def opened_member(member: Member) -> Iterator[IO[bytes]]:
-    """A member's content. Raises CutError if it can't be opened."""
+    """Yield a member's content. Raises CutError if it can't be opened."""
     try:
         source = member.open()
     except _NOT_READABLE as error:
@@ -279,7 +279,7 @@ def opened_member(member: Member) -> Iterator[IO[bytes]]:
 
 
 def read_piece(source: IO[bytes]) -> bytes:
-    """The next bytes of a member's content, none at its end. Raises CutError if they can't be read."""
+    """Return the next bytes of a member's content, none at its end. Raises CutError if they can't be read."""
     try:
         return source.read(MOST_READ)
     except _NOT_READABLE as error:

@@ -1,4 +1,7 @@
-"""HDFS as a store, by pyarrow's file systems: WebHDFS, or libhdfs where a Hadoop client is. Files are renamed."""
+"""HDFS as a store through pyarrow's file systems: WebHDFS, or libhdfs if a Hadoop client is installed.
+
+Files are written under another name and then renamed.
+"""
 
 import getpass
 import os
@@ -18,7 +21,7 @@ DEFAULT_PORT = 9870
 
 
 class FilesOfHdfs:
-    """Files below a URL of HDFS. Makes no request before one is needed.
+    """Files below a URL of HDFS. The first use makes the first request.
 
     Raises UsageError without the libraries that the URL needs.
     """
@@ -37,7 +40,7 @@ class FilesOfHdfs:
 
     @cached_property
     def _web(self) -> Any:
-        """What knows more of WebHDFS than pyarrow does; None for libhdfs."""
+        """The WebHDFS client of fsspec, which offers more than pyarrow's interface; None for libhdfs."""
         return getattr(getattr(self._system, "handler", None), "fs", None)
 
     def _path(self, key: str) -> str:
@@ -56,16 +59,16 @@ class FilesOfHdfs:
                 key = info.path.removeprefix(f"{self._folder}/")
                 yield StoredObject(key, info.size, (info.mtime_ns or 0) // 1_000_000)
         if not found:
-            yield from self._itself()
+            yield from self._named_file()
 
-    def _itself(self) -> Iterator[StoredObject]:
-        """The file that the URL names, if it is one."""
+    def _named_file(self) -> Iterator[StoredObject]:
+        """Yield the file that the URL names, if it is a file."""
         found = self.stat("")
         if found is not None:
             yield found
 
     def stat(self, key: str) -> StoredObject | None:
-        """A file; None if it isn't there. Raises OpenError."""
+        """Return a file; None if there is none. Raises OpenError."""
         from pyarrow import fs
 
         with self._errors("looked at", key):
@@ -95,7 +98,10 @@ class FilesOfHdfs:
 
     @contextmanager
     def create(self, key: str) -> Iterator[Any]:
-        """A new file to write to. It is there at once; also if its writing failed: nobody else knows its name."""
+        """Yield a new file to write to.
+
+        It exists at once, and remains if writing fails: nobody else knows its name.
+        """
         path = self._path(key)
         with self._errors("written", key):
             self._system.create_dir(path.rpartition("/")[0], recursive=True)
@@ -103,9 +109,9 @@ class FilesOfHdfs:
                 yield file
 
     def put(self, key: str, content: bytes, *, if_absent: bool = False) -> bool:
-        """Writes a file aside and renames it; if_absent: never into the place of another one, which False tells.
+        """Write a file under another name and rename it; with `if_absent`, return False if the target exists.
 
-        Over libhdfs, which can't rename into the place of a file, one that may be replaced is written in place.
+        libhdfs can't rename over an existing file, so without `if_absent` the target itself is written.
         """
         if not if_absent and self._web is None:
             with self.create(key) as file:
@@ -125,7 +131,7 @@ class FilesOfHdfs:
         return is_moved
 
     def rename(self, key: str, target: str) -> None:
-        """Moves a file; one that is at the target is the same. Raises FileNotFoundError if there is none to move."""
+        """Move a file, replacing one at the target. Raises FileNotFoundError if there is none to move."""
         path = self._path(target)
         failure: Exception | None = None
         with self._errors("written", target):
@@ -144,7 +150,7 @@ class FilesOfHdfs:
         self.delete(key)
 
     def delete(self, key: str) -> None:
-        """Removes a file, if it is there."""
+        """Remove a file, if it exists."""
         with suppress(FileNotFoundError), self._errors("removed", key):
             self._system.delete_file(self._path(key))
 
@@ -164,16 +170,17 @@ class FilesOfHdfs:
 
 
 def system_errors() -> tuple[type[Exception], ...]:
-    """Whatever pyarrow's file systems raise: not all of it is an OSError."""
+    """Return the errors that pyarrow's file systems raise: some aren't an OSError."""
     from pyarrow import ArrowException
 
     return OSError, ArrowException
 
 
 def web_system(root: str) -> Any:
-    """Pyarrow's file system for webhdfs://[USER@]NAMENODE[:PORT]. Raises UsageError if fsspec or requests is missing.
+    """Return pyarrow's file system for webhdfs://[USER@]NAMENODE[:PORT].
 
-    The user is that of the URL, of HADOOP_USER_NAME, or of this process, as with Hadoop's own clients.
+    The user comes from the URL, HADOOP_USER_NAME, or this process, as with Hadoop's own clients. Raises UsageError if
+    fsspec or requests is missing.
     """
     try:
         from kseg.store.web_hdfs import WebHdfs
@@ -187,13 +194,13 @@ def web_system(root: str) -> Any:
 
 
 def _system(root: str) -> Any:
-    """Pyarrow's file system by libhdfs. Raises UsageError if that, or the JVM that it needs, isn't there."""
+    """Return pyarrow's file system through libhdfs. Raises UsageError without libhdfs or the JVM that it needs."""
     from pyarrow import fs
 
     try:
         return fs.FileSystem.from_uri(f"{root}/")[0]
     except system_errors() as error:
-        first = reason(error)  # of a line for each place where a library isn't
+        first = reason(error)  # the rest has one line per directory without the library
         if "libhdfs" not in first and "libjvm" not in first:
             raise UsageError(f"no file system for it: {first}", root) from error
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Locations that a user names, and what a store of objects can do."""
+"""Locations that a user names, and the interface of object stores."""
 
 import errno
 import os
@@ -14,32 +14,32 @@ from kseg.formats.file_names import FileKind, parse_file_name
 
 STANDARD_INPUT = "-"
 ASIDE = ".tmp"
-"""Ends the names of files that are being written whole, to be renamed or linked to."""
+"""Suffix of files that are still being written; they are renamed or linked to their names when complete."""
 ENDINGS = (".tar", ".tar.gz", ".tgz", ".tar.zst", ".tzst", ".zip")
-"""Names of archives, which are used like directories: `bundle.tar.gz/orders-0` is a partition."""
+"""Suffixes of archives, which are used like directories: `bundle.tar.gz/orders-0` is a partition."""
 COMPRESSED = (".gz", ".zst")
-"""Names of Kafka's files that are compressed one by one: `00000000000000000000.log.gz`."""
+"""Suffixes of Kafka's files that are compressed one by one: `00000000000000000000.log.gz`."""
 MAX_UNPACKED = 16 << 30
-"""The most bytes unpacked from archives and standard input, if no other limit is given."""
+"""The most bytes unpacked from archives and standard input by default."""
 SHARE_OF_FREE = 0.25
-"""And no more than this share of the free space in the temporary directory."""
+"""The largest share of the temporary directory's free space that is unpacked by default."""
 
 
 def leads_inside(path: str) -> bool:
-    """Whether a path is `-`, a compressed file, or may lead into an archive, by its name; opens nothing."""
+    """Return whether the name of a path is `-`, a compressed file, or may lead into an archive; opens nothing."""
     if path == STANDARD_INPUT or is_compressed_file(path):
         return True
     return any(part.lower().endswith(ENDINGS) for part in path.split("/"))
 
 
 def is_compressed_file(path: str) -> bool:
-    """Whether a path is one of Kafka's files, compressed, by its name."""
+    """Return whether a path names one of Kafka's files, compressed."""
     name, ending = os.path.splitext(path)  # noqa: PTH122
     return ending in COMPRESSED and parse_file_name(name).kind is not FileKind.UNKNOWN
 
 
 def split_path(path: str) -> tuple[str | None, str]:
-    """The archive that a path leads into, and the path in it; None and the path itself if there is none."""
+    """Return the archive that a path leads into and the path in it; None and the path itself without an archive."""
     parts = path.split("/")
     for count, part in enumerate(parts, 1):
         prefix = "/".join(parts[:count])
@@ -49,14 +49,14 @@ def split_path(path: str) -> tuple[str | None, str]:
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path has characters that mean others in a shell's globs; a URL is never one."""
+    """Return whether a path has characters that are special in a shell's globs; a URL never has."""
     return "://" not in path and not set(path).isdisjoint("*?[")
 
 
 def matching_paths(path: str) -> list[str]:
-    """The paths that a glob which the shell left alone matches, sorted, `**` for directories below directories.
+    """Return the sorted paths that match a glob which the shell didn't expand; `**` matches nested directories.
 
-    The path itself if it is none, is there as it stands, or matches nothing.
+    The result is the path itself if it isn't a glob, exists literally, or matches nothing.
     """
     if not is_pattern(path) or os.path.lexists(path):
         return [path]
@@ -64,9 +64,9 @@ def matching_paths(path: str) -> list[str]:
 
 
 def matches(pattern: str, folder: str = "") -> list[str]:
-    """The paths that a glob matches, sorted; below a folder, given with its slash, if there is one.
+    """Return the sorted paths that a glob matches, below `folder` if one is given (with its slash).
 
-    `**` follows no links, as in bash: these may lead in circles.
+    `**` follows no links, as in bash: they may form circles.
     """
     return sorted(set(_matches(pattern, folder)))
 
@@ -87,7 +87,7 @@ def _matches(pattern: str, folder: str) -> Iterator[str]:
 
 
 def _folders(top: str) -> Iterator[str]:
-    """A folder and those below it, each with its slash; without hidden ones, which globs don't match."""
+    """Yield a folder and all folders below it, each with its slash; skip hidden ones, which globs don't match."""
     waiting = [top]
     while waiting:
         folder = waiting.pop()
@@ -98,7 +98,7 @@ def _folders(top: str) -> Iterator[str]:
 
 
 class StoreKind(StrEnum):
-    """Whose protocol a URL's scheme means."""
+    """The kind of a store: the protocol of a URL's scheme."""
 
     S3 = "Amazon S3"
     GCS = "Google Cloud Storage"
@@ -115,27 +115,27 @@ _KINDS = {
     **dict.fromkeys(("hdfs", "viewfs", "webhdfs"), StoreKind.HDFS),
 }
 _NAMED = {StoreKind.AZURE: "container", StoreKind.HTTP: "host", StoreKind.HDFS: "NameNode"}
-"""What a URL names first, if that is no bucket."""
+"""Names of the first part of a URL, for kinds without buckets."""
 _NAMES = {
     StoreKind.S3: r"[\w.-]*[\w-][\w.-]*",
     StoreKind.GCS: r"[\w.:-]*[\w-][\w.:-]*",
     StoreKind.AZURE: r"[\w$.-]*[\w-](@[\w.-]+)?",
 }
-"""What their names are made of."""
+"""Patterns of valid bucket, container and host names by kind."""
 _HOST = r"(?:[!-?A-~]*@)?([\w.-]+|\[[\da-f:.]+\])(?::(\d{0,5}))?"
 _NUMBER = r"(?:.*\.)?(?:\d+|0x[\da-f]*)\.?"
-"""Hosts that end so are addresses, if they are anything."""
+"""Pattern of hosts whose last label is a number: they can only be IP addresses."""
 _LARGEST_PORT = 65535
 _IN_NO_KEY = r"[\x00-\x1f\x7f\ud800-\udfff]|(?:^|/)\.\.?(?:/|$)"
-"""What obstore takes for no key."""
+"""Pattern of characters and parts that obstore rejects in a key."""
 _IN_AZURE = (".blob.core.windows.net", ".dfs.core.windows.net")
 
 
 class StoreUrl(NamedTuple):
     """A URL of a store, parsed.
 
-    root: the URL of all its files. bucket: of S3 and GCS, Azure's container, the host of others. account: Azure's, if
-    the URL names it. key: of a file, or of a folder without the slash after it.
+    root: the URL of all its files. bucket: the bucket of S3 and GCS, Azure's container, the host of other kinds.
+    account: Azure's, if the URL names it. key: of a file, or of a folder without its final slash.
     """
 
     kind: StoreKind
@@ -146,12 +146,12 @@ class StoreUrl(NamedTuple):
 
     @property
     def has_buckets(self) -> bool:
-        """Whether it is a store of objects, with buckets: none where files are listed as directories' are."""
+        """True for object stores, which have buckets; False for stores with directories."""
         return self.kind in (StoreKind.S3, StoreKind.GCS, StoreKind.AZURE)
 
 
 def parse_url(url: str) -> StoreUrl:
-    """What a URL means. Raises UsageError if it names no store that kseg knows, or has a password or a key."""
+    """Parse a URL. Raises UsageError if kseg knows no such store, or if the URL has a password or a key."""
     if without_secrets(url) != url:
         raise UsageError("has a password: take it out, and give credentials by the environment or a profile", url)
     scheme, _, rest = url.partition("://")
@@ -175,7 +175,7 @@ def parse_url(url: str) -> StoreUrl:
 
 
 def _check_names(kind: StoreKind, authority: str, key: str, url: str) -> None:
-    """Raises UsageError for names that can't be: obstore's Rust panics at some of them, and prints that it does."""
+    """Raise UsageError for impossible names: obstore's Rust code panics at some of them, and prints the panic."""
     pattern = _NAMES.get(kind)
     if not (is_host(authority) if pattern is None else re.fullmatch(pattern, authority, re.ASCII)):
         raise UsageError(f"{quoted(authority)} can't be the name of a {_NAMED.get(kind, 'bucket')}: correct it", url)
@@ -184,7 +184,7 @@ def _check_names(kind: StoreKind, authority: str, key: str, url: str) -> None:
 
 
 def is_host(text: str) -> bool:
-    """Whether a text can stand before a URL's path: a host, perhaps with a user and a port."""
+    """Return whether a text can precede a URL's path: a host, perhaps with a user and a port."""
     found = re.fullmatch(_HOST, text, re.IGNORECASE)
     if found is None or int(found[2] or 0) > _LARGEST_PORT:
         return False
@@ -198,17 +198,17 @@ def is_host(text: str) -> bool:
 
 
 def is_remote(path: str) -> bool:
-    """Whether a path is a URL."""
+    """Return whether a path is a URL."""
     return "://" in path
 
 
 def without_file_scheme(path: str) -> str:
-    """A path as it is, or the one that a file:// URL names."""
+    """Return the path of a file:// URL; other paths unchanged."""
     return unquote(urlsplit(path).path) if path[:7].lower() == "file://" else path
 
 
 def checked_path(path: str) -> str:
-    """A path as it is; a URL with small letters in its scheme. Raises UsageError for a URL that can't be."""
+    """Return a path unchanged, or a URL with its scheme in lower case. Raises UsageError for an invalid URL."""
     scheme, is_url, rest = path.partition("://")
     if not is_url or not scheme.isalnum() or os.path.lexists(path):
         return path
@@ -218,7 +218,7 @@ def checked_path(path: str) -> str:
 
 
 class StoredObject(NamedTuple):
-    """An object as it was listed: its key below the store's root, bytes, milliseconds since 1970 of its last change."""
+    """An object as listed: key below the store's root, size in bytes, last change in milliseconds since 1970."""
 
     key: str
     size: int
@@ -229,17 +229,18 @@ class StoredBytes(Protocol):
     """The bytes of an object."""
 
     def read(self, start: int, end: int) -> bytes:
-        """Bytes of it, fewer where it ends.
+        """Return bytes of the object, fewer at its end.
 
-        Raises OSError if it can't be read, or has changed since it was read first; ClusterError if the store fails.
+        Raises OSError if the object can't be read, or has changed since its first read; ClusterError if the store
+        fails.
         """
 
 
 class ObjectStore(Protocol):
     """Objects below one root.
 
-    name: the root as the user gave it; address: all of it, which objects' names go on. is_near: whether each read costs
-    so little that many may be made where one would do.
+    name: the root as the user gave it. address: the complete URL or path, which precedes the objects' keys. is_near:
+    whether a read costs so little that many small reads may replace a large one.
     """
 
     name: str
@@ -247,20 +248,20 @@ class ObjectStore(Protocol):
     is_near: bool
 
     def objects(self) -> Iterator[StoredObject]:
-        """All of them. Raises OpenError or ClusterError if they can't be listed."""
+        """Return all objects. Raises OpenError or ClusterError if they can't be listed."""
 
     def read(self, key: str, start: int, end: int) -> bytes:
-        """Bytes of an object that is read once. Raises as StoredBytes."""
+        """Return bytes of an object that is read once. Raises the same errors as StoredBytes."""
 
     def open(self, key: str, size: int | None = None) -> StoredBytes:
-        """An object to read from again and again. Asks for nothing yet.
+        """Return an object for repeated reads, without a request yet.
 
-        size: how many bytes it was listed with; one that has others by then is refused, where the store tells.
+        size: bytes of the object as listed. An object of another size is refused if the store reports its size.
         """
 
 
 class ReadByKey:
-    """An object of a store that keeps nothing of it between reads."""
+    """An object of a store, read without a cache."""
 
     def __init__(self, store: ObjectStore, key: str) -> None:
         self._store, self._key = store, key
@@ -271,18 +272,18 @@ class ReadByKey:
 
 
 def place_of(store: ObjectStore, key: str) -> str:
-    """Where an object lies, for messages."""
+    """Return the location of an object, for messages."""
     return f"{store.name.rstrip('/')}/{key}" if key else store.name
 
 
 class DirectoryStore:
-    """Objects that are files below a directory; symbolic links to directories aren't followed."""
+    """Files below a directory as objects; symbolic links to directories aren't followed."""
 
     is_near = True
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self.name = str(root)
-        self.address = self._root = os.path.abspath(root)  # noqa: PTH100  without following links
+        self.address = self._root = os.path.abspath(root)  # noqa: PTH100  links aren't followed
 
     def objects(self) -> Iterator[StoredObject]:
         """See ObjectStore."""
@@ -290,7 +291,7 @@ class DirectoryStore:
         while waiting:
             folder = waiting.pop()
             try:
-                with os.scandir(os.path.join(self._root, folder)) as entries:  # noqa: PTH118  many of them
+                with os.scandir(os.path.join(self._root, folder)) as entries:  # noqa: PTH118  called for many files
                     found = sorted(entries, key=lambda entry: entry.name)
             except OSError as error:
                 raise OpenError(f"can't be listed: {error.strerror}", place_of(self, folder)) from error
@@ -320,12 +321,12 @@ class DirectoryStore:
 
 
 def broken(reason: str) -> OSError:
-    """The error of bytes that are there and aren't what they should be."""
+    """Return the error for bytes that exist but have the wrong content."""
     return OSError(errno.EIO, reason)
 
 
 def require_all(found: bytes, size: int) -> None:
-    """Raises OSError if a store gave fewer or more bytes than were asked for: they may be no part of the file."""
+    """Raise OSError if a store returned fewer or more bytes than requested: they may not belong to the file."""
     if len(found) != size:
         raise OSError(
             f"{counted(len(found), 'byte')} came instead of {size}: the connection broke, or the file has changed"

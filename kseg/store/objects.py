@@ -1,6 +1,6 @@
-"""Stores of objects (S3, Google's, Azure's, HTTP servers) by the library obstore: listed, read by ranges, written.
+"""Object stores (S3, Google's, Azure's, HTTP servers) through the library obstore: listed, read by ranges, written.
 
-Another thread waits for answers, so that signals end a run while a store doesn't answer.
+Another thread waits for answers, so that signals can end a run while a store doesn't answer.
 """
 
 import math
@@ -30,25 +30,25 @@ from kseg.store.settings import StoreSettings, settings_of
 from kseg.system.run_usage import in_threads, result_of
 
 AT_ONCE = 16
-"""Requests that are under way at the same time."""
+"""Concurrent requests."""
 MOST_WAITING = 4
-"""Threads that wait for the main one: a request that was given up may not have ended."""
+"""The most threads that wait for the main one: an abandoned request may still run."""
 SECONDS = 120
-"""So long nothing may come from a store, repeated requests included."""
+"""The longest silence of a store in seconds, repeated requests included."""
 PAGE = 1000
-"""Objects that S3 names in an answer."""
+"""Objects in one answer of S3."""
 REQUESTS_OF_RANGE = 4
-"""About how many requests a range of keys takes: few enough to share, and many enough for what a range asks in vain."""
+"""Requests per range of keys: few enough to share the work, and enough to make up for each range's empty request."""
 FEW_FOLDERS = 16
-"""So few folders are looked into for theirs: brokers' or disks', not partitions."""
+"""The most folders whose subfolders are listed too: those of brokers or disks, not of partitions."""
 MOST_LEVELS = 3
 UNSORTED = "--x-s3"
-"""Ends the names of buckets whose objects aren't listed in order."""
+"""Suffix of bucket names whose objects aren't listed in order."""
 LARGEST_SIZE = (1 << 63) - 1
-"""The most bytes that a file of any system may have."""
+"""The most bytes of a file on any system."""
 _NEVER_ENDS = "the store's listing repeats itself and would never end; repair the store"
 PIECE = 8 << 20
-"""Bytes that a request asks for at most, and the size of a part of what is written."""
+"""The most bytes in one request, and the size of a part of a written object."""
 _CODE = re.compile(r"<Code>([^<]*)</Code>.*?<Message>([^<]*)</Message>", re.DOTALL)
 _GENERIC = re.compile(r"^Generic \w+ error: ")
 _ELAPSED = re.compile(r" in [\d.]+[mµn]?s(,.*)?$")
@@ -70,30 +70,33 @@ _CURES = (
         "no credentials: this machine has none of its own; docs/how-to/buckets.md lists the settings that give some",
     ),
 )
-"""What stands in the library's errors, and what to say then."""
+"""Words in the library's errors, and the advice for each."""
 _PANICS = ("RustPanic", "PanicException")
-"""What obstore raises where it gives up; the classes are in no module, and the second one's is no Exception."""
+"""Names of obstore's panics: no module exports the classes, and PanicException isn't an Exception."""
 _EXTRAS = {StoreKind.S3: "s3", StoreKind.GCS: "gcs", StoreKind.AZURE: "azure", StoreKind.HTTP: "http"}
 Given = TypeVar("Given")
 
 
 class Requests:
-    """Waits for answers so that signals still end the run: the library lets none through while it waits."""
+    """A thread that waits for answers, so that signals still end the run: the library blocks them while it waits."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(MOST_WAITING, "store")
 
     def answer(self, request: Callable[[], Given], seconds: float) -> Given:
-        """What a request gives, or raises; TimeoutError if nothing comes. Only the main thread gets signals."""
+        """Return the result of a request. Raises its error, or TimeoutError after `seconds`.
+
+        Only the main thread receives signals.
+        """
         if current_thread() is not main_thread():
             return request()
         return result_of(self._pool.submit(request), seconds)
 
 
 class ObjectsOfStore:
-    """Objects below a URL. Makes no request before one is needed.
+    """Objects below a URL. The first use makes the first request.
 
-    Raises UsageError without obstore, for a URL without a bucket, or for settings that can't be.
+    Raises UsageError without obstore, for a URL without a bucket, or for invalid settings.
     """
 
     is_near = False
@@ -125,14 +128,14 @@ class ObjectsOfStore:
 
     def objects(self) -> Iterator[StoredObject]:
         """See ObjectStore."""
-        for found, following in pairwise(chain(self._listed(), [None])):
+        for found, following in pairwise(chain(self._list_by_key(), [None])):
             assert found is not None
             is_folder = not found.size and following is not None and following.key.startswith(f"{found.key}/")
-            if not is_folder:  # a mark of one: the library leaves its slash out
+            if not is_folder:  # a folder's marker: the library omits its slash
                 yield found._replace(key=found.key.removeprefix(self._prefix))
 
-    def _listed(self) -> Iterator[StoredObject]:
-        """All of them, by key: the first answer tells whether the rest is worth to be listed by ranges at once."""
+    def _list_by_key(self) -> Iterator[StoredObject]:
+        """Yield all objects by key; the first answer tells whether concurrent listing of ranges pays for the rest."""
         first = next(self._pages(), [])
         if not first:
             self._refuse_html()
@@ -150,11 +153,11 @@ class ObjectsOfStore:
             yield from page
 
     def _refuse_html(self) -> None:
-        """Raises ClusterError if the store is a web server: the library takes pages that are XML for empty listings."""
+        """Raise ClusterError if the store is a web server: the library reads XML pages as empty listings."""
         if self._url.kind not in (StoreKind.S3, StoreKind.GCS):
             return
         told = ""
-        with suppress(KsegError, FileNotFoundError):  # who may list what is below a prefix may be refused this
+        with suppress(KsegError, FileNotFoundError):  # the right to list a prefix may not include this request
             told = self._answer(lambda: self._store.get(""), self.name).attributes.get("Content-Type", "")
         if "html" in told.lower():
             raise ClusterError(
@@ -162,7 +165,7 @@ class ObjectsOfStore:
             )
 
     def _ranges(self, above: str, per_range: int) -> Iterator[tuple[str, str | None]]:
-        """Ranges of keys that follow each other: from above the first, up to the second."""
+        """Return consecutive ranges of keys: from above the first key up to the second."""
         for number, folder in enumerate(self._folders(self._prefix, MOST_LEVELS), 1):
             if number % per_range == 0 and folder > above:
                 yield above, folder
@@ -170,7 +173,7 @@ class ObjectsOfStore:
         yield above, None
 
     def _folders(self, prefix: str, levels: int) -> Iterator[str]:
-        """Folders below a prefix, in order; where they are few, those below them."""
+        """Return the folders below a prefix in order, with their subfolders if they are few."""
         found = self._answer(lambda: self._store.list_with_delimiter(prefix or None), self.name)
         folders = [f"{each}/" for each in sorted(found["common_prefixes"])]
         for folder in folders:
@@ -179,7 +182,6 @@ class ObjectsOfStore:
                 yield from self._folders(folder, levels - 1)
 
     def _range(self, above: str, end: str | None) -> list[StoredObject]:
-        """The objects of a range of keys."""
         found: list[StoredObject] = []
         for page in self._pages(above):
             found += page
@@ -188,7 +190,7 @@ class ObjectsOfStore:
         return [each for each in found if end is None or each.key <= end]
 
     def _pages(self, above: str | None = None, skipped: int = 0) -> Iterator[list[StoredObject]]:
-        """The answers of a listing, from above a key on. Raises ClusterError if it would go on without an end."""
+        """Yield the answers of a listing after a key. Raises ClusterError for an endless listing."""
         stream = self._errors(lambda: self._store.list(self._prefix or None, offset=above, chunk_size=PAGE), self.name)
         last = above or ""
         while page := self._answer(lambda: next(stream, None), self.name):
@@ -197,7 +199,7 @@ class ObjectsOfStore:
                 raise ClusterError("can't be read: the store names an object that is larger than any file", self.name)
             if not self._url.bucket.endswith(UNSORTED):
                 keys = [last, *(each.key for each in found)]
-                # The library takes the slash off marks of folders: a file of the same name may come before.
+                # The library strips the slash from folder markers: a file of the same name may come first.
                 falls = any(f"{second}/" <= first for first, second in pairwise(keys))
                 if falls or any(first == keys[place] for place, first in enumerate(keys[:-2], 2)):
                     raise ClusterError(_NEVER_ENDS, self.name)
@@ -206,7 +208,7 @@ class ObjectsOfStore:
             skipped = max(skipped - len(found), 0)
 
     def stat(self, key: str) -> StoredObject | None:
-        """An object; None if it isn't there. Raises OpenError, or ClusterError if the store fails."""
+        """Return an object; None if there is none. Raises OpenError, or ClusterError if the store fails."""
         try:
             found = self._answer(lambda: self._store.head(self._prefix + key), f"{self.name}/{key}")
         except FileNotFoundError:
@@ -222,30 +224,30 @@ class ObjectsOfStore:
         return self.open(key).read(start, end)
 
     def fetch(self, key: str, start: int, end: int) -> tuple[bytes, str, int]:
-        """Bytes of an object, fewer where it ends, what tells this version from later ones, and all of its bytes.
+        """Return bytes of an object (fewer at its end), the tag of its version, and its size in bytes.
 
-        Raises as `read`.
+        Raises the same errors as `read`.
         """
         place = f"{self.name}/{key}"
         try:
-            content, meta = self._answer(lambda: self._fetched(self._prefix + key, start, end), place)
+            content, meta = self._answer(lambda: self._fetch_range(self._prefix + key, start, end), place)
         except FileNotFoundError as error:
             raise broken(f"{place} isn't there any more") from error
         if len(content) != min(end, meta["size"]) - start:
             raise ClusterError("can't be read: the store gave other bytes than were asked for", place)
         return content, str(meta["e_tag"] or meta["last_modified"]), meta["size"]
 
-    def _fetched(self, path: str, start: int, end: int) -> tuple[bytes, Any]:
-        """Bytes of an object, and what is said of it. No more of an answer is taken than was asked for."""
+    def _fetch_range(self, path: str, start: int, end: int) -> tuple[bytes, Any]:
+        """Return bytes of an object and its metadata. Reads no more of an answer than requested."""
         answer = self._store.get(path, options={"range": (start, end)})
         if answer.range[0] != start or answer.range[1] > end:
             return b"", answer.meta
         return bytes(answer.bytes()), answer.meta
 
     def put(self, key: str, content: bytes, *, if_absent: bool = False) -> bool:
-        """Writes an object; if_absent: unless one is there, which False tells.
+        """Write an object; with `if_absent`, return False if one exists.
 
-        Raises KsegError if the store can't do that, or fails.
+        Raises KsegError if the store fails or doesn't support the condition.
         """
         mode = "create" if if_absent else "overwrite"
         request = lambda: self._store.put(self._prefix + key, content, mode=mode, use_multipart=False)  # noqa: E731
@@ -257,30 +259,30 @@ class ObjectsOfStore:
 
     @contextmanager
     def create(self, key: str) -> Iterator[Any]:
-        """A new object to write to, which appears when all is written; nothing appears if that fails."""
+        """Yield a new object to write to. It appears when all of it is written; a failure leaves nothing."""
         import obstore
 
         place = f"{self.name}/{key}"
         writer: Any = self._errors(
             lambda: obstore.open_writer(self._store, self._prefix + key, buffer_size=PIECE), place, "written"
         )
-        file = _Written(lambda piece: self._answer(lambda: writer.write(piece), place, "written"))
+        file = _ObjectWriter(lambda piece: self._answer(lambda: writer.write(piece), place, "written"))
         yield file
         file.flush()
         self._answer(writer.close, place, "written")
 
     def rename(self, key: str, target: str) -> None:
-        """Copies an object in the store and removes it. Raises FileNotFoundError if it isn't there."""
+        """Copy an object in the store and remove the original. Raises FileNotFoundError if there is none."""
         self._answer(lambda: self._store.rename(self._prefix + key, self._prefix + target), f"{self.name}/{key}")
 
     def delete(self, key: str) -> None:
-        """Removes an object, if it is there."""
+        """Remove an object, if it exists."""
         with suppress(FileNotFoundError):
             self._answer(lambda: self._store.delete(self._prefix + key), f"{self.name}/{key}", "removed")
 
     def _answer(self, request: Callable[[], Any], place: str, what: str = "read") -> Any:
-        """What a request gives. FileNotFoundError and FileExistsError are the caller's; else raises as `_fail`."""
-        seconds = math.inf if what == "written" else SECONDS  # many parts may be under way, by a slow connection
+        """Return the result of a request. FileNotFoundError and FileExistsError pass; others raise as in `_fail`."""
+        seconds = math.inf if what == "written" else SECONDS  # many parts may be in flight over a slow connection
         return self._errors(lambda: self._requests.answer(request, seconds), place, what)
 
     def _errors(self, act: Callable[[], Given], place: str, what: str = "read") -> Given:
@@ -297,16 +299,16 @@ class ObjectsOfStore:
 
 
 def _object(found: Any) -> StoredObject:
-    """What the library says of an object."""
+    """Return an object from the library's metadata."""
     return StoredObject(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000))
 
 
 class _PastEndError(Exception):
-    """Bytes were asked for from the end of an object on."""
+    """The error of a read that starts at or after the end of an object."""
 
 
 def _fail(error: BaseException, place: str, what: str) -> NoReturn:
-    """Raises the error for a library's: a bucket that isn't there can't be opened, at all else the store failed."""
+    """Raise kseg's error for a library's: OpenError for a missing bucket, ClusterError for other failures."""
     from obstore.exceptions import AlreadyExistsError, PreconditionError
 
     if isinstance(error, AlreadyExistsError | PreconditionError):
@@ -324,24 +326,24 @@ def _fail(error: BaseException, place: str, what: str) -> NoReturn:
 
 
 def _cure(text: str) -> str | None:
-    """What to say of an error whose next step is known."""
+    """Return the advice for a known error."""
     return next((sentence for codes, sentence in _CURES if any(code in text for code in codes)), None)
 
 
 def library_errors() -> tuple[type[Exception], ...]:
-    """Whatever obstore raises: its own errors, and Python's for a path or a setting that can't be."""
+    """Return the errors that obstore raises: its own, and Python's for an invalid path or setting."""
     from obstore.exceptions import BaseError
 
     return BaseError, OSError, ValueError, TypeError
 
 
 def _is_librarys(error: BaseException) -> bool:
-    """Whether obstore raised an error, or gave up."""
+    """Return whether obstore raised an error or panicked."""
     return isinstance(error, library_errors()) or type(error).__name__ in _PANICS
 
 
 class ObjectFile:
-    """An object to read from; it is refused if it changes meanwhile."""
+    """An object to read from; a change while it is read is an error."""
 
     def __init__(self, store: ObjectsOfStore, key: str, size: int | None) -> None:
         self._store, self._key, self._size = store, key, size
@@ -365,8 +367,8 @@ class ObjectFile:
         return content
 
 
-class _Written:
-    """A file to write to, as pyarrow wants it; its bytes are handed on in pieces."""
+class _ObjectWriter:
+    """A writable file for pyarrow, which passes its bytes on in pieces."""
 
     closed = False
 
@@ -376,7 +378,7 @@ class _Written:
         self._position = 0
 
     def write(self, piece: Any) -> int:
-        """Takes bytes."""
+        """Add bytes to the buffer."""
         self._held += piece
         self._position += len(piece)
         if len(self._held) >= PIECE:
@@ -384,20 +386,20 @@ class _Written:
         return len(piece)
 
     def tell(self) -> int:
-        """How many bytes were taken."""
+        """Return the number of bytes written so far."""
         return self._position
 
     def flush(self) -> None:
-        """Hands on what was taken."""
+        """Pass the buffered bytes on."""
         self._write(bytes(self._held))
         self._held.clear()
 
     def close(self) -> None:
-        """Does nothing: the file is whole when its context ends."""
+        """Do nothing: the file is complete when its context ends."""
 
 
 def said(error: BaseException) -> str:
-    """What the library's error says, in a line: the store's own code and words, or why there was no answer."""
+    """Return the library's error in one line: the store's own code and words, or the reason for a missing answer."""
     text, _, details = str(error).partition("\n\nDebug source")
     found = _CODE.search(text)
     if found is not None:
@@ -411,7 +413,7 @@ def said(error: BaseException) -> str:
 
 
 def require_library(url: StoreUrl) -> None:
-    """Raises UsageError without obstore."""
+    """Raise UsageError without obstore."""
     try:
         import obstore  # noqa: F401
     except ImportError as error:
@@ -419,7 +421,7 @@ def require_library(url: StoreUrl) -> None:
 
 
 def opened(url: StoreUrl, settings: StoreSettings) -> Any:
-    """Obstore's store for a URL's bucket or host."""
+    """Return obstore's store for a URL's bucket or host."""
     from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
     backoff = {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=5), "base": 2}

@@ -1,4 +1,4 @@
-"""Files of stores by their URLs: listed, copied here, and kept apart from destinations."""
+"""Files of stores by their URLs: listed, copied to this machine, and checked against destinations."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -25,13 +25,13 @@ from kseg.system.new_directory import scratch_directory
 from kseg.system.run_usage import in_threads
 
 PIECE = 8 << 20
-"""Bytes that a request asks for."""
+"""Bytes in one request."""
 PIECES_AT_ONCE = 4
-"""Requests for pieces of a file that are under way at the same time."""
+"""Concurrent requests for pieces of a file."""
 
 
 class RemoteFile(NamedTuple):
-    """A file as it was listed: bytes, and milliseconds since 1970 of its last change."""
+    """A file as listed: its bytes, and its last change in milliseconds since 1970."""
 
     url: str
     size: int
@@ -39,28 +39,28 @@ class RemoteFile(NamedTuple):
 
 
 class Store(ObjectStore, Protocol):
-    """A store that can be written to. Errors are KsegErrors, but for those that are named."""
+    """A store that can be written to. Errors are KsegErrors, unless a method names others."""
 
     def stat(self, key: str) -> StoredObject | None:
-        """An object; None if it isn't there."""
+        """Return an object; None if there is none."""
 
     def put(self, key: str, content: bytes, *, if_absent: bool = False) -> bool:
-        """Writes a whole object; if_absent: unless one is there, which False tells."""
+        """Write an object completely; with `if_absent`, return False if one exists."""
 
     def create(self, key: str) -> AbstractContextManager[IO[bytes]]:
-        """A new object to write to, which is whole when the context ends."""
+        """Return a new object to write to, which is complete when the context ends."""
 
     def rename(self, key: str, target: str) -> None:
-        """Moves an object. Raises FileNotFoundError if there is none."""
+        """Move an object. Raises FileNotFoundError if there is none."""
 
     def delete(self, key: str) -> None:
-        """Removes an object, if it is there."""
+        """Remove an object, if it exists."""
 
 
 def open_store(url: str) -> Store:
-    """The store at a URL. Asks it for nothing yet.
+    """Return the store at a URL, without a request yet.
 
-    Raises UsageError for a URL that names none, without the library that it needs, or for settings that can't be.
+    Raises UsageError if the URL names no store, if a library is missing, or if settings are invalid.
     """
     if parse_url(url).kind is StoreKind.HDFS:
         from kseg.store.hdfs import FilesOfHdfs
@@ -73,25 +73,24 @@ def open_store(url: str) -> Store:
 
 @cache
 def _store_at(root: str) -> Store:
-    """A process's store at the root of URLs: its connections are used again."""
+    """Return the process's store at the root of URLs, so that its connections are reused."""
     return open_store(root)
 
 
-def _found(url: str) -> tuple[Store, str]:
-    """The store of a file, and the file's key."""
+def _store_and_key(url: str) -> tuple[Store, str]:
     parsed = parse_url(url)
     return _store_at(parsed.root), parsed.key
 
 
 def is_hdfs(url: str) -> bool:
-    """Whether a URL is one of HDFS, which renames files as disks do."""
+    """Return whether a URL is one of HDFS, which renames files as disks do."""
     return is_remote(url) and parse_url(url).kind is StoreKind.HDFS
 
 
 def list_files(url: str, *, may_be_missing: bool = False) -> Iterator[RemoteFile]:
-    """The files at a URL and below it.
+    """Yield the files at a URL and below it.
 
-    may_be_missing: a folder that isn't there has no files; else OpenError is raised. Raises as stores do.
+    A missing folder has no files if `may_be_missing`, else OpenError is raised. Raises the stores' other errors.
     """
     store, is_any = open_store(url), False
     for found in store.objects():
@@ -99,7 +98,7 @@ def list_files(url: str, *, may_be_missing: bool = False) -> Iterator[RemoteFile
         yield RemoteFile(place_of(store, found.key), found.size, found.modified_ms)
     if is_any:
         return
-    whole, key = _found(url)
+    whole, key = _store_and_key(url)
     itself = whole.stat(key) if key else None
     if itself is not None:
         yield RemoteFile(url.rstrip("/"), itself.size, itself.modified_ms)
@@ -108,11 +107,11 @@ def list_files(url: str, *, may_be_missing: bool = False) -> Iterator[RemoteFile
 
 
 def copy_range(url: str, target: Path, start: int, end: int, size: int) -> None:
-    """Copies bytes of a file to the same place of a local one, several pieces at once.
+    """Copy bytes of a file to the same position of a local one, several pieces at once.
 
-    size: how many bytes it was listed with. Raises OpenError if they can't be had, ClusterError if the store fails.
+    size: bytes of the file as listed. Raises OpenError if the bytes can't be read, ClusterError if the store fails.
     """
-    store, key = _found(url)
+    store, key = _store_and_key(url)
     file = store.open(key, size)
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o600)
 
@@ -127,8 +126,8 @@ def copy_range(url: str, target: Path, start: int, end: int, size: int) -> None:
 
 
 def copy_file(url: str, target: Path) -> None:
-    """Copies a whole file. Raises as `copy_range`."""
-    store, key = _found(url)
+    """Copy a complete file. Raises the same errors as `copy_range`."""
+    store, key = _store_and_key(url)
     found = store.stat(key)
     if found is None:
         raise OpenError("can't be read: it isn't there", url)
@@ -146,7 +145,7 @@ def _read(file: StoredBytes, url: str, start: int, end: int) -> bytes:
 
 @contextmanager
 def local_directory(url: str, endings: Iterable[str]) -> Iterator[Path]:
-    """A directory on this machine, named as the one at the URL, with those of its files whose names end so."""
+    """Yield a local directory of the same name with copies of the files whose names have the given endings."""
     with scratch_directory() as scratch:
         directory = scratch / url.rstrip("/").rpartition("/")[2]
         directory.mkdir()
@@ -158,7 +157,7 @@ def local_directory(url: str, endings: Iterable[str]) -> Iterator[Path]:
 
 
 def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
-    """Raises UsageError if files of the destination would lie among those that are read, or the other way round.
+    """Raise UsageError if the destination lies within an input or contains one.
 
     Inputs are paths, globs or URLs.
     """
@@ -175,16 +174,16 @@ def check_destination(destination: str, inputs: Iterable[str | None]) -> None:
 
 
 def local_places(path: str) -> list[str]:
-    """The places of this machine that a path or glob means; none for a URL of a store."""
+    """Return the local paths that a path or glob means; none for a URL of a store."""
     return [place for place in _places(path) if not is_remote(place)]
 
 
 def _places(path: str, *, is_glob: bool = True) -> Iterator[str]:
-    """A path as it is, a glob's matches too, a URL as all that mean the same place have it."""
+    """Yield a path unchanged, then a glob's matches; a URL in the form shared by all URLs of the same place."""
     if not is_remote(path):
         yield path
         if is_glob:
-            yield from glob(path)  # noqa: PTH207  an absolute one too
+            yield from glob(path)  # noqa: PTH207  absolute globs too
         return
     if path.lower().startswith("file://"):
         yield without_file_scheme(path)

@@ -1,8 +1,7 @@
-"""How a store of objects is reached: endpoint, region, credentials and the like, found as by the store's own tools.
+"""Settings of object stores (endpoint, region, credentials and so on), found as the store's own tools find them.
 
-The one place that reads such settings. Names of options are those of the Rust crate object_store, which the libraries
-obstore and deltalake share. Source: the crate's AmazonS3ConfigKey, GoogleConfigKey, AzureConfigKey and
-ClientConfigKey.
+No other module reads such settings. Names of options are those of the Rust crate object_store, which the libraries
+obstore and deltalake share. Source: the crate's AmazonS3ConfigKey, GoogleConfigKey, AzureConfigKey and ClientConfigKey.
 """
 
 import json
@@ -19,21 +18,21 @@ from kseg.errors import OpenError, UsageError, missing_library, quoted, reason
 from kseg.store.location import StoreKind, StoreUrl, is_host
 
 Credentials = dict[str, Any]
-"""Keys of S3 as obstore wants them: access_key_id, secret_access_key, token, expires_at."""
+"""S3 credentials in obstore's form: access_key_id, secret_access_key, token, expires_at."""
 _CREDENTIALS_LAST = timedelta(minutes=15)
-"""After so long, botocore is asked again: it renews credentials that are about to expire."""
+"""The age at which botocore is asked again: it renews credentials that are about to expire."""
 _MOST_RETRIES = 4
-"""As botocore does, if AWS_MAX_ATTEMPTS doesn't say otherwise."""
+"""The number of retries if AWS_MAX_ATTEMPTS isn't set, the same as botocore's."""
 _MOST_THAT_HELP = 100
 
 
 @dataclass(frozen=True, slots=True)
 class StoreSettings:
-    """How a store is reached.
+    """Settings of a store.
 
-    options: by object_store's names. client: those of its HTTP client. credentials: gives keys that expire, and is
-    asked again when they do; None if the options have them, or the library finds them by itself. retries: how often a
-    request is sent again. authorities: the file of those that sign certificates, if the client has its content.
+    options: by object_store's names. client: options of its HTTP client. credentials: returns temporary keys, and is
+    called again when they expire; None if the options have keys, or the library finds them. retries: how often a
+    request is repeated. authorities: the file of certificate authorities that the client trusts.
     """
 
     options: Mapping[str, str]
@@ -43,7 +42,7 @@ class StoreSettings:
     authorities: str | None = None
 
     def with_keys(self) -> dict[str, str]:
-        """The options, with the keys that count now."""
+        """Return the options with the current keys."""
         if self.credentials is None:
             return dict(self.options)
         keys = self.credentials()
@@ -52,7 +51,7 @@ class StoreSettings:
         return {**self.options, **found}
 
     def of_delta(self) -> dict[str, str]:
-        """The storage options of deltalake."""
+        """Return deltalake's storage options."""
         return {**self.with_keys(), **{name: str(value) for name, value in self.client.items() if name == "allow_http"}}
 
 
@@ -66,7 +65,10 @@ _NO_KEYS = "no credentials of AWS: set AWS_PROFILE, or AWS_SKIP_SIGNATURE=true f
 
 
 def settings_of(url: StoreUrl) -> StoreSettings:
-    """The settings of a store. Raises UsageError for settings that can't be, or without a library that they need."""
+    """Return the settings of a store.
+
+    Raises UsageError if settings are invalid, or if they need a missing library.
+    """
     match url.kind:
         case StoreKind.S3:
             return _s3(url.bucket)
@@ -77,13 +79,13 @@ def settings_of(url: StoreUrl) -> StoreSettings:
     return StoreSettings({}, {"allow_http": True} if url.root.startswith("http://") else {})
 
 
-def _given(*names: str) -> str | None:
-    """The first of some environment variables that is set."""
+def _first_variable(*names: str) -> str | None:
+    """Return the value of the first environment variable that is set."""
     return next((value for name in names if (value := os.environ.get(name))), None)
 
 
 def _client(endpoint: str | None, authorities: str | None = None) -> dict[str, Any]:
-    """Settings of HTTP for an endpoint; authorities: the file of those that sign certificates."""
+    """Return the HTTP settings for an endpoint; authorities: the file of trusted certificate authorities."""
     client: dict[str, Any] = {}
     if endpoint is not None:
         _check_endpoint(endpoint)
@@ -98,17 +100,19 @@ def _client(endpoint: str | None, authorities: str | None = None) -> dict[str, A
 
 
 def _check_endpoint(endpoint: str) -> None:
-    """Raises UsageError for one that can't be: obstore's Rust panics at some, and loses what follows a ? or #."""
+    """Raise UsageError for an invalid endpoint: obstore's Rust code panics at some, and drops a query or fragment."""
     scheme, separator, rest = endpoint.partition("://")
     if not separator or scheme not in ("http", "https"):
-        raise UsageError(f"the store's endpoint {_shown(endpoint)} isn't a URL: put http:// or https:// before it")
+        raise UsageError(
+            f"the store's endpoint {_without_user(endpoint)} isn't a URL: put http:// or https:// before it"
+        )
     host, _, path = rest.partition("/")
     if not (endpoint.isascii() and "@" not in host and is_host(host) and re.fullmatch(_PATH, path)):
-        raise UsageError(f"the store's endpoint {_shown(endpoint)} can't be one: give https://HOST:PORT")
+        raise UsageError(f"the store's endpoint {_without_user(endpoint)} can't be one: give https://HOST:PORT")
 
 
-def _shown(endpoint: str) -> str:
-    """An endpoint for a message, without what may be a user's name and password."""
+def _without_user(endpoint: str) -> str:
+    """Return an endpoint for messages, without its user name and password."""
     return quoted(endpoint.rpartition("@")[2])
 
 
@@ -118,7 +122,7 @@ _ACCOUNT = r"[\w-]+"
 
 
 def _check_variables(prefix: str) -> None:
-    """Raises UsageError if one of those that begin so has a character that can't be sent: obstore's Rust panics."""
+    """Raise UsageError if a variable with this prefix has an unsendable character: obstore's Rust code panics at it."""
     for name, value in os.environ.items():
         is_url = name in _OF_ROLES and name.endswith("_URI")
         if name.startswith(prefix) and (not value.isprintable() or (is_url and " " in value)):
@@ -127,17 +131,17 @@ def _check_variables(prefix: str) -> None:
 
 def _s3(bucket: str) -> StoreSettings:
     _check_variables("AWS_")
-    profile = _profile(_what_botocore_reads()) if _has_profile() else None
-    endpoint = profile.endpoint if profile else _given("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
-    region = _given("AWS_REGION", "AWS_DEFAULT_REGION") or (profile.region if profile else None)
-    authorities = profile.authorities if profile else _given("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
-    style = _given("AWS_VIRTUAL_HOSTED_STYLE_REQUEST")
-    is_virtual = endpoint is None and "." not in bucket  # a certificate of Amazon's names one label
+    profile = _profile(_profile_variables()) if _has_profile() else None
+    endpoint = profile.endpoint if profile else _first_variable("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+    region = _first_variable("AWS_REGION", "AWS_DEFAULT_REGION") or (profile.region if profile else None)
+    authorities = profile.authorities if profile else _first_variable("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE")
+    style = _first_variable("AWS_VIRTUAL_HOSTED_STYLE_REQUEST")
+    is_virtual = endpoint is None and "." not in bucket  # Amazon's certificates cover only one label
     if style is not None:
         is_virtual = style.lower() in _YES
     elif profile is not None and profile.addressing_style in ("virtual", "path"):
         is_virtual = profile.addressing_style == "virtual"
-    # Not every store that speaks S3 deletes several objects in a request.
+    # Some S3-compatible stores can't delete several objects in a request.
     options = {"aws_virtual_hosted_style_request": str(is_virtual).lower(), "aws_disable_bulk_delete": "true"}
     if region is not None:
         if not re.fullmatch(_REGION, region, re.ASCII):
@@ -146,49 +150,51 @@ def _s3(bucket: str) -> StoreSettings:
     if endpoint is not None:
         options["aws_endpoint"] = endpoint.replace("://", f"://{bucket}.", 1) if is_virtual else endpoint
     credentials = None
-    if (_given("AWS_SKIP_SIGNATURE") or "").lower() in _YES:
+    if (_first_variable("AWS_SKIP_SIGNATURE") or "").lower() in _YES:
         options["aws_skip_signature"] = "true"
-    elif _given("AWS_PROFILE", "AWS_DEFAULT_PROFILE") is None and _given("AWS_ACCESS_KEY_ID"):
+    elif _first_variable("AWS_PROFILE", "AWS_DEFAULT_PROFILE") is None and _first_variable("AWS_ACCESS_KEY_ID"):
         keys = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-        options |= {name.lower(): value for name in keys if (value := _given(name))}
+        options |= {name.lower(): value for name in keys if (value := _first_variable(name))}
     elif profile is not None:
         credentials = profile.credentials
-    elif not _given(*_OF_ROLES) and (_given("AWS_EC2_METADATA_DISABLED") or "").lower() in _YES:
+    elif not _first_variable(*_OF_ROLES) and (_first_variable("AWS_EC2_METADATA_DISABLED") or "").lower() in _YES:
         raise OpenError(_NO_KEYS)
-    retries = _given("AWS_MAX_ATTEMPTS") or ""
+    retries = _first_variable("AWS_MAX_ATTEMPTS") or ""
     count = min(max(int(retries[:9]) - 1, 0), _MOST_THAT_HELP) if retries.isdecimal() else _MOST_RETRIES
     client = _client(options.get("aws_endpoint"), authorities)
     return StoreSettings(options, client, credentials, count, authorities)
 
 
 def _has_profile() -> bool:
-    """Whether a profile is named, or there are files with any: only then botocore is imported.
+    """Return whether a profile is named or profile files exist: only then is botocore imported.
 
-    So are credentials of a container's role, if object_store doesn't know how they are asked for.
+    botocore is also needed for credentials of a container's role that object_store can't request.
     """
-    if _given("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
+    if _first_variable("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         return True
-    if _given("AWS_CONTAINER_CREDENTIALS_FULL_URI") and not _given("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"):
+    if _first_variable("AWS_CONTAINER_CREDENTIALS_FULL_URI") and not _first_variable(
+        "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"
+    ):
         return True
     files = (("AWS_CONFIG_FILE", "~/.aws/config"), ("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"))
     return any(os.path.isfile(os.path.expanduser(os.environ.get(name) or usual)) for name, usual in files)  # noqa: PTH111, PTH113  never raises
 
 
-def _what_botocore_reads() -> tuple[tuple[str, str], ...]:
-    """The variables that a profile hangs on."""
+def _profile_variables() -> tuple[tuple[str, str], ...]:
+    """Return the environment variables that a profile depends on."""
     return tuple((name, value) for name, value in os.environ.items() if name.startswith("AWS_") or name == "HOME")
 
 
 @lru_cache(maxsize=1)
 def _profile(_: tuple[tuple[str, str], ...]) -> "_Profile":
-    """The profile: each asks for keys again, of a program or of a service that may ask the user."""
+    """Return the cached profile: a new one would request keys again, from a program or a service that may prompt."""
     return _Profile()
 
 
 class _Profile:
-    """What a profile of Amazon's files says, as botocore reads it, with the environment before it.
+    """A profile of Amazon's files as botocore reads it; environment variables take precedence.
 
-    Raises UsageError without botocore, or for a profile that isn't there.
+    Raises UsageError without botocore, or for an unknown profile.
     """
 
     def __init__(self) -> None:
@@ -202,7 +208,7 @@ class _Profile:
         try:
             own = self._session.get_scoped_config()
             self.region: str | None = self._session.get_config_variable("region")
-            self.authorities: str | None = self._session.get_config_variable("ca_bundle") or _given(
+            self.authorities: str | None = self._session.get_config_variable("ca_bundle") or _first_variable(
                 "REQUESTS_CA_BUNDLE"
             )
             self.endpoint: str | None = None
@@ -217,7 +223,7 @@ class _Profile:
         self.addressing_style: str | None = of_s3.get("addressing_style") if isinstance(of_s3, Mapping) else None
 
     def credentials(self) -> Credentials:
-        """The profile's keys, renewed if needed. Raises OpenError if there are none."""
+        """Return the profile's keys, renewed if needed. Raises OpenError if there are none."""
         from botocore.exceptions import BotoCoreError
 
         try:
@@ -236,7 +242,9 @@ class _Profile:
 
 
 def _gcs() -> StoreSettings:
-    endpoint = _given("STORAGE_EMULATOR_HOST")  # as Google's own libraries have it, which then send no credentials
+    endpoint = _first_variable(
+        "STORAGE_EMULATOR_HOST"
+    )  # Google's own libraries use it too, and then send no credentials
     if endpoint is None:
         return StoreSettings({})
     url = endpoint if "://" in endpoint else f"http://{endpoint}"
@@ -256,13 +264,13 @@ _PARTS_OF_CONNECTION = {
     "SharedAccessSignature": "azure_storage_sas_key",
     "BlobEndpoint": "azure_storage_endpoint",
 }
-"""Source: Azure's page on storage connection strings."""
+"""Options by the names in a connection string. Source: Azure's page on storage connection strings."""
 
 
 def _azure(url: StoreUrl) -> StoreSettings:
     _check_variables("AZURE_")
     options: dict[str, str] = {}
-    connection = _given("AZURE_STORAGE_CONNECTION_STRING")
+    connection = _first_variable("AZURE_STORAGE_CONNECTION_STRING")
     if connection is not None:
         parts = dict(part.split("=", 1) for part in connection.split(";") if "=" in part)
         options = {new: parts[old] for old, new in _PARTS_OF_CONNECTION.items() if parts.get(old)}
@@ -272,15 +280,15 @@ def _azure(url: StoreUrl) -> StoreSettings:
             own = f"{parts.get('DefaultEndpointsProtocol', 'https')}://{parts['AccountName']}.blob.{parts['EndpointSuffix']}"
             options.setdefault("azure_storage_endpoint", own)
         if url.account not in (None, parts.get("AccountName") or _account_at(parts.get("BlobEndpoint", ""))):
-            options = {}  # it is another account's
+            options = {}  # the options belong to another account
     if url.account is not None:
         options["azure_storage_account_name"] = url.account
     for name, option in (("AZURE_STORAGE_ACCOUNT", "azure_storage_account_name"), ("AZURE_STORAGE_KEY", _AZURE_KEY)):
-        value = _given(name)  # the names of Azure's command line; object_store knows longer ones
+        value = _first_variable(name)  # the names used by Azure's command line; object_store knows longer names
         if value is not None:
             options.setdefault(option, value)
-    endpoint = options.get("azure_storage_endpoint") or _given("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
-    is_emulator = "azure_storage_use_emulator" in options or _given("AZURE_STORAGE_USE_EMULATOR") is not None
+    endpoint = options.get("azure_storage_endpoint") or _first_variable("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+    is_emulator = "azure_storage_use_emulator" in options or _first_variable("AZURE_STORAGE_USE_EMULATOR") is not None
     account = options.get("azure_storage_account_name")
     if account is not None and not re.fullmatch(_ACCOUNT, account, re.ASCII):
         raise UsageError(f"Azure's account {quoted(account)} can't be one: correct AZURE_STORAGE_ACCOUNT")
@@ -288,7 +296,7 @@ def _azure(url: StoreUrl) -> StoreSettings:
 
 
 def _account_at(endpoint: str) -> str:
-    """The account whose endpoint it is: the host's first part."""
+    """Return the account of an endpoint: the host's first label."""
     return endpoint.partition("://")[2].partition(".")[0]
 
 

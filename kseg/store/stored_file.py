@@ -1,4 +1,4 @@
-"""A file of a store as Python's own files are: read from any position, ahead where reads follow each other."""
+"""A stored object as a Python file: read from any position, with read-ahead for sequential reads."""
 
 import io
 import os
@@ -7,40 +7,40 @@ from typing import Any
 from kseg.store.location import ObjectStore, StoredObject
 
 READ_AHEAD = 1 << 20
-"""Bytes that are asked for at least."""
+"""The fewest bytes in one request."""
 
 
 class StoredFile(io.RawIOBase):
-    """An object of a store, to read."""
+    """A readable object of a store."""
 
     def __init__(self, store: ObjectStore, found: StoredObject) -> None:
         self._file, self._found = store.open(found.key, found.size), found
         self._position, self._start, self._held = 0, 0, b""
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Moves to a position, which it gives."""
+        """Move to a position, and return it."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._found.size}[whence]
         self._position = max(base + offset, 0)
         return self._position
 
     def tell(self) -> int:
-        """The position."""
+        """Return the position."""
         return self._position
 
     def size(self) -> int:
-        """All of its bytes, as pyarrow asks for them."""
+        """Return the size in bytes, as pyarrow asks for it."""
         return self._found.size
 
     def readinto(self, buffer: Any) -> int:
-        """Fills a buffer as far as there are bytes."""
+        """Fill a buffer with the available bytes."""
         end = min(self._position + len(buffer), self._found.size)
         if not self._start <= self._position <= end <= self._start + len(self._held):
             ahead = min(max(end, self._position + READ_AHEAD), self._found.size)

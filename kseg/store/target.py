@@ -1,4 +1,4 @@
-"""New directories and files that a command makes: outside of what it reads, and complete or not there at all."""
+"""New directories and files of a command: outside of its inputs, and complete or absent."""
 
 import os
 import shutil
@@ -14,35 +14,38 @@ from kseg.system.new_directory import WriteError, scratch_directory, write_whole
 from kseg.system.signals import Uninterrupted
 
 Paths = Iterable[str | os.PathLike[str] | None]
-"""What is read; None for what isn't given."""
+"""Inputs; None for an absent one."""
 _NAME_KEPT = 200
-"""Characters of a directory's name in its unfinished name, which mustn't become too long."""
+"""Characters of a directory's name that its unfinished name keeps, so that it doesn't become too long."""
 _OF_A_LOG_DIRECTORY = ("meta.properties", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
-"""A directory with any of these is a broker's log directory."""
+"""Files that mark a directory as a broker's log directory."""
 
 
 def check_outside(target: str | os.PathLike[str], inputs: Paths) -> None:
-    """Raises UsageError if `target` is within the input or contains it, so that the input is never changed.
+    """Raise UsageError if `target` is within an input or contains one, so that inputs are never changed.
 
-    A Kafka file counts with its directory, a partition with the broker's log directory that it is in. Directories are
-    compared by device and inode, so links, `..` and other mounts of the same directory don't matter.
+    A Kafka file stands for its directory, a partition for its broker's log directory. Directories are compared by
+    device and inode, so links, `..` and other mounts of the same directory don't matter.
     """
     real = os.path.realpath(target)
     _require_apart(target, [_identity(path) for path in _with_parents(real)], inputs)
 
 
 def check_held(held: HeldDirectory, shown: str | os.PathLike[str], inputs: Paths) -> None:
-    """As `check_outside`, for a directory that is open, wherever its path leads by now; shown: what it is called."""
+    """Check an open directory as `check_outside` does, wherever its path leads now; shown: its name in messages."""
     _require_apart(shown, list(held.above()), inputs)
 
 
 def _check_within(held: HeldDirectory, target: Path, inputs: Paths) -> None:
-    """As `check_held`, for a target that is to be made in the directory: beside what is read it may be."""
+    """Check a target to be made in a held directory, which may be next to the inputs."""
     _require_apart(target, [None, *held.above()], inputs)
 
 
 def _require_apart(target: str | os.PathLike[str], above: Sequence[Identity | None], inputs: Paths) -> None:
-    """above: the target's own identity, and those of the directories that it lies in; None for one that isn't there."""
+    """Raise UsageError if the target is in or above an input.
+
+    above: identities of the target and of the directories above it; None for one that doesn't exist.
+    """
     for path in inputs:
         for directory in () if path is None else _directories_read(Path(os.path.realpath(path))):
             identity = _identity(directory)
@@ -59,20 +62,20 @@ def _with_parents(path: str | Path) -> tuple[Path, ...]:
 
 
 def _directories_read(path: Path) -> Iterator[Path]:
-    """The directories whose files are used to read a path."""
+    """Yield the directories whose files are used to read a path."""
     if path.is_dir():
         own = path
     elif parse_file_name(path).kind is not FileKind.UNKNOWN or parse_partition_directory(path.parent) is not None:
         own = path.parent
     else:
-        return  # a file of another kind, such as records for `kseg build`: the files next to it aren't used
+        return  # other files, such as records for `kseg build`, are read without their neighbours
     yield own
     if any((own.parent / name).exists() for name in _OF_A_LOG_DIRECTORY):
         yield own.parent
 
 
 def _identity(path: str | Path) -> Identity | None:
-    """A directory's device and inode; None if it isn't there."""
+    """Return a directory's device and inode; None if it doesn't exist."""
     try:
         status = os.stat(path)  # noqa: PTH116
     except OSError:
@@ -82,14 +85,14 @@ def _identity(path: str | Path) -> Identity | None:
 
 @contextmanager
 def new_directory(path: Path, inputs: Paths = ()) -> Iterator[Path]:
-    """Yields a directory to fill, which becomes `path` at the end; after a failure nothing is left of it.
+    """Yield a directory to fill, which becomes `path` at the end; a failure leaves nothing.
 
-    First removes what a killed run into the same place left. What it lies in is held open from the beginning.
+    Removes the remains of a killed run first. The parent directory is held open from the beginning.
 
     Raises:
-        UsageError: if the path is there and isn't an empty directory, or lies within what is read.
+        UsageError: if the path exists and isn't an empty directory, or lies within an input.
         WriteError: if something can't be written, in the block too.
-        SwappedError: if the directory, or the one that it lies in, was replaced meanwhile.
+        SwappedError: if the directory or its parent was replaced meanwhile.
     """
     check_absent(path)
     parent = path.absolute().parent
@@ -102,7 +105,7 @@ def new_directory(path: Path, inputs: Paths = ()) -> Iterator[Path]:
         except OSError as error:
             raise WriteError(f"can't be created: {error.strerror}", path) from error
         _check_within(held, path, inputs)
-        with _unfinished(path, held) as unfinished:
+        with _make_unfinished(path, held) as unfinished:
             yield unfinished
     finally:
         with Uninterrupted():
@@ -110,8 +113,8 @@ def new_directory(path: Path, inputs: Paths = ()) -> Iterator[Path]:
 
 
 @contextmanager
-def _unfinished(path: Path, held: HeldDirectory) -> Iterator[Path]:
-    """A directory in the one that is held; renamed at the end. Raises WriteError, SwappedError."""
+def _make_unfinished(path: Path, held: HeldDirectory) -> Iterator[Path]:
+    """Yield a new directory in a held one, and rename it at the end. Raises WriteError, SwappedError."""
     made = filled = None
     try:
         with scratch_directory(held.path, f".{path.name[:_NAME_KEPT]}-kseg-") as made:
@@ -135,7 +138,7 @@ def _unfinished(path: Path, held: HeldDirectory) -> Iterator[Path]:
 
 
 def _require_within(own: HeldDirectory, held: HeldDirectory) -> None:
-    """Raises SwappedError if a directory isn't in another one by its name, or a path of theirs leads elsewhere."""
+    """Raise SwappedError if a directory's name isn't in the held one any more, or a path of theirs leads elsewhere."""
     found = held.status(own.path.name)
     if found is None or (found.st_dev, found.st_ino) != own.identity:
         raise SwappedError(held.path)
@@ -144,24 +147,24 @@ def _require_within(own: HeldDirectory, held: HeldDirectory) -> None:
 
 
 def _final_path(error: OSError, unfinished: Path, path: Path) -> Path:
-    """The path of an error, with the name that it would have at the end."""
+    """Return the path of an error, with the directory's final name."""
     if error.filename is None:
         return path
     about = Path(os.fsdecode(error.filename))
-    if not about.is_absolute():  # the system was given its name in the directory that it lies in
+    if not about.is_absolute():  # the system knows the name relative to its directory
         return path
     return path / about.relative_to(unfinished) if about.is_relative_to(unfinished) else about
 
 
 def _remove_empty(folders: list[Path]) -> None:
-    """Removes folders again, the innermost first, unless something is in them."""
+    """Remove folders from the innermost outwards, as long as they are empty."""
     for folder in folders:
         with suppress(OSError):
             folder.rmdir()
 
 
 def check_absent(path: Path) -> None:
-    """Raises UsageError if the path is there and isn't an empty directory: nothing is ever overwritten."""
+    """Raise UsageError if the path exists and isn't an empty directory: nothing is ever overwritten."""
     try:
         if not os.path.lexists(path):
             return
@@ -183,9 +186,9 @@ def sync(paths: Iterable[Path]) -> None:
 
 
 class NewFile:
-    """A file that is written whole and once, in a directory that is held open from the beginning.
+    """A file that is written once and completely, in a directory that is held open from the beginning.
 
-    Raises UsageError if something is there, or it would lie within what is read; WriteError if it can't be made.
+    Raises UsageError if the file exists, or would lie within an input; WriteError if it can't be made.
     """
 
     def __init__(self, path: Path, inputs: Paths = ()) -> None:
@@ -201,9 +204,9 @@ class NewFile:
             raise UsageError("exists already: give the name of a new file", path)
 
     def write(self, content: bytes) -> None:
-        """Writes the file; nothing is left of it if that fails.
+        """Write the file; a failure leaves nothing.
 
-        Raises UsageError if something is there by now, WriteError; SwappedError if its directory was replaced.
+        Raises UsageError if the file exists by now, WriteError; SwappedError if its directory was replaced.
         """
         try:
             descriptor = self._held.open_new(self.path.name)

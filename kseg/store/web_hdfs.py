@@ -1,4 +1,4 @@
-"""HDFS over WebHDFS, by fsspec: whatever goes wrong is an OSError, and nothing is left out of a listing or a file."""
+"""HDFS over WebHDFS, through fsspec: every failure is an OSError, and no listing or file is silently incomplete."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,24 +15,24 @@ from urllib3.exceptions import HTTPError
 from kseg.store.location import require_all
 
 SECONDS = 60
-"""That nothing comes; the time that botocore waits, too."""
+"""The longest silence in seconds; botocore has the same timeout."""
 LARGEST_ANSWER = 256 << 20
-"""Bytes of an answer: a folder of HDFS has a million entries at most."""
+"""The most bytes of an answer: a folder of HDFS has at most a million entries."""
 LARGEST_SIZE, _LAST_MS = (1 << 63) - 1, (1 << 42) - 1
-"""The most bytes of a file, and the last time in milliseconds since 1970 (the year 2109), that are believed."""
+"""The largest plausible file in bytes, and the latest plausible time in milliseconds since 1970 (the year 2109)."""
 MOST_LEVELS = 128
-"""Folders within each other."""
+"""The most nested folders."""
 
 
 class _NoHdfsError(ValueError):
-    """An answer that no HDFS gives."""
+    """The error of an answer that no HDFS server gives."""
 
 
 class _BoundedAdapter(HTTPAdapter):
-    """Waits for a while, and reads so much, without unpacking it: neither requests nor fsspec has a bound."""
+    """An adapter with a timeout and a size limit, without decompression: neither requests nor fsspec has limits."""
 
     def send(self, request: PreparedRequest, *_: Any, **options: Any) -> Response:
-        """The answer, with its bytes. Raises OSError if it has too many, or doesn't come."""
+        """Return the answer with its bytes. Raises OSError if it is too long or doesn't come."""
         response = super().send(request, **{**options, "stream": True, "timeout": SECONDS})
         try:
             content = response.raw.read(LARGEST_ANSWER + 1)
@@ -46,7 +46,7 @@ class _BoundedAdapter(HTTPAdapter):
 
 
 class WebHdfsFile(WebHDFile):  # type: ignore[misc]
-    """A file, whose bytes are as many as were asked for: fsspec takes a DataNode's refusal for them."""
+    """A file that has all requested bytes: fsspec returns a DataNode's error page as content."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         with _as_system_errors(self.fs.url):
@@ -60,34 +60,34 @@ class WebHdfsFile(WebHDFile):  # type: ignore[misc]
 
 
 class WebHdfs(WebHDFS):  # type: ignore[misc]
-    """A file system that tells when files were changed, and takes no failure for a file that isn't there."""
+    """A file system that reports modification times, and doesn't mistake a failure for a missing file."""
 
     def info(self, path: str) -> dict[str, Any]:
-        """A file's or folder's status. Raises FileNotFoundError, OSError."""
+        """Return a file's or folder's status. Raises FileNotFoundError, OSError."""
         with _as_system_errors(self.url):
             return super().info(path)  # type: ignore[no-any-return]
 
     def ls(self, path: str, detail: bool = False, **options: Any) -> list[Any]:
-        """What a folder holds. Raises FileNotFoundError, OSError."""
+        """Return the content of a folder. Raises FileNotFoundError, OSError."""
         with _as_system_errors(self.url):
             if path.count("/") > MOST_LEVELS:
                 raise _NoHdfsError(path)
             return super().ls(path, detail, **options)  # type: ignore[no-any-return]
 
     def walk(self, path: str, *arguments: Any, **options: Any) -> Iterator[Any]:
-        """Folders and what they hold. Raises OSError for one that can't be listed: fsspec leaves it out."""
+        """Yield folders and their contents. Raises OSError for one that can't be listed, which fsspec would omit."""
         yield from super().walk(path, *arguments, **options, on_error=_raise_unless_gone)
 
     def exists(self, path: str, **_: Any) -> bool:
-        """Whether something is there."""
+        """Return whether a path exists."""
         return self._type(path) is not None
 
     def isfile(self, path: str) -> bool:
-        """Whether a file is there."""
+        """Return whether a path is a file."""
         return self._type(path) == "file"
 
     def isdir(self, path: str) -> bool:
-        """Whether a folder is there."""
+        """Return whether a path is a folder."""
         return self._type(path) == "directory"
 
     def _connect(self) -> None:
@@ -96,7 +96,7 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]
             self.session.mount(scheme, _BoundedAdapter())
 
     def replace(self, path: str, target: str) -> None:
-        """Moves a file, in the place of one that is there."""
+        """Move a file, replacing an existing one."""
         self._call("RENAME", method="put", path=path, destination=target, renameoptions="OVERWRITE")
 
     def _type(self, path: str) -> str | None:
@@ -125,7 +125,7 @@ class WebHdfs(WebHDFS):  # type: ignore[misc]
 
 @contextmanager
 def _as_system_errors(url: str) -> Iterator[None]:
-    """Turns the errors of fsspec and requests into OSError; `url`: the service's."""
+    """Convert the errors of fsspec and requests to OSError; `url`: the service's."""
     try:
         yield
     except (NoConnection, Timeout) as error:

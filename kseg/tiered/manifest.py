@@ -1,4 +1,4 @@
-"""Manifests of Aiven's tiered storage: how a segment was cut, compressed and encrypted, and what it holds."""
+"""Manifests of Aiven's tiered storage: a segment's chunks, compression, encryption and files."""
 
 import base64
 import binascii
@@ -22,7 +22,7 @@ from kseg.tiered.segment_bytes import (
 )
 
 LARGEST_MANIFEST = 1 << 21
-"""Bytes of a manifest. The sizes of as many chunks as a segment may have take 1.4 MB of it, if nothing packs them."""
+"""The most bytes of a manifest. Uncompressed, the sizes of a segment's largest number of chunks take 1.4 MB of it."""
 _INDEXES = {
     "offset": FileKind.OFFSET_INDEX,
     "timestamp": FileKind.TIME_INDEX,
@@ -34,7 +34,7 @@ _INDEXES = {
 
 @dataclass(frozen=True, slots=True)
 class SegmentManifest:
-    """What a manifest says. chunks: of the log. indexes: positions and stored bytes in the object of indexes."""
+    """The content of a manifest. chunks: of the log. indexes: positions and stored bytes in the object of indexes."""
 
     chunks: ChunkTable
     indexes: dict[FileKind, tuple[int, int]]
@@ -57,11 +57,11 @@ class SegmentManifest:
         return max((position + size for position, size in self.indexes.values()), default=0)
 
     def log(self, key: str, object_size: int) -> StoredPart:
-        """The log in its object, which was listed with so many bytes."""
+        """Return the log in its object; object_size: bytes of the object as listed."""
         return StoredPart(key, 0, self.chunks.size, self.chunks, self.is_compressed, self.seal, object_size)
 
     def files_in(self, key: str, object_size: int) -> dict[FileKind, StoredPart]:
-        """The indexes in their object; those without bytes aren't files, except where Kafka has empty ones."""
+        """Return the indexes in their object. An index without bytes isn't a file, unless Kafka writes empty ones."""
         return {
             kind: replace(self._index(key, position, size), object_size=object_size)
             for kind, (position, size) in self.indexes.items()
@@ -80,7 +80,7 @@ _MAY_BE_EMPTY = (FileKind.OFFSET_INDEX, FileKind.TIME_INDEX)
 
 
 def parse_manifest(content: bytes) -> SegmentManifest:
-    """A manifest. Raises KsegError if it isn't one that kseg knows."""
+    """Parse a manifest. Raises KsegError if kseg doesn't know its format."""
     try:
         fields = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -162,7 +162,7 @@ def _chunks(fields: dict[str, Any]) -> ChunkTable:
 
 
 def _indexes(fields: dict[str, Any], least: int) -> dict[FileKind, tuple[int, int]]:
-    """Position and stored bytes of each index; one with bytes has `least` of them."""
+    """Return the position and stored bytes of each index; a non-empty one has at least `least` bytes."""
     found = {}
     for name, kind in _INDEXES.items():
         if fields.get(name) is None:

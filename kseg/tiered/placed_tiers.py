@@ -1,4 +1,4 @@
-"""Partitions in remote tiers that directories stand for, and their leader epochs."""
+"""Partitions in remote tiers that local directories represent, and their leader epochs."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -15,11 +15,11 @@ from kseg.tiered.remote_segment import RemotePartition, RemoteSegment
 from kseg.tiered.segment_bytes import PrivateKeys
 
 Epochs = tuple[tuple[int, int], ...]
-"""Leader epochs and the offsets that they start at, rising."""
+"""Leader epochs and their start offsets, rising."""
 
 
 class Standing(StrEnum):
-    """What a segment in a remote tier counts for."""
+    """The role of a remote segment in its partition's log."""
 
     USED = "used"
     USED_IN_PART = "used in part"
@@ -31,7 +31,10 @@ class Standing(StrEnum):
 
 
 class Choice(NamedTuple):
-    """A segment's standing. end: the offset that others begin at, where it is used only below that; else None."""
+    """A segment and its standing.
+
+    end: the first offset that other segments provide, if the segment is used in part; else None.
+    """
 
     segment: RemoteSegment
     standing: Standing
@@ -39,15 +42,15 @@ class Choice(NamedTuple):
 
     @property
     def is_used(self) -> bool:
-        """Whether the log has records of it."""
+        """True if the log has records of the segment."""
         return self.standing in (Standing.USED, Standing.USED_IN_PART)
 
 
 def lineage_of(histories: Iterable[Epochs], own: Epochs = ()) -> Epochs:
-    """The epochs that a log went through, of the histories that its segments know.
+    """Return the epochs that a log went through, from the histories that its segments know.
 
-    A later epoch takes away what earlier ones have from its start on. own: what the log's own checkpoint has, which is
-    right from its first epoch on; what was before may be cut from it. Source: LeaderEpochFileCache.assign.
+    A later epoch removes the offsets of earlier ones from its start on. own: the log's own checkpoint, which is
+    complete from its first epoch on; earlier epochs may be missing in it. Source: LeaderEpochFileCache.assign.
     """
     starts = dict(own)
     first = own[0][0] if own else None
@@ -64,9 +67,9 @@ def lineage_of(histories: Iterable[Epochs], own: Epochs = ()) -> Epochs:
 
 
 def last_usable(segment: RemoteSegment, end: int, lineage: Epochs) -> int:
-    """The last offset up to which a segment is of a lineage; below its base if it isn't at all.
+    """Return the last offset up to which a segment belongs to a lineage; an offset below its base if it doesn't.
 
-    end: its last offset.
+    end: the segment's last offset.
     """
     if not lineage:
         return end
@@ -85,10 +88,11 @@ def last_usable(segment: RemoteSegment, end: int, lineage: Epochs) -> int:
 
 
 def choose(segments: Sequence[RemoteSegment], lineage: Epochs, local_start: int | None = None) -> tuple[Choice, ...]:
-    """The standing of each segment, in their order.
+    """Return the standing of each segment, in the same order.
 
-    Where several have the same offsets, the one counts that begins latest, then the one that reaches further, then the
-    one that was uploaded last, as a broker has it. local_start: where the local log begins, which counts from there on.
+    Among segments with the same offsets the one that begins last takes precedence, then the one that ends last, then
+    the one that was uploaded last, as on a broker. local_start: the first offset of the local log, which takes
+    precedence from there on.
     """
     ends = _last_offsets(segments)
     usable = [last_usable(each, end, lineage) for each, end in zip(segments, ends, strict=True)]
@@ -119,7 +123,7 @@ def choose(segments: Sequence[RemoteSegment], lineage: Epochs, local_start: int 
 
 
 def _standing_alone(segment: RemoteSegment, usable: int, local_start: int | None) -> Standing | None:
-    """Why a segment isn't used, whatever the others are; None if it may be."""
+    """Return the reason why a segment isn't used, regardless of the others; None if it may be used."""
     if segment.is_unfinished:
         return Standing.UNFINISHED
     if segment.log is None:
@@ -130,7 +134,7 @@ def _standing_alone(segment: RemoteSegment, usable: int, local_start: int | None
 
 
 def _last_offsets(segments: Sequence[RemoteSegment]) -> list[int]:
-    """The last offset of each; where it isn't known, the one before the next segment's first."""
+    """Return the last offset of each segment; if unknown, the offset before the next segment's first."""
     bases = sorted({each.base_offset for each in segments if each.log is not None})
     following = dict(zip_longest(bases, bases[1:], fillvalue=MAXIMUM_OFFSET))
     return [
@@ -141,9 +145,9 @@ def _last_offsets(segments: Sequence[RemoteSegment]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class PlacedPartition:
-    """A partition in a remote tier that a directory stands for. lineage: its leader epochs, as far as known.
+    """A partition in a remote tier that a directory represents. lineage: its leader epochs, as far as known.
 
-    local_start: where the local log begins that it was joined with; None without one.
+    local_start: the first offset of the local log that it was joined with; None without a local log.
     """
 
     remote: RemotePartition
@@ -159,21 +163,21 @@ class PlacedPartition:
         return [choice for choice in self.choices if choice.is_used]
 
     def used_at(self, base_offset: int) -> Choice | None:
-        """The segment that is used with a base offset; None if it is none of the tier's."""
+        """Return the used segment with a base offset; None if the tier doesn't have one."""
         return next((choice for choice in self.used if choice.segment.base_offset == base_offset), None)
 
     def place_of(self, segment: RemoteSegment) -> str:
-        """Where a segment's objects lie, without their suffixes."""
+        """Return the location of a segment's objects, without their suffixes."""
         return place_of(self.store, segment.key)
 
 
 def are_of_tiers(paths: Iterable[Path]) -> bool:
-    """Whether any of some paths leads to what stands for partitions in a tier."""
+    """Return whether any path leads to a directory that represents partitions of a tier."""
     return any(isinstance(path, PlacedPath) and any(path.placement.partitions) for path in paths)
 
 
 def placed_at(directory: Path) -> PlacedPartition | None:
-    """The partition in a tier that a directory stands for; None if it is an ordinary one."""
+    """Return the partition of a tier that a directory represents; None for an ordinary directory."""
     if not isinstance(directory, PlacedPath):
         return None
     placement = directory.placement

@@ -17,7 +17,7 @@ MANIFEST, INDEXES = "rsm-manifest", "indexes"
 PINTEREST_MARK = "offset.wm"
 """A file that Pinterest's uploader keeps in each partition's folder."""
 SIDE_FILES = ("leader-epoch-checkpoint", "partition.metadata")
-"""Files of a partition that have no offset in their names; where brokers' own files were copied they may be there."""
+"""Files of a partition without an offset in their names; they exist where a broker's own files were copied."""
 _BESIDE = "|".join(map(re.escape, (*SIDE_FILES, PINTEREST_MARK)))
 _TOPIC = r"(?P<topic>[a-zA-Z0-9._-]{1,249})"
 _ID = r"[A-Za-z0-9_-]{22}"
@@ -32,7 +32,7 @@ _KAFKAS_SUFFIXES = {
 
 
 class TierLayout(StrEnum):
-    """How objects are named, and what is in them."""
+    """A plugin's names and formats of objects."""
 
     LOCAL = "LocalTieredStorage"
     AIVEN = "Aiven"
@@ -42,7 +42,7 @@ class TierLayout(StrEnum):
 
 
 class NamePattern(NamedTuple):
-    """The names of a layout's objects: the end of their keys, and the suffix of each file."""
+    """Names of a layout's objects: a pattern for the end of their keys, and the suffix of each file."""
 
     layout: TierLayout
     pattern: re.Pattern[str]
@@ -89,15 +89,18 @@ PATTERNS = (
         _KAFKAS_SUFFIXES,
     ),
 )
-"""The more particular names come first. Sources: ObjectKeyFactory of Aiven's plugin; RemoteLogSegmentFileset of Kafka's
-tests; listings of Confluent's buckets, whose code isn't public; SegmentUtils of Pinterest's uploader."""
+"""Patterns of names, the most specific first.
+
+Sources: ObjectKeyFactory of Aiven's plugin; RemoteLogSegmentFileset of Kafka's tests; listings of Confluent's buckets,
+whose code isn't public; SegmentUtils of Pinterest's uploader.
+"""
 
 
 class ObjectName(NamedTuple):
-    """What an object's key says.
+    """The parts of an object's key.
 
-    folder: what the objects of its partition have in common. base_offset: None if the name doesn't say it; epoch: the
-    leader epoch, if the name says it. suffix: of a segment's file, or the name of one beside the segments.
+    folder: the prefix that all objects of a partition share. base_offset, epoch: None if the key has none. suffix: of a
+    segment's file, or the name of a file next to the segments.
     """
 
     layout: TierLayout
@@ -113,7 +116,7 @@ class ObjectName(NamedTuple):
 
 
 def parse_object_name(key: str) -> ObjectName | None:
-    """What the end of a key says; None if it isn't an object of a tier."""
+    """Parse the end of a key; return None if the object isn't one of a tier."""
     parts = key.split("/")
     for layout, pattern, kinds in PATTERNS:
         depth = pattern.pattern.count("/") + 1
@@ -131,7 +134,7 @@ def _object_name(
     if int(found["partition"]) > MAXIMUM_PARTITION or (base or 0) > MAXIMUM_OFFSET:
         return None
     suffix = found["suffix"] or found.get("beside") or ""
-    if layout is TierLayout.CONFLUENT:  # each segment has a folder of its own, above the topic's
+    if layout is TierLayout.CONFLUENT:  # each segment has its own folder, above the topic's
         above = folder.split("/")[:-3]
         folder = "/".join((*above, found["topic_id"], found["partition"]))
     return ObjectName(
@@ -149,13 +152,13 @@ def _object_name(
 
 
 _FIRST_OBJECTS = 1000
-"""As many as one request lists."""
+"""The number of objects in one answer."""
 
 
 def begins_as_tier(url: str) -> bool:
-    """Whether the first objects at a URL have names of a remote tier, not those of a broker's own files.
+    """Return whether the first objects at a URL have names of a remote tier, rather than of a broker's own files.
 
-    One request; False also if they can't be listed.
+    Makes one request. Returns False, too, if the objects can't be listed.
     """
     from kseg.store.remote_files import open_store
 
@@ -171,18 +174,18 @@ def begins_as_tier(url: str) -> bool:
 
 
 MOST_FOLDERS = 200
-"""Directories that are looked into before one counts as an ordinary one."""
+"""The number of directories to search before a directory counts as an ordinary one."""
 DEEPEST = 8
-"""Levels of directories: a key's prefix may have several."""
+"""The deepest level to search: a key's prefix may have several levels."""
 _ORDINARY_LEVELS = 2
-"""A log directory, or a parent of some, has partitions so near."""
+"""The deepest level of partitions in a log directory, or in a parent of log directories."""
 
 
 _SCHEME = re.compile(r"([a-z][a-z0-9]*):(//?)", re.IGNORECASE)
 
 
 def url_of(path: str) -> str:
-    """A path as it was given: pathlib leaves one slash of a URL's two. A scheme gets small letters."""
+    """Return a path as given, with a URL's two slashes, of which pathlib keeps one, and its scheme in lower case."""
     found = _SCHEME.match(path)
     if found is None or os.path.lexists(path):
         return path
@@ -191,9 +194,9 @@ def url_of(path: str) -> str:
 
 
 def tier_at(path: str) -> tuple[str, str] | None:
-    """The root of the tier that a path leads to, and the path below it as kseg shows it; None if it leads to none.
+    """Return the root of the tier that a path leads to, and the path below it; None if it leads to no tier.
 
-    A root is a URL, or a directory. What is below is a partition as a broker would name it, or a file of it.
+    A root is a URL or a directory. The path below it names a partition as a broker would, or one of its files.
     """
     path = url_of(path)
     if is_remote(path):
@@ -211,7 +214,7 @@ def tier_at(path: str) -> tuple[str, str] | None:
 
 
 def _of_file(path: str) -> tuple[str, str] | None:
-    """A log of Aiven's plugin stands for the file that it was: its manifest lies beside it."""
+    """Return the root and name of the log that an object of Aiven's plugin represents; its manifest must exist."""
     name = parse_object_name(os.path.abspath(path))  # noqa: PTH100
     if name is None or name.layout is not TierLayout.AIVEN or name.suffix != "log":
         return None
@@ -221,7 +224,7 @@ def _of_file(path: str) -> tuple[str, str] | None:
 
 
 def is_tier(directory: str) -> bool:
-    """Whether a directory holds a remote tier, and no partitions as a broker has them near its top."""
+    """Return whether a directory holds a remote tier, and no broker's partitions near its top."""
     root = os.path.abspath(directory)  # noqa: PTH100
     near, deep = _folders(root, _ORDINARY_LEVELS), _folders(root, DEEPEST)
     for folder, names in chain(islice(near, MOST_FOLDERS), islice(deep, MOST_FOLDERS)):
@@ -239,10 +242,10 @@ def is_tier(directory: str) -> bool:
 
 
 def _folders(root: str, deepest: int) -> Iterator[tuple[str, list[str]]]:
-    """Paths and files of the directories at a root, each before those below it; of many partitions only one.
+    """Yield directories and their files, each before its subdirectories; of many partitions only one.
 
-    Up to two levels the nearest come first: a broker's directories are found there. Deeper ones are looked into one
-    after another, since a tier has many topics before the first of its objects.
+    The search is breadth-first down to two levels, where a broker's directories are found. It is depth-first below,
+    since a tier has many topics before the first of its objects.
     """
     waiting = deque([(0, root)])
     while waiting:

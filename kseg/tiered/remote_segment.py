@@ -1,4 +1,4 @@
-"""Segments in a remote tier, as manifests and the names of objects tell, and what is wrong with their objects."""
+"""Segments in a remote tier according to manifests and object names, and problems of their objects."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from kseg.tiered.segment_bytes import StoredPart
 
 
 class ObjectProblem(NamedTuple):
-    """Something that is wrong with an object: a finding's id, the object's key, and what it is."""
+    """A problem of an object: a finding's id, the object's key, and a description."""
 
     finding: str
     key: str
@@ -21,10 +21,10 @@ class ObjectProblem(NamedTuple):
 class RemoteSegment:
     """A segment in a remote tier.
 
-    end_offset, max_timestamp (milliseconds), event_timestamp, broker_id: None where only the records tell. epochs:
-    leader epochs and the offsets that they start at; history: with those before the segment, as far as known. files:
-    those that are there. key: of its objects, without a suffix. stored_size: bytes of all of them. modified_ms: when
-    the last was stored. is_unfinished: its manifest is missing, so that its upload never ended.
+    end_offset, max_timestamp (milliseconds), event_timestamp, broker_id: None if only the records have them. epochs:
+    leader epochs and their start offsets; history: the same with earlier epochs, as far as known. files: the existing
+    ones. key: of its objects, without a suffix. stored_size: bytes of all objects. modified_ms: when the last object
+    was stored. is_unfinished: the manifest is missing, so the upload never finished.
     """
 
     base_offset: int
@@ -44,7 +44,7 @@ class RemoteSegment:
 
     @property
     def log(self) -> StoredPart | None:
-        """Its log; None if it isn't there."""
+        """The stored log; None if it is missing."""
         return self.files.get(FileKind.LOG)
 
     @property
@@ -54,13 +54,13 @@ class RemoteSegment:
 
     @property
     def key_id(self) -> str | None:
-        """The id of the key pair that it is encrypted with; None if it isn't."""
+        """The id of the key pair that encrypts it; None if it isn't encrypted."""
         return None if self.log is None or self.log.seal is None else self.log.seal.key_id
 
 
 @dataclass(frozen=True, slots=True)
 class RemotePartition:
-    """A partition's segments in a remote tier, by base offset. folder: the key of what they have in common."""
+    """The segments of a partition in a remote tier, by base offset. folder: the prefix that all keys share."""
 
     layout: TierLayout
     folder: str
@@ -71,5 +71,5 @@ class RemotePartition:
 
     @property
     def directory_name(self) -> str:
-        """The name of its directory on a broker."""
+        """The name of the partition's directory on a broker."""
         return f"{self.topic}-{self.partition}"

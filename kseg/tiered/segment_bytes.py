@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
 LARGEST_CHUNK = 1 << 28
-"""Bytes of a chunk that are decrypted or decompressed at once; the plugin's README recommends 4 MiB."""
+"""The most bytes of a chunk, which is decrypted and decompressed at once; the plugin's README recommends 4 MiB."""
 LARGEST_FILE = (1 << 31) - 1
-"""Kafka's segments have no more bytes."""
+"""The most bytes of a Kafka segment."""
 MOST_CHUNKS = 1 << 18
-"""Chunks of a segment: with 8 KiB each they hold the largest one."""
+"""The most chunks of a segment: enough for the largest segment in chunks of 8 KiB."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkTable:
-    """A segment's chunks. chunk_size: bytes of each but the last before it was stored. size: bytes of the whole.
+    """The chunks of a segment.
 
-    stored_size, last_stored_size: of each chunk and of the last, if they are equal. ends: where each ends in the
-    object, if their sizes differ.
+    chunk_size: bytes of each chunk but the last, before it was stored. size: bytes of the segment. stored_size,
+    last_stored_size: of each chunk and of the last, if they are equal. ends: the end of each chunk in the object, if
+    their sizes differ.
     """
 
     chunk_size: int
@@ -40,7 +41,7 @@ class ChunkTable:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of chunks."""
         return -(-self.size // self.chunk_size)
 
     @property
@@ -49,45 +50,45 @@ class ChunkTable:
         return self.stored_end(self.count - 1) if self.count else 0
 
     def stored_end(self, slot: int) -> int:
-        """Where a chunk ends in the object."""
+        """Return the end of a chunk in the object."""
         if self.ends is not None:
             return self.ends[slot]
         is_last = slot == self.count - 1
         return slot * self.stored_size + (self.last_stored_size if is_last else self.stored_size)
 
     def stored_start(self, slot: int) -> int:
-        """Where a chunk begins in the object."""
+        """Return the start of a chunk in the object."""
         return self.stored_end(slot - 1) if slot else 0
 
     def stored_size_of(self, slots: range) -> int:
-        """Bytes of neighbouring chunks in the object."""
+        """Return the bytes of neighbouring chunks in the object."""
         return self.stored_end(slots[-1]) - self.stored_start(slots[0])
 
     def size_of(self, slot: int) -> int:
-        """Bytes of a chunk before it was stored."""
+        """Return the bytes of a chunk before it was stored."""
         return min(self.chunk_size, self.size - slot * self.chunk_size)
 
 
 def equal_chunks(chunk_size: int, size: int, stored_size: int, last_stored_size: int) -> ChunkTable:
-    """The table of chunks that are stored with equal sizes. Raises KsegError for impossible numbers."""
+    """Return the table of chunks with equal stored sizes. Raises KsegError for impossible numbers."""
     _check(chunk_size, size, (stored_size, last_stored_size))
     return ChunkTable(chunk_size, size, stored_size, last_stored_size)
 
 
 def unequal_chunks(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> ChunkTable:
-    """The table of chunks that are stored with these sizes. Raises KsegError for impossible numbers."""
+    """Return the table of chunks with the given stored sizes. Raises KsegError for impossible numbers."""
     _check(chunk_size, size, stored_sizes)
     return ChunkTable(chunk_size, size, 0, 0, tuple(accumulate(stored_sizes)))
 
 
 def chunk_count(chunk_size: int, size: int) -> int:
-    """How many chunks a segment has. Raises KsegError for impossible numbers."""
+    """Return the number of a segment's chunks. Raises KsegError for impossible numbers."""
     _check(chunk_size, size, ())
     return -(-size // chunk_size)
 
 
 def _check(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> None:
-    """Stored chunks without bytes would cost time and memory that no object pays for."""
+    """Raise FileError for impossible sizes: with empty stored chunks, a small object would cost much time."""
     if not 0 < chunk_size <= LARGEST_FILE:
         raise FileError(f"chunks of {counted(chunk_size, 'byte')}")
     if not 0 <= size <= LARGEST_FILE:
@@ -101,14 +102,14 @@ def _check(chunk_size: int, size: int, stored_sizes: Sequence[int]) -> None:
 IV_SIZE = 12
 TAG_SIZE = 16
 SEAL_SIZE = IV_SIZE + TAG_SIZE
-"""Bytes that a chunk has more when it is encrypted: the IV before it, GCM's tag after it."""
+"""Bytes that encryption adds to a chunk: the IV before it and GCM's tag after it."""
 LARGEST_PEM = 1 << 16
 _KEY_SIZE = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """How a segment is encrypted: the key pair's id, the segment's own key, encrypted by that, and what GCM adds."""
+    """The encryption of a segment: the key pair's id, the segment's encrypted key, and GCM's additional data."""
 
     key_id: str
     encrypted_key: bytes
@@ -116,7 +117,7 @@ class Seal:
 
 
 class PrivateKeys:
-    """Private keys by their ids, in PEM files that are read when they are needed."""
+    """Private keys by their ids, in PEM files that are read on first use."""
 
     def __init__(self, files: Mapping[str, Path]) -> None:
         self._files = dict(files)
@@ -126,27 +127,30 @@ class PrivateKeys:
         return PrivateKeys, (self._files,)
 
     def has(self, key_id: str) -> bool:
-        """Whether the private key of a pair was given."""
+        """Return whether the private key of a pair was given."""
         return key_id in self._files
 
     def segment_key(self, seal: Seal) -> bytes:
-        """A segment's own key.
+        """Return a segment's own key.
 
-        Raises OpenError if its key pair's private key wasn't given or doesn't fit, UsageError if the file holds none.
+        Raises OpenError if the private key wasn't given or doesn't fit, UsageError if its file holds none.
         """
         path = self._files.get(seal.key_id)
         if path is None:
             raise OpenError(f"is encrypted with the key {seal.key_id}: --private-key {seal.key_id}=FILE decrypts it")
         if path not in self._read:
             self._read[path] = read_private_key(path)
-        key = _decrypted(self._read[path], seal.encrypted_key)
+        key = _decrypt(self._read[path], seal.encrypted_key)
         if key is None or len(key) != _KEY_SIZE:
             raise OpenError(f"its key can't be decrypted with {path}: that isn't the private key {seal.key_id}")
         return key
 
 
 def read_private_key(path: Path) -> Any:
-    """The private key in a file, as PyCryptodome has it. Raises UsageError if there is none, or no PyCryptodome."""
+    """Return the private key in a file as PyCryptodome's object.
+
+    Raises UsageError if there is none, or without PyCryptodome.
+    """
     try:
         from Crypto.PublicKey import RSA
     except ImportError as error:
@@ -160,8 +164,8 @@ def read_private_key(path: Path) -> Any:
     return key
 
 
-def _decrypted(key: Any, content: bytes) -> bytes | None:
-    """Content encrypted by RSA-OAEP with SHA3-512, also in MGF1; None if it was encrypted by another key."""
+def _decrypt(key: Any, content: bytes) -> bytes | None:
+    """Decrypt RSA-OAEP with SHA3-512 for hash and MGF1; return None if another key encrypted the content."""
     from Crypto.Cipher import PKCS1_OAEP
     from Crypto.Hash import SHA3_512
 
@@ -172,7 +176,7 @@ def _decrypted(key: Any, content: bytes) -> bytes | None:
 
 
 def opened(sealed: bytes, key: bytes, aad: bytes) -> bytes:
-    """An encrypted chunk's content. Raises OSError if its tag doesn't match."""
+    """Return the content of an encrypted chunk. Raises OSError if its tag doesn't match."""
     from Crypto.Cipher import AES
 
     if len(sealed) < SEAL_SIZE:
@@ -186,23 +190,23 @@ def opened(sealed: bytes, key: bytes, aad: bytes) -> bytes:
 
 
 READ_AHEAD = 8 << 20
-"""Bytes that are fetched at once at most where one read follows another."""
+"""The most bytes in one request of sequential reads."""
 LEAST_FETCHED = 64 << 10
-"""Bytes that are fetched at least, if that costs no further chunk: a request for few takes as long."""
+"""The fewest bytes in one request, unless that needs another chunk: smaller requests take as long."""
 MOST_TOGETHER = 64 << 20
-"""Stored bytes of chunks that are fetched at once at most; of a larger number each chunk is fetched by itself."""
+"""The most stored bytes in one request of several chunks; a larger number is fetched one chunk at a time."""
 KEPT = 16 << 20
-"""Bytes of an object's chunks that are kept: a search comes back to them."""
+"""Bytes of an object's chunks that are kept, since a search returns to them."""
 KEPT_IN_ALL = 128 << 20
-"""Bytes of all objects of a command's tiers that are kept: those that were read last."""
+"""Bytes that are kept of all objects in a command's tiers; the least recently read are released."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredPart:
-    """A file, or a piece of one, in an object: where it begins there, and its bytes before they were stored.
+    """A file, or a piece of one, in an object: its start there, and its bytes before they were stored.
 
-    chunks: None if it is stored as it is. seal: None if it isn't encrypted. object_size: bytes of the object as it was
-    listed; None if it wasn't.
+    chunks: None if it is stored unchanged. seal: None if it isn't encrypted. object_size: bytes of the object as
+    listed; None if unknown.
     """
 
     key: str
@@ -215,38 +219,38 @@ class StoredPart:
 
     @property
     def is_as_it_was(self) -> bool:
-        """Whether the stored bytes are the file's."""
+        """True if the stored bytes are the file's own."""
         return not self.is_compressed and self.seal is None
 
     def missing_before(self, end: int) -> int:
-        """How many of the stored bytes up to an end the object doesn't have."""
+        """Return how many of the stored bytes before `end` are missing in the object."""
         return 0 if self.object_size is None else max(self.start + end - self.object_size, 0)
 
 
-class _Keeping(Protocol):
-    """What keeps bytes that it has fetched."""
+class _ByteKeeper(Protocol):
+    """An object that keeps fetched bytes."""
 
     @property
     def kept_size(self) -> int:
-        """How many."""
+        """Bytes that are kept."""
 
     def release(self) -> None:
-        """Keeps none any longer."""
+        """Release all kept bytes."""
 
 
 class LastRead:
-    """Which objects were read last: the others keep nothing, so that a bucket doesn't fill the memory."""
+    """The recently read objects: the others keep nothing, so that a bucket doesn't fill the memory."""
 
     def __init__(self) -> None:
-        self._sizes: OrderedDict[_Keeping, int] = OrderedDict()
+        self._sizes: OrderedDict[_ByteKeeper, int] = OrderedDict()
         self._total = 0
         self._lock = Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LastRead, ()  # another process keeps bytes of its own
+        return LastRead, ()  # another process keeps its own bytes
 
-    def note(self, read: _Keeping) -> None:
-        """Notes that an object was read, and releases those that were read longest ago."""
+    def note(self, read: _ByteKeeper) -> None:
+        """Note that an object was read, and release the least recently read ones."""
         released = []
         with self._lock:
             self._total += read.kept_size - self._sizes.pop(read, 0)
@@ -260,9 +264,9 @@ class LastRead:
 
 
 class FetchedObject:
-    """An object's bytes up to an end, fetched by ranges: where reads follow each other, ever larger ones.
+    """An object's bytes up to an end, fetched by ranges, which grow while reads are sequential.
 
-    At last the next range is fetched while this one is worked on, unless the store is near.
+    When they have reached their largest size, the next range is fetched ahead, unless the store is near.
     """
 
     def __init__(self, store: ObjectStore, part: StoredPart, end: int) -> None:
@@ -274,26 +278,26 @@ class FetchedObject:
         self._coming: tuple[int, Future[bytes]] | None = None
 
     def read(self, start: int, end: int, most: int = 0) -> bytes:
-        """Bytes of the object, fewer where it ends. Raises OSError if they can't be had.
+        """Return bytes of the object, fewer at its end. Raises OSError if they can't be read.
 
-        most: up to where bytes are fetched with them, if they aren't here yet.
+        most: the end of the range that is fetched if these bytes must be fetched.
         """
         held_end = self._start + len(self._held)
         if not (self._start <= start and end <= held_end):
             follows = bool(self._held) and self._start <= start <= held_end
             self._ahead = min(2 * self._ahead or len(self._held), READ_AHEAD) if follows else 0
             kept = self._held[start - self._start :] if follows else b""
-            self._start, self._held = start, kept  # what isn't needed any more makes room first
+            self._start, self._held = start, kept  # old bytes make room first
             first = start + len(kept)
-            fetched = self._come(first)
+            fetched = self._take_fetched_ahead(first)
             if first + len(fetched) < end:
                 fetched += self._file.read(first + len(fetched), max(end, most, start + self._ahead))
             self._held = kept + fetched
-            self._let_come(first + len(fetched))
+            self._fetch_ahead(first + len(fetched))
         return self._held[start - self._start : end - self._start]
 
-    def _come(self, start: int) -> bytes:
-        """The bytes that were fetched meanwhile, if they are those from a place on; else none."""
+    def _take_fetched_ahead(self, start: int) -> bytes:
+        """Return the bytes fetched ahead, if they begin at `start`; else none."""
         coming, self._coming = self._coming, None
         if coming is None or coming[0] != start:
             return b""
@@ -301,8 +305,8 @@ class FetchedObject:
 
         return result_of(coming[1])
 
-    def _let_come(self, start: int) -> None:
-        """Begins to fetch the bytes from a place on, if all reads follow each other."""
+    def _fetch_ahead(self, start: int) -> None:
+        """Start fetching the bytes from `start` on, if all reads so far were sequential."""
         if self._is_far and self._ahead >= READ_AHEAD and start < self._end:
             if self._pool is None:
                 from concurrent.futures import ThreadPoolExecutor
@@ -316,15 +320,15 @@ class FetchedObject:
         return len(self._held)
 
     def release(self) -> None:
-        """Keeps no bytes any longer."""
+        """Release all kept bytes."""
         self._held, self._ahead, self._coming = b"", 0, None
-        if self._pool is not None:  # its thread: a run may read thousands of logs
+        if self._pool is not None:  # a run may read thousands of logs, each with a thread
             self._pool.shutdown(wait=False)
             self._pool = None
 
 
 class StoredBytes:
-    """The bytes of a part that is stored as it was. size: theirs, fewer than the part's where it is cut."""
+    """The bytes of a part that is stored unchanged. size: fewer than the part's if the object is truncated."""
 
     def __init__(self, store: ObjectStore, part: StoredPart, last_read: LastRead, size: int | None = None) -> None:
         self.size = part.size if size is None else size
@@ -332,13 +336,13 @@ class StoredBytes:
         self._last_read = last_read
         self._object = FetchedObject(store, part, part.start + part.size)
         self._is_small = self.size <= LEAST_FETCHED and not store.is_near and not part.missing_before(self.size)
-        self._lock = Lock()  # a server's threads share it
+        self._lock = Lock()  # threads of a server share the object
 
     def __reduce__(self) -> tuple[Any, ...]:
         return StoredBytes, (self._store, self._part, self._last_read, self.size)  # another process fetches for itself
 
     def check(self) -> None:
-        """Nothing is needed to read them."""
+        """Do nothing: no key or codec is needed."""
 
     def read(self, position: int, size: int) -> bytes:
         """See RangedBytes."""
@@ -363,7 +367,7 @@ class StoredBytes:
         return self._object.kept_size
 
     def release(self) -> None:
-        """Keeps no bytes any longer."""
+        """Release all kept bytes."""
         with self._lock:
             self._object.release()
 
@@ -375,7 +379,7 @@ class StoredBytes:
 
 
 class ChunkedBytes:
-    """The bytes of a part in chunks that have to be decrypted or decompressed, each by itself."""
+    """The bytes of a part in chunks, each encrypted or compressed on its own."""
 
     def __init__(
         self, store: ObjectStore, part: StoredPart, keys: PrivateKeys, last_read: LastRead, size: int | None = None
@@ -386,7 +390,7 @@ class ChunkedBytes:
         self._last_read = last_read
         self._place = place_of(store, part.key)
         self._object = FetchedObject(store, part, part.start + part.chunks.total)
-        self._lock = Lock()  # a server's threads share it
+        self._lock = Lock()  # threads of a server share the object
         self._key: bytes | None = None
         self._kept: OrderedDict[int, bytes] = OrderedDict()
         self._broken: dict[int, str] = {}
@@ -417,7 +421,7 @@ class ChunkedBytes:
         """See RangedBytes."""
         slot = position // self._chunks.chunk_size
         if slot < self._chunks.count and self._part.missing_before(self._chunks.stored_end(slot)):
-            return self.size  # nor are there any of the chunks that follow
+            return self.size  # the chunks after it are missing too
         return (slot + 1) * self._chunks.chunk_size
 
     @property
@@ -426,7 +430,7 @@ class ChunkedBytes:
         return self._object.kept_size + len(self._kept) * self._chunks.chunk_size
 
     def release(self) -> None:
-        """Keeps no bytes any longer."""
+        """Release all kept bytes."""
         with self._lock:
             self._object.release()
             self._kept.clear()
@@ -439,21 +443,21 @@ class ChunkedBytes:
         if missing:
             together = range(missing[0], missing[-1] + 1)
             if self._chunks.stored_size_of(together) <= MOST_TOGETHER:
-                self._fetched(together)  # one request for all of them
+                self._fetch_chunks(together)  # one request for all of them
         return [self._content(slot) for slot in slots]
 
-    def _fetched(self, slots: range) -> bytes:
-        """The stored bytes of neighbouring chunks."""
+    def _fetch_chunks(self, slots: range) -> bytes:
+        """Return the stored bytes of neighbouring chunks."""
         start = self._part.start + self._chunks.stored_start(slots[0])
         return self._object.read(start, start + self._chunks.stored_size_of(slots))
 
     def _content(self, slot: int) -> bytes:
-        """A chunk's content, kept for later. Raises OSError if it isn't what was stored."""
+        """Return a chunk's content and keep it. Raises OSError if the stored bytes are damaged."""
         if slot in self._kept:
             self._kept.move_to_end(slot)
             return self._kept[slot]
         try:
-            content = self._decoded(slot)
+            content = self._decode_chunk(slot)
         except OSError as error:
             self._broken[slot] = f"{self._place}: chunk {slot + 1} of {self._chunks.count}: {error.strerror}"
             raise broken(self._broken[slot]) from error
@@ -462,13 +466,13 @@ class ChunkedBytes:
             self._kept.popitem(last=False)
         return content
 
-    def _decoded(self, slot: int) -> bytes:
+    def _decode_chunk(self, slot: int) -> bytes:
         alone = range(slot, slot + 1)
         expected, size = self._chunks.size_of(slot), self._chunks.stored_size_of(alone)
         if max(expected, size) > LARGEST_CHUNK:
             raise broken(f"it has {counted(max(expected, size), 'byte')}; kseg decodes chunks of up to {LARGEST_CHUNK}")
         missing = min(self._part.missing_before(self._chunks.stored_end(slot)), size)
-        content = b"" if missing else self._fetched(alone)
+        content = b"" if missing else self._fetch_chunks(alone)
         missing = missing or size - len(content)
         if missing:
             raise broken(f"{missing} of its {counted(size, 'byte is', 'bytes are')} missing: the object was cut")
@@ -483,7 +487,7 @@ class ChunkedBytes:
 
 
 def decompressed(content: bytes, most: int) -> bytes:
-    """What a zstd frame holds. Raises OSError if it isn't one, or holds more than that."""
+    """Decompress a zstd frame. Raises OSError if it is damaged, or holds more than `most` bytes."""
     try:
         return CODEC.decompress(memoryview(content), most)
     except CODEC.errors() as error:
@@ -493,7 +497,7 @@ def decompressed(content: bytes, most: int) -> bytes:
 def bytes_of(
     store: ObjectStore, part: StoredPart, keys: PrivateKeys, last_read: LastRead, size: int | None = None
 ) -> StoredBytes | ChunkedBytes:
-    """The bytes of a part of an object; the first `size` of them, if that is given."""
+    """Return the bytes of a part of an object, or its first `size` bytes."""
     if part.is_as_it_was:
         return StoredBytes(store, part, last_read, size)
     return ChunkedBytes(store, part, keys, last_read, size)

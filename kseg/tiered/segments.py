@@ -1,4 +1,4 @@
-"""Finds the segments of remote tiers among a store's objects: by their names, and by what manifests tell."""
+"""Search for segments of remote tiers among a store's objects, by object names and manifests."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -19,29 +19,29 @@ from kseg.tiered.remote_segment import ObjectProblem, RemotePartition, RemoteSeg
 from kseg.tiered.segment_bytes import StoredPart
 
 REQUESTS = 16
-"""That are under way at the same time."""
+"""Concurrent requests."""
 LARGEST_CHECKPOINT = 1 << 20
 _OFFSET_SIZE = 8
 
 
 class FoundObject(NamedTuple):
-    """An object of a tier, and what its name says."""
+    """An object of a tier, and the parts of its key."""
 
     stored: StoredObject
     name: ObjectName
 
 
 Upload = dict[str, FoundObject]
-"""The objects of a segment by their suffixes."""
+"""The objects of a segment by suffix."""
 
 
 def find_remote_partitions(
     store: ObjectStore, objects: Iterable[StoredObject], takes: Callable[[str, int], bool]
 ) -> list[RemotePartition]:
-    """The partitions of all tiers among some objects; manifests and small checkpoints are read, several at a time.
+    """Return the partitions of all tiers among some objects; manifests and small checkpoints are read concurrently.
 
-    `takes` says of a topic and a number whether the partition is wanted; if none is, all are given: then whoever asks
-    can tell what there is. Raises ClusterError if the store fails.
+    `takes` decides by topic and number whether a partition is wanted. If none is, all are returned, so that callers can
+    report what exists. Raises ClusterError if the store fails.
     """
     uploads: dict[tuple[TierLayout, str], dict[tuple[int | None, str | None], Upload]] = defaultdict(dict)
     for stored in objects:
@@ -75,12 +75,15 @@ def _any_name(uploads: dict[tuple[int | None, str | None], Upload]) -> ObjectNam
 
 
 def _is_wanted(name: ObjectName, takes: Callable[[str, int], bool]) -> bool:
-    """Whether a partition may be wanted: of a key whose prefix needn't end in a slash, the topic may be any end."""
+    """Return whether a partition may be wanted.
+
+    A key's prefix needn't end in a slash, so the topic may be any suffix of the name.
+    """
     starts = range(len(name.topic)) if name.layout is TierLayout.AIVEN else range(1)
     return any(takes(name.topic[start:], name.partition) for start in starts)
 
 
-class _Found(NamedTuple):
+class _FoundSegment(NamedTuple):
     """A segment, and the topic that its manifest names."""
 
     segment: RemoteSegment
@@ -90,7 +93,7 @@ class _Found(NamedTuple):
 def _topic(
     store: ObjectStore, name: ObjectName, by_manifests: list[str | None], beside: Upload
 ) -> tuple[str, str | None]:
-    """The topic's name, of a manifest if one has it, since a key's prefix needn't end in a slash; and its id."""
+    """Return a topic's name and id, from a manifest if one has them: a key's prefix needn't end in a slash."""
     topic = next((each for each in by_manifests if each is not None and name.topic.endswith(each)), name.topic)
     topic_id = name.topic_id
     if topic_id is None and SIDE_FILES[1] in beside:
@@ -105,11 +108,11 @@ def _whole(store: ObjectStore, stored: StoredObject) -> bytes:
     return store.read(stored.key, 0, min(stored.size, LARGEST_CHECKPOINT))
 
 
-# --- files as they were -----------------------------------------------------------------------------------------------
+# --- unchanged files --------------------------------------------------------------------------------------------------
 
 
-def _plain_segment(store: ObjectStore, upload: Upload) -> _Found | None:
-    """A segment whose objects are its files, unchanged."""
+def _plain_segment(store: ObjectStore, upload: Upload) -> _FoundSegment | None:
+    """Return a segment whose objects are its unchanged files."""
     files: dict[FileKind, StoredPart] = {
         each.name.kind: StoredPart(each.stored.key, 0, each.stored.size)
         for each in upload.values()
@@ -138,7 +141,7 @@ def _plain_segment(store: ObjectStore, upload: Upload) -> _Found | None:
         problems=problems,
         history=epochs,
     )
-    return _Found(segment)
+    return _FoundSegment(segment)
 
 
 _ALWAYS_THERE = {
@@ -146,11 +149,14 @@ _ALWAYS_THERE = {
     FileKind.PRODUCER_SNAPSHOT: "snapshot",
     FileKind.LEADER_EPOCH_CHECKPOINT: "leader_epoch_checkpoint",
 }
-"""Files that a broker always hands over with a log, not empty except the index. Source: LogSegmentData."""
+"""Files that a broker always uploads with a log; only the time index may be empty. Source: LogSegmentData."""
 
 
 def _missing_files(layout: TierLayout, key: str, files: dict[FileKind, StoredPart]) -> Iterator[ObjectProblem]:
-    """Files of a segment that aren't there; only Kafka's own store is known to have all. `.index` has its own check."""
+    """Yield the missing files of a segment: its log and, in Kafka's own store, each file that a broker always uploads.
+
+    `.index` has its own check.
+    """
     if FileKind.LOG not in files:
         yield ObjectProblem("remote-missing", f"{key}.log", "the segment's log isn't there")
     for kind, suffix in _ALWAYS_THERE.items() if layout is TierLayout.LOCAL else ():
@@ -161,7 +167,7 @@ def _missing_files(layout: TierLayout, key: str, files: dict[FileKind, StoredPar
 
 
 def _first_offset(store: ObjectStore, log: StoredPart) -> int | None:
-    """The offset of a log's first batch; None if there is none."""
+    """Return the offset of a log's first batch; None if there is none."""
     try:
         first = store.read(log.key, 0, min(log.size, _OFFSET_SIZE))
     except OSError:
@@ -172,7 +178,7 @@ def _first_offset(store: ObjectStore, log: StoredPart) -> int | None:
 def _known_epochs(
     store: ObjectStore, part: StoredPart, problems: tuple[ObjectProblem, ...]
 ) -> tuple[Epochs, tuple[ObjectProblem, ...]]:
-    """The epochs of a segment's checkpoint, which has those before the segment, too."""
+    """Return the epochs of a segment from its checkpoint, which has the earlier ones too."""
     try:
         if part.size > LARGEST_CHECKPOINT:
             raise FileError(
@@ -189,7 +195,7 @@ def _known_epochs(
 
 
 def _epochs_from(history: Epochs, base: int) -> Epochs:
-    """The epochs of a history that a segment has, from its base offset on."""
+    """Return the epochs of a segment from a history, from its base offset on."""
     before = [each for each in history if each[1] <= base][-1:]
     return (*((epoch, base) for epoch, _ in before), *(each for each in history if each[1] > base))
 
@@ -197,8 +203,8 @@ def _epochs_from(history: Epochs, base: int) -> Epochs:
 # --- Aiven's plugin ---------------------------------------------------------------------------------------------------
 
 
-def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
-    """A segment of Aiven's plugin, by its manifest."""
+def _aiven_segment(store: ObjectStore, upload: Upload) -> _FoundSegment | None:
+    """Return a segment of Aiven's plugin, by its manifest."""
     first = next(iter(upload.values()))
     key = first.stored.key.rpartition(".")[0]
     segment = RemoteSegment(
@@ -213,7 +219,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
         there = " and ".join(f".{suffix}" for suffix in sorted(upload))
         sentence = f"there is no manifest beside {there}, so that its upload never ended, and nothing in it can be read"
         problem = ObjectProblem("remote-unfinished", f"{key}.{MANIFEST}", sentence)
-        return _Found(replace(segment, problems=(problem,), is_unfinished=True))
+        return _FoundSegment(replace(segment, problems=(problem,), is_unfinished=True))
     try:
         manifest = _read_manifest(store, upload[MANIFEST])
         _check_key(manifest, first.name)
@@ -221,7 +227,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
             _check_chunks(manifest, upload["log"].stored.size)
     except FileError as error:
         problem = ObjectProblem("remote-manifest", f"{key}.{MANIFEST}", error.message)
-        return _Found(replace(segment, problems=(problem,)))
+        return _FoundSegment(replace(segment, problems=(problem,)))
     files = {FileKind.LOG: manifest.log(f"{key}.log", upload["log"].stored.size)} if "log" in upload else {}
     if INDEXES in upload:
         files |= manifest.files_in(f"{key}.{INDEXES}", upload[INDEXES].stored.size)
@@ -236,7 +242,7 @@ def _aiven_segment(store: ObjectStore, upload: Upload) -> _Found | None:
         broker_id=manifest.broker_id,
         problems=tuple(_wrong_objects(manifest, key, upload)),
     )
-    return _Found(segment, manifest.topic)
+    return _FoundSegment(segment, manifest.topic)
 
 
 def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
@@ -249,7 +255,7 @@ def _read_manifest(store: ObjectStore, found: FoundObject) -> SegmentManifest:
 
 
 def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
-    """Raises KsegError if a manifest is another segment's."""
+    """Raise KsegError if a manifest belongs to another segment."""
     claims = (
         ("topic id", manifest.topic_id, name.topic_id),
         ("partition", manifest.partition, name.partition),
@@ -266,13 +272,13 @@ def _check_key(manifest: SegmentManifest, name: ObjectName) -> None:
 
 
 def _check_chunks(manifest: SegmentManifest, size: int) -> None:
-    """Raises KsegError if a log of a size has fewer bytes than chunks: their table would cost more than the object."""
+    """Raise KsegError if a log has fewer bytes than chunks: a small object could demand a large table."""
     if manifest.chunks.count > size:
         raise FileError(f"it has {manifest.chunks.count} chunks, though the log has {counted(size, 'byte')}")
 
 
 def _wrong_objects(manifest: SegmentManifest, key: str, upload: Upload) -> Iterator[ObjectProblem]:
-    """Objects that are missing, or haven't the bytes that the manifest says."""
+    """Yield objects that are missing or differ in size from the manifest."""
     for suffix, size in (("log", manifest.chunks.total), (INDEXES, manifest.indexes_size)):
         if suffix not in upload:
             yield ObjectProblem(
